@@ -49,8 +49,8 @@ class BuildLevels(build_ext):
 def for_level(extension: Extension, level: str | None, first: bool) -> Extension:
     """The extension as it is built for one level."""
     found = copy(extension)
-    room, name = extension.name.split(".")[-2:]
-    found.name = found._full_name = extension.name if first else ".".join((*LEVELS.parts, level, room, name))
+    inside = extension.name.removeprefix("copter.")
+    found.name = found._full_name = extension.name if first else ".".join((*LEVELS.parts, level, inside))
     found.extra_compile_args = [*extension.extra_compile_args, *([f"-march={level}"] if level else [])]
     found.level = level
     return found
@@ -60,7 +60,7 @@ extensions = [
     Extension(
         ".".join(source.with_suffix("").parts),
         [str(source)],
-        include_dirs=[numpy.get_include(), "copter/kernels"],
+        include_dirs=[numpy.get_include(), "copter/model/matrix"],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
         extra_compile_args=[*flags, "-fopenmp"],
         extra_link_args=["-fopenmp"],

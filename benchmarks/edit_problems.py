@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model
-from copter.matrix import Template
+from copter.model.matrix import Template
 
 Floats = NDArray[np.float64]
 

@@ -35,6 +35,7 @@ PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
 JOBS_A_GPU = 6  # in a sampled day, half as many again as the simulator's default, so that jobs wait in every round
 PEER_TIME_LIMIT_S = 60.0
+PEER_BUDGET_S = 20.0  # of all rounds of a tape: the suite ends in an hour or two
 THREADS = 2
 
 
@@ -116,16 +117,14 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
 
 def suite(tapes: Sequence[Tape], folder: Path, rounds: int, command: str) -> int:
     """Replay the tapes that are there through all installed solvers; write the page."""
-    lines, failed = [], 0
+    lines, glance, failed = [], [], 0
     for tape in tapes:
         path = folder / f"{tape.name}.tape"
         if not path.exists():
             print(f"{tape.name}: not there, make it first")
             continue
         found = described(path)
-        asked = runs.Asked(
-            str(path), 0, rounds, {"threads": THREADS}, None, THREADS, peer_time_limit_s=PEER_TIME_LIMIT_S
-        )
+        asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, PEER_TIME_LIMIT_S, PEER_BUDGET_S)
         lines += ["", f"## {tape.name}", "", f"`copter {shlex.join(tape.command)}`", ""]
         if not found["rounds"]:
             lines.append("No round of it solved a linear program: there is nothing to compare.")
@@ -139,10 +138,42 @@ def suite(tapes: Sequence[Tape], folder: Path, rounds: int, command: str) -> int
         ways = [way for name, (_, several) in PEERS.items() if installed(name) for way in several]
         done += [runs.run_peer(way, asked) for way in ways]
         failed += done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
-        lines += table([runs.summary(run) for run in done], done[0], found)
+        lines += table([runs.summary(run) for run in done], done, found)
+        glance.append(at_a_glance(tape, done))
         print(f"{tape.name}: {len(done[0].rows)} solves", flush=True)
-        PAGE.write_text("\n".join([*header(command), *lines]) + "\n")
+        PAGE.write_text("\n".join([*header(command), *GLANCE, *glance, *lines]) + "\n")
     return int(failed > 0)
+
+
+GLANCE = (
+    "",
+    "## At a glance",
+    "",
+    "The fastest other solver by the sum of its rounds; `times` is that sum over copter's, on the rounds that both "
+    "answered with proof. Below 1 the other is faster.",
+    "",
+    "| tape | columns | copter, p50 (ms) | fastest other | its p50 (ms) | times | rounds of both |",
+    "|---|---|---|---|---|---|---|",
+)
+
+
+def at_a_glance(tape: Tape, done: Sequence[runs.Run]) -> str:
+    """One tape's row: copter beside the fastest solver that has an answer."""
+    copters = done[0]
+    own = runs.quantile([row["total_s"] for row in copters.rows], 0.5)
+    columns = max((row["columns"] for row in copters.rows), default=0)
+    slower = {run.solver: runs.times_slower(run, copters) for run in done[1:]}
+    known = [run for run in done[1:] if slower[run.solver] == slower[run.solver]]
+    if not known:
+        return f"| {tape.name} | {columns:,} | {1e3 * own:.3g} | none has an answer | | | |"
+    best = min(known, key=lambda run: slower[run.solver])
+    theirs = runs.quantile([row["total_s"] for row in best.rows], 0.5)
+    proven = {row["round"] for row in copters.rows if row["verified"]}
+    both = sum(row["verified"] is True and row["round"] in proven for row in best.rows)
+    return (
+        f"| {tape.name} | {columns:,} | {1e3 * own:.3g} | {best.solver} | {1e3 * theirs:.3g} | "
+        f"{slower[best.solver]:.3g} | {both} |"
+    )
 
 
 def header(command: str) -> list[str]:
@@ -156,7 +187,8 @@ def header(command: str) -> list[str]:
         "",
         "This page is generated, and is the only one with times. Every row is one solver on the rounds of one tape "
         "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
-        f"{THREADS} threads, at most {PEER_TIME_LIMIT_S:g} s a solve. `judged`: solves whose answer was proven, for "
+        f"{THREADS} threads, at most {PEER_TIME_LIMIT_S:g} s a solve and {PEER_BUDGET_S:g} s a tape for the others. "
+        "`times` is the sum over copter's. `judged`: solves whose answer was proven, for "
         "copter by `copter verify`, for others by residuals and gap within 1e-6.",
         "",
         "| | |",
@@ -164,27 +196,31 @@ def header(command: str) -> list[str]:
         f"| command | `{command}` |",
         f"| commit | {commit} |",
         f"| machine | {platform.processor() or platform.machine()}, {os.cpu_count()} processors, {platform.system()} |",
+        f"| load | {os.getloadavg()[0]:.1f} |",
         f"| date | {datetime.date.today().isoformat()} |",
         f"| not installed | {', '.join(missing) or 'none'} |",
     ]
 
 
-def table(summaries: list[dict[str, Any]], copters: runs.Run, found: dict[str, Any]) -> list[str]:
+def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict[str, Any]) -> list[str]:
     """One tape's rows."""
+    copters = done[0]
     columns = sorted(row["columns"] for row in copters.rows)
+    methods = ", ".join(f"{name} {count}" for name, count in sorted(summaries[0]["methods"].items()))
     lines = [
         f"{len(copters.rows)} solves of up to {columns[-1] if columns else 0:,} columns; {found['bytes']:,} bytes; "
-        f"SHA-256 {found['sha256'][:16]}.",
+        f"SHA-256 {found['sha256'][:16]}. copter's methods: {methods}.",
         "",
-        "| solver | solves | p50 | p95 | p99 | edits p50 | judged | gap, at most | objective differs by | ended |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| solver | solves | p50 | p95 | p99 | edits p50 | times | judged | gap, at most | objective apart | ended |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for each in summaries:
+    for each, run in zip(summaries, done, strict=True):
         total = each["total_s"]
         lines.append(
             f"| {each['solver']} | {each['rounds']} | "
             + " | ".join(f"{1e3 * total[share]:.3g}" for share in ("p50", "p95", "p99"))
-            + f" | {1e3 * each['edit_s']['p50']:.3g} | {each['verified']} | {each['gap_max']:.1e} | "
+            + f" | {1e3 * each['edit_s']['p50']:.3g} | {runs.times_slower(run, copters):.3g} | "
+            f"{each['verified']} | {each['gap_max']:.1e} | "
             f"{each['difference_max']:.1e} | {each['ended'] or ''} |"
         )
     return lines

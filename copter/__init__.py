@@ -32,6 +32,7 @@ except ModuleNotFoundError as error:
         f"copter's compiled modules are not built here (there is no {error.name}): run `make test` or "
         "`pip install -e .` in the checkout, or leave its folder to use an installed copter"
     ) from None
+from copter.methods.solve import solve
 from copter.model.private_rows import PrivateRows
 from copter.problem.explanation import Explanation
 from copter.problem.linear_program import LinearProgram
@@ -40,26 +41,25 @@ from copter.problem.solution import Solution, Status
 from copter.runtime.progress import Progress, with_record
 from copter.session.session import Session
 from copter.settings import Settings
-from copter.solving.solve import solve
 
 if TYPE_CHECKING:
     from copter.formats.lp import read_lp, write_lp
     from copter.formats.mps import read_mps, write_mps
-    from copter.integer.solution import IntegerSolution, IntegerStatus
-    from copter.integer.solve import solve_integer
+    from copter.methods.integer.solution import IntegerSolution, IntegerStatus
+    from copter.methods.integer.solve import solve_integer
     from copter.problem.certify import Certificate, certify_with_highs
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Imported when they are first asked for, so that importing copter stays fast.
 _LAZY = {
     "Certificate": "copter.problem.certify",
-    "IntegerSolution": "copter.integer.solution",
-    "IntegerStatus": "copter.integer.solution",
+    "IntegerSolution": "copter.methods.integer.solution",
+    "IntegerStatus": "copter.methods.integer.solution",
     "certify_with_highs": "copter.problem.certify",
     "read_lp": "copter.formats.lp",
     "read_mps": "copter.formats.mps",
-    "solve_integer": "copter.integer.solve",
+    "solve_integer": "copter.methods.integer.solve",
     "write_lp": "copter.formats.lp",
     "write_mps": "copter.formats.mps",
 }

@@ -57,5 +57,6 @@ def with_levels(package: str, path: Iterable[str], room: Path = ROOM) -> list[st
     if chosen is None:
         return known
     below = list(LEVELS)[: list(LEVELS).index(chosen) + 1]
-    found = [room / level / package.rpartition(".")[2] for level in reversed(below)]
+    inside = Path(*package.split(".")[1:])
+    found = [room / level / inside for level in reversed(below)]
     return [str(folder) for folder in found if folder.is_dir()] + known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.kernels.project import project
+from copter.methods.proximal.project import project
 from copter.settings import available_threads
 
 from .problems import SIZES, Rounds

@@ -8,9 +8,10 @@
     python benchmarks/tables/make_tables.py --ray auto     # each a task of a Ray cluster, written as it ends
 
 A table is a file in docs/results/tables: what its command printed under a header. It has changed when its command, its
-script, or a file of this project that the script imports, however far away, are not those of the header's fingerprint
-(table_sources.py). The engine has a fingerprint of its own: it is meant to make tables faster, not others, but could
-move a tie, so that --list says where it is another and --engine makes those tables too.
+script, or a file of this project that the script imports, however far away, do not mean what they did by the header's
+fingerprint (table_sources.py): comments, docstrings, imports and moved files change no meaning. The engine has a
+fingerprint of its own: it is meant to make tables faster, not others, but could move a tie, so that --list says where
+it is another and --engine makes those tables too.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def sources(table: Table, places: Sequence[Path] = PLACES) -> list[Path]:
 
 def fingerprint(table: Table, places: Sequence[Path] = PLACES) -> str:
     """A digest of a table's command and sources."""
-    return digest_of(sources(table, places), ROOT, table.command)
+    return digest_of(sources(table, places), table.command)
 
 
 def state_of(table: Table, header: Mapping[str, str], engine: str) -> str:

@@ -92,16 +92,41 @@ def _left_out(own: str, name: str, frontends: Collection[str]) -> bool:
     return frontend in POLICIES and frontend not in frontends
 
 
-def digest_of(paths: Iterable[Path], root: Path, first: str = "") -> str:
-    """A digest of files by their paths and contents."""
+@cache
+def meaning_of(source: str) -> str:
+    """A digest of what Python source does: without comments, docstrings, imports and layout.
+
+    An import says where a name is from; the file that it names counts by itself.
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _says_nothing(each)]  # type: ignore[attr-defined]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+def _says_nothing(node: ast.AST) -> bool:
+    """Whether a statement is an import, a string by itself, or the list of a module's public names."""
+    if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["__all__"]:
+        return True
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return text or isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def digest_of(paths: Iterable[Path], first: str = "") -> str:
+    """A digest of files by what they mean; where they are does not count."""
     digest = hashlib.sha256(first.encode())
-    for path in paths:
-        name = path.relative_to(root) if path.is_relative_to(root) else path
-        digest.update(str(name).encode() + b"\0" + path.read_bytes())
+    for meaning in sorted(_of_file(path) for path in paths):
+        digest.update(meaning.encode())
     return digest.hexdigest()[:16]
+
+
+def _of_file(path: Path) -> str:
+    return meaning_of(path.read_text()) if path.suffix == ".py" else hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def engine_digest(engine: Path = ROOT / "copter") -> str:
     """A digest of the engine's sources, all as one: it could move any plan by a rounding or a tie."""
     files = sorted(path for pattern in ENGINE for path in engine.rglob(pattern))
-    return digest_of(files, engine)
+    return digest_of(files)

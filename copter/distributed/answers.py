@@ -14,13 +14,13 @@ from copter.distributed.deal import Deal
 from copter.distributed.master import Master, Values
 from copter.distributed.messages import Floats, Ints
 from copter.errors import InternalError
-from copter.integer.solution import IntegerStatus
+from copter.methods.bounds import with_bound
+from copter.methods.integer.solution import IntegerStatus
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import Given
 from copter.shims.finished import PROVEN
 from copter.shims.plan import IDLE, IntegerPlan
-from copter.solving.bounds import with_bound
 
 Keys = NDArray[np.int64]
 

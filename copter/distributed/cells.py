@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
+from copter.methods.solve import solve
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.session.session import Session
 from copter.settings import Settings
-from copter.solving.solve import solve
 
 Floats = NDArray[np.float64]
 MARKET = "copter: capacity bought and sold"  # id of the request that stands for the other cells

@@ -12,7 +12,7 @@ import numpy as np
 from copter.distributed.master import Master, Values
 from copter.distributed.transport import ShardOptions
 from copter.errors import SnapshotError
-from copter.integer.solution import IntegerStatus
+from copter.methods.integer.solution import IntegerStatus
 from copter.settings import Settings
 from copter.shims.plan import IntegerPlan
 from copter.storage.encoding import Reader, encode

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from copter.distributed.held import place_of_row
 from copter.distributed.messages import Call, Inventory, TemplateAt
-from copter.matrix import Template
-from copter.matrix.contents import Private
+from copter.model.matrix import Template
+from copter.model.matrix.contents import Private
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
 

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.distributed.messages import Changes, Columns, Floats, Ints, WholeRequest
-from copter.matrix import BlockMatrix
+from copter.methods.proximal.working_set import WorkingSet
+from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
-from copter.proximal.working_set import WorkingSet
 
 Keys = NDArray[np.int64]
 

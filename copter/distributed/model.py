@@ -15,8 +15,8 @@ from copter.distributed.export import calls_of_inventory, inventory_of
 from copter.distributed.messages import Call, Floats, TemplateAt
 from copter.distributed.portions import at_all, rows_taken, taken, taken_rows
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
-from copter.matrix import Template
 from copter.model.checks import different, listed
+from copter.model.matrix import Template
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
 from copter.model.usage import Usage, pattern_of

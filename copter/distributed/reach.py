@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.distributed.messages import Floats
-from copter.matrix import Template
+from copter.model.matrix import Template
 from copter.model.model import Model
 
 

@@ -20,6 +20,7 @@ from copter.distributed.messages import Floats, Inventory
 from copter.distributed.traffic import Traffic
 from copter.distributed.transport import LocalTransport, ShardOptions, Transport
 from copter.errors import InvalidDataError, SettingsError, SnapshotError
+from copter.methods.warm import Callback
 from copter.model.model import Model
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status
@@ -28,7 +29,6 @@ from copter.runtime.watch import Watch
 from copter.session.session import WORK
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
-from copter.solving.warm import Callback
 
 MASTER_SHARE = 0.3  # of the tolerance: the gap that the master's own solves may keep
 NEAR = 0.1  # of the last gap: the tolerance of the master's next solve

@@ -29,8 +29,8 @@ from copter.distributed.messages import (
 )
 from copter.distributed.reach import reach_of
 from copter.errors import CopterError, InternalError
-from copter.matrix import Template
 from copter.model.explaining import facts_of
+from copter.model.matrix import Template
 from copter.model.model import Model
 from copter.model.values import duals_of
 from copter.problem.explanation import Facts

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
-from copter.matrix.patterns import all_within
+from copter.model.matrix.patterns import all_within
 from copter.problem.linear_program import NOT_REAL, as_floats, checked_vector, require_ordered
 
 Floats = NDArray[np.float64]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import CopterError, DimensionError, DuplicateHandleError, UnknownHandleError
-from copter.matrix import Template
-from copter.matrix.contents import Private
 from copter.model.checks import Costs, checked_cost, finite, hashable, stored_cost
 from copter.model.ledger import Ledger
+from copter.model.matrix import Template
+from copter.model.matrix.contents import Private
 from copter.model.private_rows import PrivateRows, rows_of
 from copter.model.usage import Pattern, Usage, pattern_of
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from copter.errors import DuplicateHandleError, InvalidDataError, StaleSolutionError, UnknownHandleError
-from copter.matrix import BlockMatrix, SavedSlab, Template
-from copter.matrix.changes import Changes
-from copter.matrix.contents import Contents, Private
 from copter.model.checks import Bound, Costs, bounds_of_each, cost_type, finite, hashable
+from copter.model.matrix import BlockMatrix, SavedSlab, Template
+from copter.model.matrix.changes import Changes
+from copter.model.matrix.contents import Contents, Private
 from copter.model.private_rows import Split, split_rows
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
@@ -182,7 +182,8 @@ class Ledger:
             result = OPERATIONS[name](self, *arguments)
             spent = 0.0 if self.tape is None else time.perf_counter() - started
             if self.journal is not None:
-                record = self.journal.encode(name, arguments)
+                plain = [each.serial if isinstance(each, Template) else each for each in arguments]
+                record = self.journal.encode(name, plain)  # templates go by their serial numbers
                 if alone:
                     self.journal.append([record])
                 else:

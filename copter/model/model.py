@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
-from copter.matrix import Template
-from copter.matrix.contents import Contents, Private
 from copter.model.assembly import assemble
 from copter.model.checks import (
     Bound,
@@ -31,6 +29,8 @@ from copter.model.checks import (
     stored_cost,
 )
 from copter.model.cost_edits import CostEdits
+from copter.model.matrix import Template
+from copter.model.matrix.contents import Contents, Private
 from copter.model.private_rows import PrivateRows, bounds_of_rows, private_pattern, split_pattern
 from copter.model.resource_edits import ResourceEdits
 from copter.model.row_edits import RowEdits

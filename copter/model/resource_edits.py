@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
-from copter.matrix import Template
-from copter.matrix.contents import Private
 from copter.model.checks import Floats, different, finite, hashable, listed
 from copter.model.inventory import Inventory
+from copter.model.matrix import Template
+from copter.model.matrix.contents import Private
 from copter.model.private_rows import PrivateRows, private_pattern
 from copter.model.usage import Usage, pattern_of
 from copter.problem.linear_program import as_floats

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from copter import shims
 from copter.errors import InvalidDataError, SnapshotError
+from copter.methods.proximal.iterate import Iterate
+from copter.methods.warm import Callback, warm_solve
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
-from copter.proximal.iterate import Iterate
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
 from copter.runtime.progress import listening, told
@@ -24,7 +25,6 @@ from copter.session.snapshot import SessionState, load_state, plain, save_state,
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.plan import IDLE
-from copter.solving.warm import Callback, warm_solve
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike
 from copter.storage.journal import History, Journal, checked_sync

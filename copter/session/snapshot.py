@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from copter.errors import CopterError, SnapshotError
+from copter.methods.proximal.iterate import Iterate
 from copter.model.model import Model
-from copter.proximal.iterate import Iterate
 from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
 from copter.settings import Settings
 from copter.shims.plan import IntegerPlan

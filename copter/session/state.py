@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.path import path_from, path_state
-from copter.blocks.saved_basis import basis_from, basis_state
 from copter.errors import SnapshotError
-from copter.integer.solution import IntegerStatus
-from copter.matrix import Template
+from copter.methods.blocks.path import path_from, path_state
+from copter.methods.blocks.saved_basis import basis_from, basis_state
+from copter.methods.integer.solution import IntegerStatus
+from copter.methods.proximal.iterate import Iterate
 from copter.model.ledger import Ledger
+from copter.model.matrix import Template
 from copter.model.model import Model
-from copter.proximal.iterate import Iterate
 from copter.shims import IntegerPlan
 
 Plain = dict[str, Any]

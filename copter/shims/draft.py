@@ -10,9 +10,10 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.program import sums_before
 from copter.errors import EditNotAllowedError
-from copter.matrix import BlockMatrix
+from copter.methods.blocks.program import sums_before
+from copter.methods.solve import solve
+from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.settings import Settings
 from copter.shims.feasibility import exceeded, exceeded_by
@@ -20,7 +21,6 @@ from copter.shims.greedy import bound_slots, fill, integer_slots, offer, takeabl
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.shims.shares import Shares
 from copter.shims.tally import tally_columns
-from copter.solving.solve import solve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

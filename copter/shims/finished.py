@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.integer.solution import IntegerStatus
+from copter.methods.integer.solution import IntegerStatus
 from copter.model.model import Model
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution

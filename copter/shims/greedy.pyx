@@ -4,9 +4,9 @@ import heapq as _heapq
 
 import numpy as np
 
-from copter.kernels.layout cimport Block, Pattern
-from copter.matrix.block_matrix cimport BlockMatrix
-from copter.matrix.list_of_lists cimport Slab
+from copter.model.matrix.layout cimport Block, Pattern
+from copter.model.matrix.block_matrix cimport BlockMatrix
+from copter.model.matrix.list_of_lists cimport Slab
 
 cdef enum:
     ASKED_EVERY = 20_000  # columns looked at between two looks at the clock

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditNotAllowedError, UnknownHandleError
-from copter.integer.solution import IntegerStatus
+from copter.methods.integer.solution import IntegerStatus
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.problem.values import ranges, sums_before

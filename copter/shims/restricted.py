@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
-from copter.integer.search import is_small
-from copter.integer.solve import solve_integer
+from copter.methods.integer.search import is_small
+from copter.methods.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution

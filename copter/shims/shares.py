@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.matrix import BlockMatrix
+from copter.model.matrix import BlockMatrix
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]

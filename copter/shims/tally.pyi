@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.matrix import BlockMatrix
+from copter.model.matrix import BlockMatrix
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]

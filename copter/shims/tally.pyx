@@ -4,8 +4,8 @@ import numpy as np
 
 from libc.math cimport fabs, rint
 
-from copter.kernels.layout cimport Pattern
-from copter.matrix.block_matrix cimport BlockMatrix
+from copter.model.matrix.layout cimport Pattern
+from copter.model.matrix.block_matrix cimport BlockMatrix
 
 
 def tally(const int[::1] row, const double[::1] coefficient, const double[::1] value, Py_ssize_t rows):

@@ -14,7 +14,6 @@ from hashlib import blake2b
 from typing import Any, Literal, get_args
 
 from copter.errors import EditNotAllowedError, SettingsError, SnapshotError
-from copter.matrix import Template
 from copter.storage.encoding import COUNT, Buffers, Reader, encode
 from copter.storage.files import PathLike, read_file, write_atomically
 
@@ -191,9 +190,8 @@ class Journal:
 
     @staticmethod
     def encode(name: str, arguments: Sequence[Any]) -> Buffers:
-        """An operation as bytes; templates go by their serial numbers."""
-        plain = tuple(each.serial if isinstance(each, Template) else each for each in arguments)
-        return encode((name, plain))
+        """An operation as bytes."""
+        return encode((name, tuple(arguments)))
 
     def append(self, operations: list[Buffers], batch: bool = False) -> None:
         """Append operations as one record.

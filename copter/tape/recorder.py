@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.matrix import Template
+from copter.model.matrix import Template
 from copter.problem.solution import Solution
 from copter.problem.values import OwnDuals, SparseValues
 from copter.settings import Settings

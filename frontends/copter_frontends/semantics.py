@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -162,5 +162,26 @@ SIA_ARTIFACT = Semantics(
 )
 """As the public simulator of the Sia artifact (siasosp23/artifacts, commit aaf7a0d)."""
 
-PRESETS: Mapping[str, Semantics] = MappingProxyType({s.name: s for s in (DEFAULT, SIA_ARTIFACT)})
+BOOTSTRAP_S = 20.0
+"""Seconds that profiling a new job on one GPU takes, for each GPU type (thesis, 3.3.2)."""
+
+SIA_THESIS = replace(
+    SIA_ARTIFACT,
+    name="thesis",
+    profiling="bootstrap",
+    profiling_s=BOOTSTRAP_S,
+    projection_order=(),
+    max_nodes=MappingProxyType({}),
+    decimals=None,
+    clip=float("inf"),
+    exact_integer=False,
+)
+"""Sia as chapter 3 of the thesis describes it.
+
+Jobs are profiled on one GPU of each type and known from what they have run on since (3.3.2); they start on one GPU and
+at most double; plans are the rounded LP, without branch and bound. What the chapter leaves open is as in the public
+simulator: how a job trains, ties, and that a change of type or count restarts it.
+"""
+
+PRESETS: Mapping[str, Semantics] = MappingProxyType({s.name: s for s in (DEFAULT, SIA_ARTIFACT, SIA_THESIS)})
 """Presets by the name that the command line has for them."""

@@ -129,7 +129,7 @@ ROOMS = [
     *_of("copter_frontends.traffic", "tests/frontends/traffic", "shim", "test_traffic_steps test_traffic_plans"),
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
-    *_of("copter.proximal", "tests/copter/solving", "coordinate_descent", "test_coordinate_descent"),
+    *_of("copter.methods.proximal", "tests/copter/methods", "coordinate_descent", "test_coordinate_descent"),
     *_of(
         "copter.shims",
         "tests/copter/shims",

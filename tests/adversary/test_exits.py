@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter.interior import sparse_lu
-from copter.interior.sparse_lu import IDLE, SparseLU
+from copter.methods.interior import sparse_lu
+from copter.methods.interior.sparse_lu import IDLE, SparseLU
 from copter.runtime.watch import Stopped
 
 LARGE = """
 import time
 import numpy as np, scipy.sparse as sp
-from copter.interior.sparse_lu import ALIVE, SparseLU
+from copter.methods.interior.sparse_lu import ALIVE, SparseLU
 from copter.runtime.watch import Stopped
 n, rng = 20_000, np.random.default_rng(0)
 entries = (rng.normal(size=80_000), (rng.integers(n, size=80_000), rng.integers(n, size=80_000)))

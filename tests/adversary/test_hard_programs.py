@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 from copter import LinearProgram, Settings, solve
-from copter.interior.normal_equations import NormalEquations
-from copter.interior.point import Misfit
-from copter.interior.predictor_corrector import figures
+from copter.methods.interior.normal_equations import NormalEquations
+from copter.methods.interior.point import Misfit
+from copter.methods.interior.predictor_corrector import figures
+from copter.methods.solve import solve_relaxation
 from copter.problem.checker import check
-from copter.solving.solve import solve_relaxation
 
 MOST_ITERATIONS = 60
 
@@ -77,7 +77,7 @@ def test_costs_of_ten_million_on_a_degenerate_program(seed: int, method: Any) ->
 def test_a_relaxation_alone_is_not_moved_to_a_vertex(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes about as long as the solve (seymour: 30 times as long, by keeping its blocks from being seen)."""
     looked = []
-    monkeypatch.setattr("copter.interior.method.vertices", lambda *_: looked.append(True) or [])
+    monkeypatch.setattr("copter.methods.interior.method.vertices", lambda *_: looked.append(True) or [])
     rng = np.random.default_rng(0)
     lp = LinearProgram(np.ones(30), rng.random((10, 30)) < 0.3, row_lower=1.0, col_upper=1.0, integrality=np.ones(30))
     assert solve(lp, Settings(method="interior")).status.value == "optimal"

@@ -14,8 +14,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter import LinearProgram, SettingsError, solve_integer
-from copter.integer.clock import Clock
-from copter.integer.problem import IntegerProblem
+from copter.methods.integer.clock import Clock
+from copter.methods.integer.problem import IntegerProblem
 
 INF = np.inf
 SHIMS = ("dive", "exact")

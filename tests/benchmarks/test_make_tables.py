@@ -90,9 +90,9 @@ def test_the_thesis_table_depends_on_what_it_runs(tmp_path: Path) -> None:
 
     def changed(name: str) -> str:
         with (folder / name).open("a") as file:
-            file.write("\n")
+            file.write("CHANGED = True\n")
         found = table_sources.sources(places[0] / table.script.name, table.frontends, places)
-        return digest_of(found, tmp_path, table.command)
+        return digest_of(found, table.command)
 
     before = changed("hops/policy.py")
     assert before == fingerprint(table), "a policy that the table does not run, and where the checkout is"
@@ -110,6 +110,17 @@ def test_a_fingerprint_follows_the_command_and_each_file(small: Table, tmp_path:
         seen.add(fingerprint(small))
     seen.add(fingerprint(Table("small", "figure.py --more", ("hadar",))))
     assert len(seen) == 4
+
+
+def test_what_means_the_same_changes_no_fingerprint(small: Table, tmp_path: Path) -> None:
+    before = fingerprint(small)
+    helper = tmp_path / "helper.py"
+    helper.write_text(f'"""A page of words."""\n\nimport os, sys  # both\n\n__all__ = ["SAID"]\n{helper.read_text()}')
+    assert fingerprint(small) == before
+    helper.write_text(helper.read_text().replace("'", '"'))
+    assert fingerprint(small) == before
+    helper.write_text(helper.read_text() + "MORE = 2\n")
+    assert fingerprint(small) != before
 
 
 def test_another_engine_is_told_and_makes_tables_anew_where_it_is_asked_for(

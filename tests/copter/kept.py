@@ -7,8 +7,8 @@ from dataclasses import fields
 import numpy as np
 
 from copter import Session
-from copter.blocks.basis import WarmBasis
-from copter.blocks.program import BlockProgram, program_of
+from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.program import BlockProgram, program_of
 
 
 def kept_program(session: Session) -> BlockProgram | None:

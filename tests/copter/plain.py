@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter import Model
-from copter.matrix import Template
+from copter.model.matrix import Template
 from tests.copter.consistent import require_consistent
 
 Floats = NDArray[np.float64]

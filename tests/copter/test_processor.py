@@ -35,19 +35,19 @@ def test_a_processor_is_read_from_its_flags(tmp_path: Path, monkeypatch: pytest.
 
 def test_builds_of_the_own_level_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for level in (V3, V4):
-        (tmp_path / level / "kernels").mkdir(parents=True)
-    own = ["/somewhere/copter/kernels"]
+        (tmp_path / level / "model/matrix").mkdir(parents=True)
+    own = ["/somewhere/copter/model/matrix"]
 
     def found(level: str | None) -> list[str]:
         monkeypatch.setattr("copter.processor.processor_level", lambda: level)
-        return with_levels("copter.kernels", own, tmp_path)
+        return with_levels("copter.model.matrix", own, tmp_path)
 
-    assert found(V4) == [str(tmp_path / V4 / "kernels"), str(tmp_path / V3 / "kernels"), *own]
-    assert found(V3) == [str(tmp_path / V3 / "kernels"), *own]
+    assert found(V4) == [str(tmp_path / V4 / "model/matrix"), str(tmp_path / V3 / "model/matrix"), *own]
+    assert found(V3) == [str(tmp_path / V3 / "model/matrix"), *own]
     assert found(V2) == own
     assert found(None) == own
     monkeypatch.setattr("copter.processor.processor_level", lambda: V4)
-    assert with_levels("copter.matrix", own, tmp_path) == own, "no such folder"
+    assert with_levels("copter.storage", own, tmp_path) == own, "no such folder"
 
 
 @pytest.mark.parametrize(("asked", "level"), [(V2, V2), (V3, V3), (V4, V3), ("x86-64-v9", V3), ("", V3)])

@@ -9,7 +9,7 @@ from typing import Any
 
 from copter import Model, Session, Settings, Status
 from copter.errors import InvalidDataError, SettingsError
-from copter.matrix import Template
+from copter.model.matrix import Template
 from copter_frontends.allocation.job_entry import JobEntry
 from copter_frontends.allocation.placing import placed, that_stay
 from copter_frontends.allocation.rates import Option, Rates, checked_rates, default_rates, options_of

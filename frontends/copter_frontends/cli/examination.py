@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import copter
-from copter.kernels import price
+from copter.model.matrix import price
 from copter.processor import LEVELS, processor_level
 from copter.settings import available_threads
 

@@ -11,7 +11,7 @@ import click
 from copter_frontends.cli.output import complain
 from copter_frontends.registry.names import LP_NAMES
 
-SEMANTICS_NAMES = ("default", "sia-artifact")
+SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
 
 SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "quota", "reserve")

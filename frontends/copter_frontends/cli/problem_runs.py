@@ -18,8 +18,9 @@ from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import own_tape
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr, print_json
 from copter_frontends.report.table import seconds
-from copter_frontends.shards import ShardCluster, load_rounds, simulate_shards
+from copter_frontends.shards import ShardCluster, load_rounds, read_column, read_rows, simulate_shards
 from copter_frontends.shards import make_scheme as make_shard_scheme
+from copter_frontends.shards.cluster import Floats
 from copter_frontends.shards.loads import SEED
 from copter_frontends.shards.schemes import check_scheme as check_shard_scheme
 from copter_frontends.traffic import make_scheme, simulate_traffic
@@ -97,9 +98,8 @@ def run_shards(given: Mapping[str, Any]) -> int:
     """Run every scheme over the same loads; the exit code."""
     summaries, results = [], []
     seed = SEED if given["seed"] is None else given["seed"]
-    memory = given["memory"] if given["memory"] is not None else 16.0 * given["replicas"]
     try:
-        cluster = ShardCluster.round_robin(given["shards"], given["servers"], memory, given["band"], given["replicas"])
+        cluster, measured = _shards_of(given)
         for name in given["schemes"]:
             check_shard_scheme(name, cluster)
     except CopterError as error:
@@ -109,12 +109,13 @@ def run_shards(given: Mapping[str, Any]) -> int:
         for name in given["schemes"]:
             with foreign_prints_on_stderr():
                 scheme = make_shard_scheme(name, cluster, given["threads"] or 0, seed, given["time_limit"])
-                complain(
-                    f"{name}: {given['rounds']} rounds, {cluster.n_shards:,} shards on {cluster.n_servers:,} servers"
-                )
-                loads = load_rounds(cluster.n_shards, given["rounds"], given["loads"], seed)
+                rounds = given["rounds"] if measured is None else len(measured)
+                complain(f"{name}: {rounds} rounds, {cluster.n_shards:,} shards on {cluster.n_servers:,} servers")
+                loads = measured or load_rounds(cluster.n_shards, rounds, given["loads"], seed)
                 with _taped(given, name):
-                    result = simulate_shards(name, scheme, loads, given["warmup_rounds"], given["deadline"])
+                    result = simulate_shards(
+                        name, scheme, loads, given["warmup_rounds"], given["deadline"], given["lose"], given["back"]
+                    )
             results.append(result)
             summaries.append(result.summary())
     except CopterError as error:  # the schemes that ended before are shown
@@ -124,7 +125,24 @@ def run_shards(given: Mapping[str, Any]) -> int:
 
         page = write_shard_report(results, given["out"], _facts(given))
         print(f"report: {page}", file=sys.stderr)
-    return _show(given, summaries, SHARD_COLUMNS, f"{given['shards']:,} shards, {given['loads']}", failed)
+    loaded = given["loads"] if measured is None else given["loads_file"]
+    return _show(given, summaries, SHARD_COLUMNS, f"{given['shards']:,} shards, {loaded}", failed)
+
+
+def _shards_of(given: Mapping[str, Any]) -> tuple[ShardCluster, list[Floats] | None]:
+    """The cluster that the options describe, and measured loads, one array a round; ShardError."""
+    shards, servers, memory = given["shards"], given["servers"], given["memory"]
+    if memory is None:
+        memory = 16.0 * given["replicas"]
+    elif isinstance(memory, str):
+        memory = read_column(memory, "memories of servers", servers)
+    size = 1.0 if given["sizes"] is None else read_column(given["sizes"], "sizes of shards", shards)
+    cluster = ShardCluster.round_robin(
+        shards, servers, memory, given["band"], given["replicas"], given["cost"], size
+    )  # fmt: skip
+    if given["loads_file"] is None:
+        return cluster, None
+    return cluster, [cluster.checked_loads(row) for row in read_rows(given["loads_file"], "loads", shards)]
 
 
 def _taped(given: Mapping[str, Any], name: str) -> AbstractContextManager[object]:

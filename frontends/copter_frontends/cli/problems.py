@@ -13,6 +13,7 @@ from copter_frontends.registry.network_names import (
     LOAD_SEQUENCES,
     PATH_RULES,
     PROBLEMS,
+    SHARD_COSTS,
     SHARD_SCHEMES,
     TRAFFIC_OBJECTIVES,
     TRAFFIC_SCHEMES,
@@ -121,13 +122,55 @@ def _router_options() -> list[click.Parameter]:
     ]  # fmt: skip
 
 
+def _number_or_file(context: click.Context, parameter: click.Parameter, value: str | None) -> float | str | None:
+    """A number above zero, or else the path of a file."""
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    if not 0.0 < number < float("inf"):
+        raise click.BadParameter(f"{value} is not a number above 0")
+    return number
+
+
+def _round_and_server(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[int, int]:
+    """Servers by round; each round has one."""
+    found: dict[int, int] = {}
+    for each in value:
+        left, colon, right = each.partition(":")
+        if not (colon and left.isdecimal() and right.isdecimal()):
+            raise click.BadParameter(f"{each!r} is not ROUND:SERVER, both counted from 0")
+        if int(left) in found:
+            raise click.BadParameter(f"round {left} is named twice")
+        found[int(left)] = int(right)
+    return found
+
+
 def _shard_options(several: bool) -> list[click.Parameter]:
     return [
         _scheme_option(SHARD_SCHEMES, several),
         click.Option(["--shards"], type=_COUNT, default=1024, show_default=True),
         click.Option(["--servers"], type=_COUNT, default=128, show_default=True),
         click.Option(["--replicas"], type=_COUNT, default=1, show_default=True, help="Copies of a shard, at least."),
-        click.Option(["--memory"], type=_POSITIVE, help="Of a server, in copies  [default: 16 a replica]"),
+        click.Option(
+            ["--memory"], callback=_number_or_file, metavar="NUMBER|FILE",
+            help="Of a server, in the unit of --sizes; a file: one number a server  [default: 16 a replica]",
+        ),
+        click.Option(["--sizes"], type=click.Path(), help="File of the shards' sizes  [default: 1 each]"),
+        click.Option(
+            ["--cost"], type=click.Choice(SHARD_COSTS), default="unit", show_default=True, help="Of a new copy."
+        ),
+        click.Option(["--loads-file"], type=click.Path(), help="File of measured loads, a line a round, not --loads."),
+        click.Option(
+            ["--lose"], multiple=True, callback=_round_and_server, metavar="ROUND:SERVER",
+            help="A server is lost before a round (from 0). May be given again.",
+        ),
+        click.Option(
+            ["--back"], multiple=True, callback=_round_and_server, metavar="ROUND:SERVER",
+            help="A lost server is back, empty. May be given again.",
+        ),
         click.Option(["--band"], type=FiniteRange(min=0, max=1, min_open=True, max_open=True), default=0.05,
                      show_default=True, help="Of the mean load, to either side."),
         click.Option(["--loads"], type=click.Choice(LOAD_SEQUENCES), default="stateless", show_default=True),

@@ -50,6 +50,7 @@ def _peers(context: click.Context, parameter: click.Parameter, value: str) -> tu
 @click.option("--peers", default="", callback=_peers, metavar="NAME,...", help=f"Of {', '.join(PEER_NAMES)}.")
 @click.option("--peer-time-limit", type=_POSITIVE, default=60.0, show_default=True, help="Seconds of one solve.")
 @click.option("--peer-memory", type=_POSITIVE, metavar="GIB", help="Address space of a peer  [default: the machine's]")
+@click.option("--peer-budget", type=_POSITIVE, metavar="SECONDS", help="Of all a peer's rounds  [default: no limit]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def replay(
     file: str,
@@ -60,6 +61,7 @@ def replay(
     peers: tuple[str, ...],
     peer_time_limit: float,
     peer_memory: float | None,
+    peer_budget: float | None,
     as_json: bool,
 ) -> int:
     """Play the rounds of the tape FILE again, through copter and through peers, each in a process of its own.
@@ -95,6 +97,7 @@ def replay(
             threads,
             peer_time_limit,
             peer_memory,
+            math.inf if peer_budget is None else peer_budget,
         )
         done = [runs.run_copter(asked)]
     except (SnapshotError, SettingsError) as error:

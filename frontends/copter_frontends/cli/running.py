@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import shlex
@@ -71,12 +72,14 @@ def carry_on(
             progress(record)
             saver.after_round()
             if len(simulation.records) - done == warmup_left:
+                collected_now()
                 if comparison is not None:
                     comparison.is_on = True
                 if tape is not None:
                     recording.enter_context(recorded(tape))
 
         rounds = None if left is None else left - warmup_left
+        collected_now()
         result = simulation.run(rounds, None, on_round, warmup_left, interruption)
         try:
             saver.at_end()
@@ -90,6 +93,16 @@ def carry_on(
         on = f"; go on with: copter resume {shlex.quote(asked.save)}" if asked.save is not None else ""
         complain(f"interrupted after {len(result.rounds)}{whole} rounds: the results are of these{on}")
     return summary
+
+
+def collected_now() -> None:
+    """Collect garbage here, between rounds, and leave all that is still there out of later collections.
+
+    What a simulation has made so far stays to its end. Going over it takes longer than a round, and Python would do so
+    in the middle of one.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _report(

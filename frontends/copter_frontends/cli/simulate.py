@@ -53,7 +53,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     type=click.Choice(SEMANTICS_NAMES),
     default="default",
     show_default=True,
-    help="Conventions: copter's own, or those of Sia's public simulator.",
+    help="Conventions: copter's own, those of Sia's public simulator, or Sia as its thesis describes it.",
 )
 @click.option("--profiles", type=click.Path(), help="Folder of measured profiles  [default: found next to the data]")
 @click.option(

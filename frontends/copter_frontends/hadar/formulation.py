@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution
 from copter.errors import InternalError
-from copter.matrix import Template
+from copter.model.matrix import Template
 from copter_frontends.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.hadar.round_values import NO_VALUE, RoundTerms, RoundValues, round_values
 from copter_frontends.hadar.utility import Utility

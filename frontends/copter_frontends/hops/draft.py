@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 
 from copter_frontends.hops.formulation import NONE, Wish
@@ -75,7 +76,8 @@ class Draft:
         """w_i (G_ij + sigma if it stays): the slowest server sets the pace; 0 where the job has no such offer."""
         wish = self.wishes[job]
         gain = float("inf")
-        for g in {self._group[server] for server, _ in shares}:
+        groups = {self._group[server] for server, _ in shares} if len(shares) > 1 else (self._group[shares[0][0]],)
+        for g in groups:
             column = wish.offers.at(kind, g, gpus)
             if column < 0:
                 return 0.0
@@ -88,10 +90,11 @@ class Draft:
 
     def copy(self) -> Draft:
         """The same, to be changed on its own."""
-        other = Draft(self.groups, self.groups.size, self.held, self.slowdown, self.stay_bonus)
-        other.wishes = dict(self.wishes)
-        for job, each in self.placed.items():
-            other.hold(job, each.shares, job in self.fixed)
+        other = copy(self)
+        other.wishes, other.placed, other.fixed = dict(self.wishes), dict(self.placed), set(self.fixed)
+        other.free, other.left = list(self.free), list(self.left)
+        other._with_free = [[dict(servers) for servers in buckets] for buckets in self._with_free]
+        other.on_server = [dict(jobs) for jobs in self.on_server]
         return other
 
     # Changes ------------------------------------------------------------------------------------------------------

@@ -48,8 +48,7 @@ class Drafting:
 
     def draft(self, kept: Mapping[str, Allocation]) -> Draft:
         """A draft in which these jobs have their GPUs."""
-        index = self.groups.index
-        held = {job: tuple(sorted((index[node], gpus) for node, gpus in each.nodes)) for job, each in self.held.items()}
+        held = {job: self.groups.shares(each.nodes) for job, each in self.held.items()}
         book, groups = self.book, self.groups
 
         def slowdown(job: str, group: int, gpus: int, nodes: int) -> float:
@@ -78,10 +77,19 @@ class Drafting:
         """Column of what a job has; -1 where it has nothing, or servers of several groups."""
         if held is None:
             return NONE
-        groups = {int(self.groups.group[self.groups.index[node]]) for node, _ in held.nodes}
-        if len(groups) != 1:
-            return NONE
-        return offers.at(PACKED if len(held.nodes) == 1 else SPREAD, groups.pop(), held.gpus)
+        of, nodes = self.groups.group_of, held.nodes
+        group = of[nodes[0][0]]
+        if len(nodes) == 1:
+            return offers.at(PACKED, group, held.gpus)
+        return offers.at(SPREAD, group, held.gpus) if all(of[node] == group for node, _ in nodes) else NONE
+
+    def allocations(self, draft: Draft) -> dict[str, Allocation]:
+        """Allocation of every job that the draft places; a job that stays has the one that it had."""
+        had = draft.held
+        return {
+            job: self.held[job] if had.get(job) == each.shares else self.allocation(each.shares)
+            for job, each in draft.placed.items()
+        }
 
     def allocation(self, shares: Shares) -> Allocation:
         """Servers of a draft as an allocation."""

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter import Model, Session, Settings, Solution
-from copter.matrix import Template
+from copter.model.matrix import Template
 from copter_frontends.hops.offers import PACKED, Floats, Ints, Offers
 from copter_frontends.hops.server_groups import ServerGroups, group_servers, in_places_of, regrouped
 from copter_frontends.hops.throughputs import LearnedThroughputs, PlacedThroughputs

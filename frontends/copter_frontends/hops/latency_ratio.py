@@ -117,12 +117,16 @@ class LatencyQueue:
     def refresh(self, now_s: float, jobs: Mapping[str, Job], standing: Callable[[str], Standing]) -> None:
         """Renew all priorities if it is time, and give new jobs theirs."""
         rule = RULES[self.priority]
+        self.renew(now_s, jobs, lambda job: rule(standing(job)))
+
+    def renew(self, now_s: float, jobs: Mapping[str, Job], priority: Callable[[str], float]) -> None:
+        """The same, each job's priority given."""
         for gone in [job for job in self.values if job not in jobs]:
             del self.values[gone]
         late = self._refreshed_s is None or not 0 <= now_s - self._refreshed_s < self.refresh_s
         for job in jobs:
             if late or job not in self.values:
-                self.values[job] = rule(standing(job))
+                self.values[job] = priority(job)
         if late:
             self._refreshed_s = now_s
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +56,14 @@ class Offers:
 
     def at(self, kind: int, group: int, gpus: int) -> int:
         """Column of an offer; -1 if there is none."""
-        result = np.flatnonzero((self.kind == kind) & (self.group == group) & (self.gpus == gpus))
-        return int(result[0]) if len(result) else -1
+        return _columns_of(self.key).get((kind, group, gpus), -1)
+
+
+@lru_cache(maxsize=4096)
+def _columns_of(key: bytes) -> dict[tuple[int, int, int], int]:
+    """The column of every (kind, group, size); jobs whose columns are the same share it."""
+    parts = np.frombuffer(key, dtype=np.int64).reshape(3, -1)
+    return {each: at for at, each in enumerate(zip(*parts.tolist(), strict=True))}
 
 
 @dataclass(frozen=True, slots=True)

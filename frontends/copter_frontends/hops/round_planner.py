@@ -44,7 +44,7 @@ class RoundResult:
 
     def allocations(self, drafting: Drafting) -> dict[str, Allocation]:
         """Allocation of every placed job."""
-        return {job: drafting.allocation(each.shares) for job, each in self.draft.placed.items()}
+        return drafting.allocations(self.draft)
 
     def choice(
         self, wanted: Wanted, prices: dict[str, float], skipped: dict[str, str], timings: dict[str, float]

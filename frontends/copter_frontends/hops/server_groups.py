@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+MOST_SHARES = 100_000
+"""Allocations whose places are kept: several times as many as jobs run on the largest cluster."""
+
 MOST_ODD = 0.05  # share of the servers that may be in a group next to their bin's
 
 
@@ -55,6 +58,8 @@ class ServerGroups:
         GPUs of each.
     first : int64 array (groups + 1,)
         Where each group's servers begin.
+    index, group_of : dict of server id to int
+        Place and group of each server.
     """
 
     def __init__(self, groups: list[ServerGroup]) -> None:
@@ -63,11 +68,22 @@ class ServerGroups:
         self.index = {server: i for i, server in enumerate(self.ids)}
         counts = [len(group.servers) for group in groups]
         self.group: Ints = np.repeat(np.arange(len(groups)), counts).astype(np.int64)
+        self.group_of = {server: g for g, group in enumerate(groups) for server in group.servers}
+        self._shares: dict[tuple[tuple[str, int], ...], tuple[tuple[int, int], ...]] = {}
         self.size: Ints = np.repeat([group.gpus for group in groups], counts).astype(np.int64)
         self.first: Ints = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.groups)
+
+    def shares(self, nodes: tuple[tuple[str, int], ...]) -> tuple[tuple[int, int], ...]:
+        """(place, GPUs) of an allocation's nodes, by place; jobs keep what they have, so answers are kept too."""
+        found = self._shares.get(nodes)
+        if found is None:
+            if len(self._shares) >= MOST_SHARES:
+                self._shares.clear()
+            found = self._shares[nodes] = tuple(sorted((self.index[node], gpus) for node, gpus in nodes))
+        return found
 
     @property
     def key(self) -> tuple[tuple[str, int, tuple[str, ...]], ...]:

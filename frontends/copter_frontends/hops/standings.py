@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from copter_frontends.hops.drafting import Drafting
 from copter_frontends.hops.formulation import NONE
 from copter_frontends.hops.job_book import JobBook
-from copter_frontends.hops.latency_ratio import LatencyQueue, Priority, Standing
+from copter_frontends.hops.latency_ratio import LEAST, LatencyQueue, Priority, Standing
 from copter_frontends.policy_kit import Service
 from copter_frontends.vocabulary import Job
 
@@ -84,7 +84,12 @@ class Standings:
                 most_gpus=wanted.sizes[-1],
             )
 
-        self.queue.refresh(now_s, {j: job for j, job in jobs.items() if j in self.book.age_s}, standing)
+        known = {job_id: job for job_id, job in jobs.items() if job_id in self.book.age_s}
+        if self.queue.priority == "lr":  # waiting over age, of all jobs, in every plan
+            ages = self.book.age_s
+            self.queue.renew(now_s, known, lambda job_id: self._waits[job_id] / max(ages[job_id], LEAST))
+        else:
+            self.queue.refresh(now_s, known, standing)
 
     def order(self, jobs: Mapping[str, Job]) -> list[str]:
         """Ids of the jobs that can run, highest priority first."""

@@ -165,6 +165,8 @@ class RoundPolicy(ABC):
 
     def make_room(self, job_id: str, allocation: Allocation) -> None:
         """Free the GPUs of an allocation by stopping jobs that are not pinned; CapacityInUseError if pins hold them."""
+        if not self.nodes.short_of(allocation):  # then no pinned job has them either
+            return
         for other in jobs_to_stop(self.nodes, job_id, [allocation], self.held, self.pins):
             if self.nodes.short_of(allocation):
                 self.release(other)

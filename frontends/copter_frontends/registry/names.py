@@ -27,14 +27,34 @@ HARE_SCHEMES = {
 }
 """Hare's opponents: the keys of :data:`copter_frontends.hare.opponents.RULES` by the policy's name."""
 
+HADAR_MODES = {
+    "hadar-online": {"mode": "online"},
+    "hadar-printed": {"mode": "online", "prices": "printed"},
+    "hadar-posted": {"mode": "lp_posted"},
+    "hadar-horizon": {"mode": "horizon"},
+    "hadar-makespan": {"utility": "makespan"},
+    "hadar-finish-time-fairness": {"utility": "ftf"},
+    "hadar-throughput": {"utility": "throughput"},
+}
+"""Hadar by its paper's other ways, by the policy's name.
+
+``mode`` and ``utility`` as :class:`copter_frontends.hadar.HadarPolicy` takes them; ``prices`` of its online rule.
+"""
+
 BASELINE_NAMES = (*RIGID_NAMES, "pollux", "lp-star", "milp", "pop-16", "pop-16-copter")
 """The keys of :data:`copter_frontends.registry.baselines.BASELINES`."""
 
 DEADLINE_NAMES = ("chronus", "edf", "3sigma", "genie")
 """Policies for jobs with deadlines; the command line draws some for them."""
 
-POLICY_NAMES = ("sia", "hadar", "hops", "hare", *HARE_SCHEMES, "chronus", *BASELINE_NAMES)
+POLICY_NAMES = ("sia", "hadar", *HADAR_MODES, "hops", "hare", *HARE_SCHEMES, "chronus", *BASELINE_NAMES)
 """The keys of :data:`copter_frontends.registry.policies.POLICIES`."""
 
-LP_NAMES = ("sia", "hadar", "hops", "chronus")
+LP_NAMES = (
+    "sia",
+    "hadar",
+    *(name for name in HADAR_MODES if "online" not in HADAR_MODES[name].values()),
+    "hops",
+    "chronus",
+)
 """Policies that solve linear programs of the engine, which another solver can be given too."""

@@ -9,9 +9,10 @@ DEMAND_MODELS = ("gravity", "uniform", "bimodal", "poisson-high-intra", "poisson
 TRAFFIC_STREAMS = ("perturbed", "tracking", "failure", "double-failure", "flash-crowd")
 TRAFFIC_OBJECTIVES = ("total", "concurrent", "utilisation")
 PATH_RULES = ("disjoint", "shortest")
-TRAFFIC_SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "greedy")
+TRAFFIC_SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "dede", "greedy")
 """And pop-K for any K."""
 
 LOAD_SEQUENCES = ("stateless", "stateful")
-SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "greedy")
+SHARD_COSTS = ("unit", "size")
+SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "greedy")
 """And pop-K for any K."""

@@ -10,7 +10,7 @@ from copter_frontends.chronus import ChronusPolicy
 from copter_frontends.deadlines import DrawnRewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
-from copter_frontends.hadar import HadarPolicy
+from copter_frontends.hadar import HadarPolicy, OnlineRule, utility_named
 from copter_frontends.hare.opponent_policy import OpponentPolicy
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.task_policy import HareTaskPolicy
@@ -24,7 +24,7 @@ from copter_frontends.registry.baselines import (
     pollux_of_the_artifact,
     shockwave_of_the_artifact,
 )
-from copter_frontends.registry.names import BASELINE_NAMES, HARE_SCHEMES, RIGID_NAMES
+from copter_frontends.registry.names import BASELINE_NAMES, HADAR_MODES, HARE_SCHEMES, RIGID_NAMES
 from copter_frontends.registry.policy_entry import PolicyEntry
 from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
@@ -46,9 +46,20 @@ def _make_sia(
     )
 
 
-def _make_hadar(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = GoodputThroughputs(cluster, goodput_model)
-    return HadarPolicy(cluster, rates, settings=Settings(threads=threads or 0))
+def _hadar(mode: Any = "lp", prices: Any = None, utility: str = "jct") -> PolicyEntry:
+    rule = OnlineRule() if prices is None else OnlineRule(prices=prices)
+
+    def make(cluster: Cluster, goodput_model: GoodputModel, _: str, threads: int | None) -> SchedulingPolicy:
+        return HadarPolicy(
+            cluster,
+            GoodputThroughputs(cluster, goodput_model),
+            utility=utility_named(utility),
+            mode=mode,
+            rule=rule,
+            settings=Settings(threads=threads or 0),
+        )
+
+    return PolicyEntry(make, has_lp=mode != "online")
 
 
 def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -102,7 +113,8 @@ def _baseline(name: str) -> PolicyEntry:
 
 POLICIES: dict[str, PolicyEntry] = {
     "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True, takes_options=True),
-    "hadar": PolicyEntry(_make_hadar, has_lp=True),
+    "hadar": _hadar(),
+    **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
     "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=False, takes_weights=True),
     **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},

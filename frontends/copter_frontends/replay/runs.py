@@ -39,6 +39,8 @@ class Asked:
         Seconds of one solve by a peer.
     peer_memory_gib : float or None
         Address space of a peer's process.
+    peer_budget_s : float
+        Seconds of all rounds by a peer, after which it is ended and its row says how many it did.
     """
 
     tape: str
@@ -49,6 +51,7 @@ class Asked:
     threads: int | None = None
     peer_time_limit_s: float = 60.0
     peer_memory_gib: float | None = None
+    peer_budget_s: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
     rows: list[dict[str, Any]] = []
     limit = None if copters else 2.0 * asked.peer_time_limit_s + LOADING_S
     ended = None
+    spent = 0.0
     try:
         while True:
             line = lines.get(timeout=limit)
@@ -140,6 +144,10 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
                 continue
             row["total_s"] = row["edit_s"] + row["solve_s"] + row["shim_s"]
             rows.append(row)
+            spent += row["total_s"]
+            if not copters and spent > asked.peer_budget_s:
+                ended = f"its {asked.peer_budget_s:g} s for this tape are over after {len(rows)} rounds"
+                break
     except Empty:
         ended = f"no answer within {limit:g} s of round {asked.first + len(rows)}: its process was ended"
     finally:
@@ -163,6 +171,13 @@ def quantile(values: list[float], share: float) -> float:
     """The least of the values that so large a share of them does not exceed; NaN of none."""
     ordered = sorted(value for value in values if value == value)
     return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else math.nan
+
+
+def times_slower(run: Run, copters: Run) -> float:
+    """Seconds of a solver over copter's, in sum over the rounds that both answered with proof; NaN of none."""
+    own = {row["round"]: row["total_s"] for row in copters.rows if row["verified"]}
+    both = [(row["total_s"], own[row["round"]]) for row in run.rows if row["verified"] and row["round"] in own]
+    return sum(theirs for theirs, _ in both) / sum(ours for _, ours in both) if both else math.nan
 
 
 def summary(run: Run) -> dict[str, Any]:

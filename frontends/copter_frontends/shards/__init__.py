@@ -2,6 +2,7 @@
 
 from copter_frontends.shards.cluster import ShardCluster
 from copter_frontends.shards.errors import NoRoomError, ShardError, UnknownServerError
+from copter_frontends.shards.files import read_column, read_rows
 from copter_frontends.shards.formulation import ShardFormulation
 from copter_frontends.shards.loads import SEQUENCES, dede_loads, load_rounds, zipf_loads
 from copter_frontends.shards.plan import ShardPlan, ShardScheme
@@ -24,6 +25,8 @@ __all__ = [
     "dede_loads",
     "load_rounds",
     "make_scheme",
+    "read_column",
+    "read_rows",
     "repair",
     "simulate_shards",
     "zipf_loads",

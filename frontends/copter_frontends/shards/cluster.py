@@ -87,7 +87,7 @@ class ShardCluster:
 
     @classmethod
     def round_robin(
-        cls, shards: int, servers: int, memory: float = MEMORY, band: float = BAND, replicas: int = 1,
+        cls, shards: int, servers: int, memory: ArrayLike = MEMORY, band: float = BAND, replicas: int = 1,
         cost: str = "unit", size: ArrayLike = 1.0,
     ) -> ShardCluster:  # fmt: skip
         """The published start: shard j on server j mod N; further replicas on the servers after it."""
@@ -99,7 +99,8 @@ class ShardCluster:
         for extra in range(replicas):
             holds[np.arange(shards), (np.arange(shards) + extra) % servers] = True
         sizes = np.broadcast_to(np.asarray(size, dtype=np.float64), shards).copy()
-        return cls(sizes, np.full(servers, float(memory)), holds, band, replicas, cost)
+        memories = np.broadcast_to(np.asarray(memory, dtype=np.float64), servers).copy()
+        return cls(sizes, memories, holds, band, replicas, cost)
 
     @property
     def is_up(self) -> Bools:

@@ -7,10 +7,26 @@ import time
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter_frontends.shards.cluster import summed
+from copter_frontends.shards.cluster import Floats, Ints, ShardCluster, summed
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.policy import ShardBase, with_homes
 from copter_frontends.shards.shim import Copies, memory_repaired
+
+
+def homes_of(cluster: ShardCluster, load: Floats) -> Ints:
+    """(shards,) the one server of every shard that the cluster's copies give, moved where memory is exceeded.
+
+    Raises
+    ------
+    NoRoomError
+    """
+    held = cluster.holds.argmax(axis=1)
+    there = np.flatnonzero(cluster.holds.any(axis=1))
+    shard, server, share = with_homes(cluster, there, held[there], np.ones(len(there)))
+    first = memory_repaired(cluster, load, Copies.of(shard, server, share * load[shard]))
+    home = np.empty(cluster.n_shards, dtype=np.int64)
+    home[first.shard] = first.server
+    return home
 
 
 class EStore(ShardBase):
@@ -21,12 +37,7 @@ class EStore(ShardBase):
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         cluster = self.cluster
-        held = cluster.holds.argmax(axis=1)
-        there = np.flatnonzero(cluster.holds.any(axis=1))
-        shard, server, share = with_homes(cluster, there, held[there], np.ones(len(there)))
-        first = memory_repaired(cluster, load, Copies.of(shard, server, share * load[shard]))
-        home = np.empty(cluster.n_shards, dtype=np.int64)
-        home[first.shard] = first.server
+        home = homes_of(cluster, load)
         limit = 1.0 + cluster.band
         total = np.where(cluster.is_up, summed(home, load, cluster.n_servers), np.nan)
         used = summed(home, cluster.size, cluster.n_servers)

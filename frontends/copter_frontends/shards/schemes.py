@@ -8,10 +8,11 @@ from copter import Settings
 from copter_frontends.shards.cluster import ShardCluster
 from copter_frontends.shards.errors import ShardError
 from copter_frontends.shards.greedy import EStore
+from copter_frontends.shards.local_search import LocalSearch
 from copter_frontends.shards.plan import ShardScheme
 from copter_frontends.shards.policy import CopterShards
 
-SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "greedy")
+SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "greedy")
 """And pop-K for any K."""
 
 _POP = re.compile(r"^pop-(\d+)$")
@@ -36,12 +37,14 @@ def check_scheme(name: str, cluster: ShardCluster) -> None:
 def make_scheme(
     name: str, cluster: ShardCluster, threads: int = 0, seed: int = 0, time_limit_s: float = 600.0
 ) -> ShardScheme:
-    """The scheme of this name: copter, copter-idle, lp-relaxed, exact, pop-K, greedy; ShardError if there is none."""
+    """The scheme of this name: one of SCHEMES, or pop-K; ShardError if there is none."""
     check_scheme(name, cluster)
     if name in ("copter", "copter-idle"):
         return CopterShards(cluster, Settings(threads=threads), keep_idle=name.endswith("idle"))
     if name == "greedy":
         return EStore(cluster)
+    if name == "local-search":
+        return LocalSearch(cluster, time_limit_s)
     from copter_frontends.shards import highs_shards  # needs highspy, an optional extra
 
     part = _POP.match(name)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model
-from copter.matrix import Template
+from copter.model.matrix import Template
 from copter_frontends.sia.shared_rows import SharedRow
 
 

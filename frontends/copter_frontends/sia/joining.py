@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from copter import Model
 from copter.errors import InvalidDataError
-from copter.matrix import Template
+from copter.model.matrix import Template
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter import Model, Session
-from copter.matrix import Template
+from copter.model.matrix import Template
 from copter.session.state import model_state
 from copter.storage.encoding import CODES
 from copter_frontends.simulator.errors import SimulationError

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from copter import Settings
+from copter_frontends.traffic.dede import DeDe
 from copter_frontends.traffic.errors import DemandError
 from copter_frontends.traffic.fair_scheme import MaxMin
 from copter_frontends.traffic.formulation import MOST_COLUMNS, TrafficFormulation
@@ -16,7 +17,7 @@ from copter_frontends.traffic.plan import TrafficScheme
 
 _POP = re.compile(r"^pop-(\d+)$")
 
-SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "greedy")
+SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "dede", "greedy")
 """And pop-K for any K."""
 NEEDS_HIGHS = ("lp-all", "lp-top", "pinning", "pop")
 
@@ -45,7 +46,7 @@ def make_scheme(
     seed: int = 0,
     client_split: float = 0.0,
 ) -> TrafficScheme:
-    """The scheme of this name: copter, max-min, lp-all, lp-top, pinning, pop-K, greedy.
+    """The scheme of this name: copter, max-min, lp-all, lp-top, pinning, pop-K, dede, greedy.
 
     Parameters
     ----------
@@ -70,6 +71,7 @@ def make_scheme(
     made: dict[str, Callable[[], TrafficScheme]] = {
         "copter": lambda: TrafficFormulation(paths, demands, objective, settings),
         "max-min": lambda: MaxMin(paths, demands, Settings(threads=threads)),
+        "dede": lambda: DeDe(paths, demands),
         "greedy": lambda: Greedy(paths, demands),
     }
     if name in made:

@@ -23,7 +23,7 @@ from copter import (
     Status,
     UnknownHandleError,
 )
-from copter.matrix import Template
+from copter.model.matrix import Template
 from copter.testing import sia_like_model
 from tests.copter.consistent import require_consistent
 from tests.copter.highs import highs

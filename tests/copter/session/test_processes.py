@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from copter import EditNotAllowedError, Model, Session, Settings, Status
-from copter.proximal import newton, pricing
+from copter.methods.proximal import newton, pricing
 from copter.runtime import threads
 from copter.testing import sia_like_model
 from tests.copter.plain import innards

@@ -199,3 +199,45 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert code == 2
     assert says in errors
     assert len(errors.strip().splitlines()) == 1
+
+
+def test_shards_take_files_of_loads_sizes_and_memory_and_lose_a_server(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    loads, sizes, memory = (tmp_path / name for name in ("loads.csv", "sizes.txt", "memory.txt"))
+    rows = [[(5 + at * (3 + row)) % 17 + 1.0 for at in range(12)] for row in range(4)]
+    loads.write_text("# measured\n" + "\n".join(",".join(map(str, row)) for row in rows) + "\n")
+    sizes.write_text("\n".join(["1.5"] * 12))
+    memory.write_text("9 9 9 12\n")
+    few = ("--shards", "12", "--servers", "4", "--sizes", str(sizes), "--memory", str(memory), "--cost", "size")
+    given = ("simulate", "shards", *few, "--loads-file", str(loads), "--lose", "1:2", "--back", "3:2", "--band", "0.4")
+    code, found, _ = run_json(capsys, *given)
+    assert code == 0
+    assert found["rounds"] == 4
+    assert found["over_memory_max"] == 0
+    assert found["moved_size"] == pytest.approx(1.5 * found["movements"])
+    assert found["movements"] >= 0.75  # the three shards of the lost server have new copies, over four rounds
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--loads-file", "LOADS"), "line 2: 3 numbers, there must be 2"),
+        (("--sizes", "WORDS"), "WORDS, line 1: sizes of shards must be numbers"),
+        (("--memory", "none.txt"), "none.txt: No such file"),
+        (("--memory", "-1"), "not a number above 0"),
+        (("--lose", "1-2"), "'1-2' is not ROUND:SERVER"),
+        (("--lose", "0:1", "--lose", "0:0"), "round 0 is named twice"),
+        (("--lose", "0:7"), "there is no server 7"),
+    ],
+)
+def test_bad_files_of_shards_are_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...],
+    says: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "LOADS").write_text("1 2\n1 2 3\n")
+    (tmp_path / "WORDS").write_text("one two\n")
+    code, _, errors = run_json(capsys, "simulate", "shards", "--shards", "2", "--servers", "2", *options)
+    assert code == 2
+    assert says in errors

@@ -148,3 +148,10 @@ def test_profiles_that_are_there_are_named(capsys: pytest.CaptureFixture[str], w
     folder = str(DATA / "profiles" / "sia")
     assert f"measured profiles: {folder}" in err
     assert found["profiles"] == folder
+
+
+def test_the_thesis_is_one_word_on_the_command_line(capsys: pytest.CaptureFixture[str], workload: str) -> None:
+    given = ["--cluster", "sia-het", "--trace", workload, "--rounds", "4", "--semantics", "thesis"]
+    code, found, err = run(capsys, "simulate", "sia", *given)
+    assert code == 0, err
+    assert found["rounds"] == 4

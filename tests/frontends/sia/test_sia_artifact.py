@@ -21,7 +21,7 @@ from copter_frontends.goodput.measured import MeasuredSteps, placement_name, rea
 from copter_frontends.goodput.profile_files import read_columns
 from copter_frontends.goodput.profiled import fitted_profiles
 from copter_frontends.goodput.refitting import loss_and_gradient, refit
-from copter_frontends.semantics import DEFAULT, PRESETS, SIA_ARTIFACT, Semantics
+from copter_frontends.semantics import DEFAULT, PRESETS, SIA_ARTIFACT, SIA_THESIS, Semantics
 from copter_frontends.sia import SiaObjective, SiaPolicy
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.exact import exact_assignment
@@ -58,9 +58,16 @@ def test_impossible_semantics_are_refused(fields: dict[str, object], words: str)
 
 
 def test_presets_are_what_they_are_named() -> None:
-    assert dict(PRESETS) == {"default": DEFAULT, "sia-artifact": SIA_ARTIFACT}
+    assert dict(PRESETS) == {"default": DEFAULT, "sia-artifact": SIA_ARTIFACT, "thesis": SIA_THESIS}
     assert objective_of(DEFAULT) == SiaObjective()
     assert objective_of(SIA_ARTIFACT).decimals == 2
+    assert objective_of(SIA_THESIS).decimals is None
+
+
+def test_the_thesis_has_jobs_profiled_on_one_gpu_that_double_and_plans_without_branch_and_bound() -> None:
+    assert (SIA_THESIS.profiling, SIA_THESIS.profiling_s, SIA_THESIS.growth) == ("bootstrap", 20.0, 2)
+    assert SIA_THESIS.training == "agent"
+    assert not SIA_THESIS.exact_integer
 
 
 # Profiles

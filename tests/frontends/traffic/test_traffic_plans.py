@@ -31,7 +31,7 @@ from copter_frontends.traffic.plan import is_stranded
 from copter_frontends.traffic.published import instance
 from copter_frontends.traffic.shim import KEEP, exact_sums
 
-SCHEMES = ("copter", "lp-all", "lp-top", "pinning", "pop-4", "greedy")
+SCHEMES = ("copter", "lp-all", "lp-top", "pinning", "pop-4", "dede", "greedy")
 
 
 def judged(form: TrafficFormulation, plan: FlowPlan, tolerance: float = 1e-6) -> None:

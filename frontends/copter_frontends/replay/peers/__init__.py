@@ -49,4 +49,8 @@ def peer_for(way: str, threads: int | None = None) -> Peer:
         from copter_frontends.replay.peers.clarabel import ClarabelPeer
 
         return ClarabelPeer(threads=threads or 2)
-    raise ModuleNotFoundError(f"there is no way to use {way} here yet", name=way.split("_")[0])
+    if way != "soplex_warm":
+        raise ValueError(f"unknown way {way!r}")
+    from copter_frontends.replay.peers.soplex import SoplexPeer
+
+    return SoplexPeer()

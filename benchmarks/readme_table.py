@@ -1,0 +1,73 @@
+"""README's table of results, from the generated page.
+
+python benchmarks/readme_table.py      # fills it in again
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = "docs/measured.md"
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+ROWS = {
+    "sia-10000": "Sia, 10,000 GPUs",
+    "hadar-10000": "Hadar, 10,000 GPUs",
+    "hops-10000": "Hops, 10,000 GPUs",
+    "hare-1000": "Hare, 1,000 GPUs",
+    "traffic-gtsce-perturbed": "traffic on GtsCe, all demands moved",
+}
+"""Tapes of the page that README shows, with their names there."""
+
+
+def rows_of(page: str) -> dict[str, list[str]]:
+    """The page's rows at a glance: the cells by the tape's name."""
+    part = page.partition("## At a glance")[2].partition("\n## ")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:2] == "| "]
+    return {own[0]: own for own in cells if own[0] != "tape"}
+
+
+def inserted(readme: str, page: str) -> str:
+    """README with the table as the page now has it.
+
+    Raises
+    ------
+    ValueError
+        If README has no place for it.
+    """
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+        raise ValueError(f"README.md needs one {BEGIN!r} and one {END!r}")
+    date = re.search(r"^\| date \| (\S+) \|", page, flags=re.MULTILINE)
+    lines = [
+        "| median of a round's edits and LP | columns | copter | fastest other solver | times |",
+        "|---|---|---|---|---|",
+    ]
+    found = rows_of(page)
+    for name, says in ROWS.items():
+        if name in found:
+            _, columns, own, other, theirs, times, _ = found[name]
+            rival = f"{theirs} ms, {other}" if theirs else other
+            lines.append(f"| {says} | {columns} | {own} ms | {rival} | {times} |")
+    text = "\n".join(
+        [
+            *lines,
+            "",
+            f"Recorded rounds of the simulator, replayed on 2 cores ({date.group(1) if date else 'undated'}); "
+            f"[all rows, the losses included]({PAGE}).",
+        ]
+    )
+    begin, rest = readme.split(BEGIN)
+    return f"{begin}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
+
+
+def main() -> int:
+    """Write README.md anew; 0."""
+    path = ROOT / "README.md"
+    path.write_text(inserted(path.read_text(), (ROOT / PAGE).read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

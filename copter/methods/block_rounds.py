@@ -1,0 +1,78 @@
+"""A model's block program, from the basis or the path of the last round where there is one, else cold."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.answer import Accept, BlockAnswer
+from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.path import PricePath
+from copter.methods.blocks.program import BlockProgram, program_of
+from copter.methods.blocks.solve import solve_blocks
+from copter.methods.proximal.iterate import Iterate
+from copter.model.matrix import BlockMatrix
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Ints = NDArray[np.int32]
+
+
+def answer_by_blocks(
+    matrix: BlockMatrix,
+    slots: Ints,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    warm: bool = True,
+    pivots: bool = True,
+) -> BlockAnswer | None:
+    """The optimum by the structure of a model, or None; the iterate keeps the basis and the path.
+
+    Parameters
+    ----------
+    matrix : BlockMatrix
+    slots : ndarray (requests,) int32
+        In the order that the answer's columns are to have.
+    iterate : Iterate
+    settings : Settings
+    watch : Watch
+    warm : bool
+        Whether to begin from the last round.
+    pivots : bool
+        Whether a warm solve tries the last basis before the path.
+    """
+    program = program_of(matrix, slots)
+    if watch():
+        return None
+    basis = iterate.basis
+    if warm and pivots and isinstance(basis, WarmBasis):
+        answer = basis.solve(program, slots, matrix.generation[slots], iterate.y, watch)
+        if answer is not None or watch():
+            return answer
+    if not isinstance(basis, WarmBasis):
+        iterate.basis = WarmBasis()
+    return by_interior_points(matrix, program, slots, iterate, settings, watch, warm, None)
+
+
+def by_interior_points(
+    matrix: BlockMatrix,
+    program: BlockProgram,
+    slots: Ints,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    warm: bool,
+    accept: Accept | None,
+    last: BlockAnswer | None = None,
+) -> BlockAnswer | None:
+    """The optimum by the interior-point method, from the path of the last solve if `warm`; keeps the path.
+
+    A large program begins with the part that may have changed since the `last` answer.
+    """
+    rows = matrix.row_generation[: matrix.n_rows]
+    path = iterate.path.of_rows(rows) if warm and isinstance(iterate.path, PricePath) else PricePath(rows.copy())
+    vertex = settings.purify and matrix.any_integer(slots)
+    answer = solve_blocks(program, settings, watch, vertex, path, accept, last)
+    iterate.path = path
+    return answer

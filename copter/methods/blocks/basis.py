@@ -1,0 +1,317 @@
+"""The basis of a block program, kept from round to round and through edits (docs/method/blocks.md, K7 to K11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.answer import BlockAnswer
+from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
+from copter.methods.blocks.block_dual import BlockDual
+from copter.methods.blocks.program import BlockProgram
+from copter.methods.blocks.sift import has_parts
+from copter.methods.blocks.solve import MOST_ROWS
+from copter.methods.blocks.working_inverse import WorkingInverse
+from copter.model.matrix.changes import Mark
+from copter.runtime.watch import Watch
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Ages = NDArray[np.int64]
+
+SLICE = 10  # pivots between two looks at the watch
+COLD_ITERATIONS = 20  # of an interior-point method
+PASSES = 20.0  # multiplications with every entry, in one of them
+PRODUCTS = 1.5  # ... with every entry, for each of its block's that is in another row, to eliminate the block
+CALLS = 500_000.0  # what it takes besides, whatever the size
+PART = 1e6  # entries from which a part of the program will do (K19): the larger they are, the less of that work
+FEW_ROWS = 64  # up to which the proximal method would solve the program instead ...
+PROXIMAL_PASSES = 200.0  # ... in so many passes over its entries
+TILED = 0.1  # what a multiplication takes in the factorisation, in those of a pivot
+MOST_COLD = (2.0, 1.25)  # cold solves that pivots may cost, from prices or from a basis, halved by every failure
+AGAIN = 3  # times that a basis is inverted afresh in a round
+LARGE = 2_000_000  # bytes of inverse and entries from which a pivot's multiplications ...
+SLOWER = 2.0  # ... take so much longer than a cold solve's
+MOST_FAILURES = 5  # in a row that are counted
+TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
+APART = 1e-8  # relative change of costs that keeps them from being equal
+LEAST_COST = 1e-3  # relative to the largest, that a change is relative to
+CLOSED = 1e-7  # error of the rows or of basic reduced costs that is still accepted at the end
+
+
+class Ending(IntEnum):
+    """How pivots end; INFEASIBLE: a row of the tableau that no column can move far enough."""
+
+    OPTIMAL = 0
+    INFEASIBLE = 1
+    UNFINISHED = 2
+    UNSTABLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stays of a round: the program and its blocks' names, its scaling, the method's state."""
+
+    program: BlockProgram
+    slots: Ints
+    generation: Ages
+    scale: Floats
+    factor: float
+    dual: BlockDual
+    cold: float  # what a solve without it takes, see cold_work
+
+    def is_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
+        """Whether it is the state of just this program."""
+        bounds = ((self.program.lower, program.lower), (self.program.upper, program.upper))
+        if not all(np.array_equal(one, other) for one, other in bounds):
+            return False
+        return self.has_blocks_of(program, slots, generation)
+
+    def has_blocks_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
+        """Whether blocks, costs and coefficients are those of a program."""
+        old = self.program
+        if not (same(self.slots, slots) and same(self.generation, generation) and same(old.cost, program.cost)):
+            return False
+        return old.has_entries_of(program)
+
+    def differs_in_right_sides(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
+        """Whether nothing but bounds of rows, coupling or private, are others, and those only in how large they are."""
+        n, old = program.n_columns, self.program
+        if len(old.lower) != len(program.lower) or n != old.n_columns:
+            return False
+        for before, now in ((old.lower, program.lower), (old.upper, program.upper)):
+            if not np.array_equal(before[:n], now[:n]):
+                return False
+            if not np.array_equal(np.isfinite(before[n:]), np.isfinite(now[n:])):
+                return False
+        return self.has_blocks_of(program, slots, generation)
+
+
+class WarmBasis:
+    """Solves a block program from the basis at which the last one ended, by the dual simplex method.
+
+    Blocks are known by slot and generation. A block whose costs or coefficients have changed is taken for a new one:
+    its basic variables become artificial and leave, so that the basis stays dual feasible through every edit.
+    """
+
+    def __init__(self) -> None:
+        self.kept: Kept | None = None
+        self.answer: BlockAnswer | None = None  # to the kept program
+        self.seen: tuple[BlockProgram, Mark] | None = None  # the kept program, and when it was the model's
+        self.failures = self.resting = 0  # in a row without an end, rounds to leave out: one, two, four, ...
+
+    def solve(
+        self, program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, watch: Watch
+    ) -> BlockAnswer | None:
+        """The optimum, a vertex; None where the method does not apply, does not end, or the time is up.
+
+        Parameters
+        ----------
+        program : BlockProgram
+        slots : ndarray (blocks,) int32
+        generation : ndarray (blocks,) int64
+            With the slot, the name of a block.
+        prices : ndarray (rows,)
+            Of the coupling rows, as minimised: where there is no basis, the method starts from them.
+        watch : Watch
+        """
+        known = self.kept is not None and self.kept.program.shares_entries_of(program)
+        if watch() or not (known or applies_to(program)):
+            return None
+        if self.resting:
+            self.resting -= 1
+            return None
+        kept, self.kept = self.kept, None
+        if kept is not None and self.answer is not None and kept.is_of(program, slots, generation):
+            self.kept = replace(kept, program=program)
+            return replace(self.answer, iterations=0)
+        with np.errstate(all="ignore"):
+            now = None if kept is None else carried(kept, program, slots, generation)
+            ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[1] / 2**self.failures)
+            if ending == Ending.UNSTABLE:
+                now = begun(program, slots, generation, prices)
+                ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[0] / 2**self.failures)
+        if now is None or ending != Ending.OPTIMAL:
+            if ending == Ending.UNFINISHED:
+                self.kept, self.answer = now, None  # a later round goes on from here
+                if not watch():
+                    self.failures = min(self.failures + 1, MOST_FAILURES)
+                    self.resting = 2**self.failures // 2
+            return None
+        self.kept, self.failures = now, 0
+        n, dual = program.n_columns, now.dual
+        x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
+        prices = true_prices(dual, program.cost * now.factor) * now.scale / now.factor
+        own = key_costs(
+            dual.keys, program.private_start, program.start, program.row, program.value, program.cost, prices
+        )
+        self.answer = BlockAnswer(x, prices, dual.pivots, own, vertex=True)
+        return self.answer
+
+
+def applies_to(program: BlockProgram) -> bool:
+    """Whether every block has at most one private row, the sum of its columns."""
+    rows = np.diff(program.private_start)
+    limited = np.repeat(rows > 0, np.diff(program.column_start))
+    return bool(
+        0 < program.n_rows <= MOST_ROWS
+        and program.n_columns > 0
+        and program.n_columns == program.column_start[-1]
+        and rows.max(initial=0) <= 1
+        and np.array_equal(np.diff(program.own_start) > 0, limited)
+        and (program.own_value == 1.0).all()
+    )
+
+
+def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) -> BlockDual:
+    """The method's state for a program with its rows and costs scaled, costs a little apart; no basis yet."""
+    n, m = program.n_columns, program.n_rows
+    least, most, row_lower, row_upper = scaled_bounds(program, scale)
+    dual = BlockDual(
+        m,
+        program.column_start,
+        program.start,
+        program.row,
+        program.value * scale[program.row],
+        moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST),
+        program.lower[:n],
+        program.upper[:n],
+        least,
+        most,
+        row_lower,
+        row_upper,
+    )
+    dual.tolerance = tolerance_for(row_lower, row_upper)
+    return dual
+
+
+def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bounds of the blocks' sums, then of the scaled rows: (least, most, lower, upper)."""
+    n, m = program.n_columns, program.n_rows
+    blocks = len(program.column_start) - 1
+    limited = np.diff(program.private_start) > 0
+    least, most = np.full(blocks, -np.inf), np.full(blocks, np.inf)
+    least[limited], most[limited] = program.lower[n + m :], program.upper[n + m :]
+    return least, most, program.lower[n : n + m] * scale, program.upper[n : n + m] * scale
+
+
+def tolerance_for(row_lower: Floats, row_upper: Floats) -> float:
+    """How far a value may be outside its bounds."""
+    largest = max(float(np.abs(bound[np.isfinite(bound)]).max(initial=0.0)) for bound in (row_lower, row_upper))
+    return TOLERANCE * max(1.0, largest * 1e-2)
+
+
+def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
+    """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
+    dual, again = kept.dual, 0
+    update = 3.0 * dual.n_rows**2 + dual.n_rows + 1.0
+    most = most_cold * kept.cold
+    if 8.0 * dual.n_rows**2 + 12.0 * dual.n_entries > LARGE:
+        most /= SLOWER
+    while update * dual.pivots + dual.work + dual.classes.work <= most:
+        ending = Ending(dual.run(SLICE))
+        if ending == Ending.OPTIMAL and dual.error() > CLOSED:
+            ending = Ending.UNSTABLE
+        if ending == Ending.UNSTABLE and again < AGAIN and refactorised(kept):
+            again, ending = again + 1, Ending.UNFINISHED
+        if ending != Ending.UNFINISHED or watch():
+            return ending
+    return Ending.UNFINISHED
+
+
+def refactorised(kept: Kept) -> bool:
+    """Whether the basis could be inverted afresh, with prices and values by it; not where variables are artificial."""
+    program, dual = kept.program, kept.dual
+    n, blocks, m = program.n_columns, len(program.column_start) - 1, program.n_rows
+    head = dual.heads
+    if (head < 0).any():
+        return False
+    block = np.concatenate((np.repeat(np.arange(blocks), np.diff(program.column_start)), np.arange(blocks)))
+    own = np.flatnonzero(head < n + blocks)
+    key = np.full(m, n)
+    key[own] = dual.keys[block[head[own]]]
+    sign = np.where((head < n) == (key < n), 1.0, -1.0)
+    moved = moved_costs(program.cost * kept.factor, program.column_start, kept.slots, APART, LEAST_COST)
+    cost = np.append(moved, 0.0)
+    basis, right = np.zeros((m, m)), np.zeros(m)
+    for variable, factor in ((head, np.ones(m)), (key, -sign)):
+        position = np.flatnonzero(variable < n)
+        column = variable[position]
+        counts = np.diff(program.start)[column]
+        entry, at = spread(program.start[column], counts), np.repeat(position, counts)
+        value = program.value[entry] * kept.scale[program.row[entry]] * factor[at]
+        np.add.at(basis, (program.row[entry], at), value)
+        right[position] += factor[position] * cost[column]
+    rows = np.flatnonzero(head >= n + blocks)
+    basis[head[rows] - n - blocks, rows] = -1.0
+    try:
+        inverse = np.linalg.inv(basis)
+    except np.linalg.LinAlgError:
+        return False
+    fresh = WorkingInverse(m)
+    fresh.entries[:] = inverse.T
+    return bool(np.isfinite(inverse).all()) and dual.take(
+        fresh, inverse.T @ right, head.copy(), dual.keys.copy(), dual.at_uppers.copy()
+    )
+
+
+def cold_work(program: BlockProgram) -> float:
+    """What a solve by the next method takes, in multiplications of a pivot: interior points, or the proximal method."""
+    if program.n_rows <= FEW_ROWS:
+        return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
+    entries = np.diff(program.start[program.column_start]).astype(np.float64)
+    products = float((entries * np.minimum(entries, program.n_rows)).sum())
+    share = min(PART / max(len(program.row), 1), 1.0) ** 2 if has_parts(program) else 1.0
+    once = CALLS + TILED * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
+    return share * COLD_ITERATIONS * once
+
+
+# The two starts -------------------------------------------------------------------------------------------------------
+
+
+def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) -> Kept | None:
+    """A start from prices alone."""
+    _, every, factor = program.equilibrated()
+    scale = every[: program.n_rows]
+    dual = dual_of(program, scale, factor, slots)
+    if not dual.begin(prices * factor / scale):
+        return None
+    return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
+
+
+def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Kept | None:
+    """The kept basis, taken over into a program: None where that cannot be."""
+    before, old = kept.dual, kept.program
+    if kept.differs_in_right_sides(program, slots, generation):
+        bounds = scaled_bounds(program, kept.scale)
+        before.tolerance = tolerance_for(*bounds[2:])
+        return replace(kept, program=program) if before.renew(*bounds) else None
+    rows = program.n_rows - old.n_rows
+    if rows < 0:
+        return None
+    scale = np.concatenate((kept.scale, np.ones(rows)))
+    dual = dual_of(program, scale, kept.factor, slots)
+    place = same_blocks(before, dual, kept.slots, kept.generation, slots, generation)
+    heads, keys, high = carried_basis(before, dual, place)
+    inverse, prices = before.inverse, np.concatenate((before.prices, np.zeros(rows)))
+    if rows:
+        inverse = WorkingInverse(program.n_rows)
+        inverse.reset()
+        inverse.entries[: old.n_rows, : old.n_rows] = before.inverse.entries
+    if not dual.take(inverse, prices, heads, keys, high):
+        return None
+    return Kept(program, slots, generation, scale, kept.factor, dual, cold_work(program))
+
+
+def same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
+    """Whether two arrays are one, or equal."""
+    return one is other or np.array_equal(one, other)
+
+
+def spread(first: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """first[0], first[0] + 1, ... counts[0] of them, then those from first[1] on."""
+    total = np.cumsum(counts) - counts
+    return np.repeat(np.asarray(first, dtype=np.int64) - total, counts) + np.arange(int(counts.sum()))

@@ -1,0 +1,32 @@
+from copter.methods.blocks.working_inverse cimport WorkingInverse
+
+cdef enum:
+    ARTIFICIAL = -1
+
+
+cdef class BlockBasis:
+    cdef readonly int n_rows, n_blocks, n_columns, n_entries
+    cdef readonly object bounds, values, heads, prices, keys, at_uppers, counts
+    cdef readonly WorkingInverse inverse
+    cdef public double tolerance
+    cdef const int[::1] column_start, start, row
+    cdef const double[::1] value, cost
+    cdef double[::1] low, high, x, y, artificial, rho, alpha, shift, factors
+    cdef unsigned char[::1] at_upper
+    cdef int[::1] place, block_of, key, count, head, others
+    cdef bint rest(self, int v) noexcept nogil
+    cdef bint settle(self, int g) noexcept nogil
+    cdef void drop_twins(self, int g, int[::1] bucket) noexcept nogil
+    cdef unsigned int hash_of(self, int j) noexcept nogil
+    cdef bint is_twin(self, int i, int j) noexcept nogil
+    cdef void refresh(self) noexcept nogil
+    cdef double dot(self, int j, const double* y) noexcept nogil
+    cdef int block(self, int v) noexcept nogil
+    cdef double sign(self, int v) noexcept nogil
+    cdef double key_share(self, int v) noexcept nogil
+    cdef void move_key(self, int v, double amount) noexcept nogil
+    cdef void put(self, int p, double amount) noexcept nogil
+    cdef double excess(self, int v) noexcept nogil
+    cdef void reduced(self, int v, double* cost, double* entry) noexcept nogil
+    cdef void effective(self, int v, double amount, double* out) noexcept nogil
+    cdef void swap(self, int p) noexcept nogil

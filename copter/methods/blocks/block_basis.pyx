@@ -1,0 +1,364 @@
+"""A basis of a block program in which every block has a key, and its values (docs/method/blocks.md, K7 to K9).
+
+Variables are numbered: columns first, then the sums of the blocks, then the activities of the coupling rows. The value
+of a block's key follows from the others of its block. The other basic variables stand at the positions of a working
+basis with as many columns as there are coupling rows. A position may hold an artificial variable, fixed at zero, whose
+cost makes given prices those of the basis.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memset
+
+from copter.methods.blocks.working_inverse cimport WorkingInverse
+
+cdef double TIE = 1e-12  # a reduced cost this small is zero
+
+
+cdef class BlockBasis:
+    """A dual feasible basis and its values.
+
+    Parameters
+    ----------
+    n_rows : int
+    column_start : ndarray (blocks + 1,) int32
+    start, row, value : CSC arrays
+    cost, lower, upper : ndarray (columns,)
+    least, most : ndarray (blocks,)
+        Bounds of each block's sum.
+    row_lower, row_upper : ndarray (rows,)
+    """
+
+    def __init__(self, int n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
+                 row_upper):
+        cdef int g
+        self.n_rows, self.n_blocks, self.n_columns = n_rows, len(column_start) - 1, len(cost)
+        self.column_start, self.start, self.row, self.value = column_start, start, row, value
+        self.cost, self.n_entries = cost, len(value)
+        total = self.n_columns + self.n_blocks + n_rows
+        self.bounds = np.empty((2, total))
+        self.bounds[0] = np.concatenate((lower, least, row_lower))
+        self.bounds[1] = np.concatenate((upper, most, row_upper))
+        self.low, self.high = self.bounds[0], self.bounds[1]
+        self.values = np.zeros(total)
+        self.x = self.values
+        self.at_uppers = np.zeros(total, dtype=np.uint8)
+        self.at_upper = self.at_uppers
+        self.place = np.full(total, -1, dtype=np.int32)
+        self.block_of = np.repeat(np.arange(self.n_blocks, dtype=np.int32), np.diff(column_start))
+        self.keys = np.full(self.n_blocks, -1, dtype=np.int32)
+        self.counts = np.zeros(self.n_blocks, dtype=np.int32)
+        self.key, self.count = self.keys, self.counts
+        self.heads = np.full(n_rows, ARTIFICIAL, dtype=np.int32)
+        self.head = self.heads
+        self.artificial = np.zeros(n_rows)
+        self.prices = np.zeros(n_rows)
+        self.y = self.prices
+        self.inverse = WorkingInverse(n_rows)
+        self.rho, self.alpha, self.shift = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
+        self.others, self.factors = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows)
+        self.tolerance = 1e-9
+        bucket = np.empty(4 * max(int(np.diff(column_start).max(initial=1)), 1), dtype=np.int32)
+        cdef int[::1] buckets = bucket
+        with nogil:
+            for g in range(self.n_blocks):
+                if self.column_start[g + 1] - self.column_start[g] > 1:
+                    self.drop_twins(g, buckets)
+
+    # Where it starts ----------------------------------------------------------------------------------------------
+
+    def begin(self, double[::1] y):
+        """Start from prices: every block at its best for them, an artificial variable where a price is not zero."""
+        cdef int r, g, v
+        cdef int first = self.n_columns + self.n_blocks
+        self.inverse.reset()
+        for g in range(first + self.n_rows):
+            self.place[g] = -1
+        for r in range(self.n_rows):
+            v = first + r
+            self.y[r] = 0.0
+            if y[r] > 0.0 and self.low[v] > -INFINITY:
+                self.head[r], self.at_upper[v], self.x[v], self.y[r] = ARTIFICIAL, 0, self.low[v], y[r]
+            elif y[r] < 0.0 and self.high[v] < INFINITY:
+                self.head[r], self.at_upper[v], self.x[v], self.y[r] = ARTIFICIAL, 1, self.high[v], y[r]
+            else:
+                self.head[r], self.place[v] = v, r
+        for g in range(self.n_blocks):
+            self.count[g] = 0
+            if not self.settle(g):
+                return False
+        self.refresh()
+        return True
+
+    def take(self, WorkingInverse inverse, double[::1] y, int[::1] heads, int[::1] keys, unsigned char[::1] at_upper):
+        """Start from a basis: its inverse, prices, heads, the keys of its blocks, and who rests at an upper bound.
+
+        Blocks without a variable among the heads are settled at the prices. False where a variable that should rest has
+        no bound to rest at.
+        """
+        cdef int g, j, p, r, v, s, first = self.n_columns + self.n_blocks
+        self.inverse = inverse
+        self.y[:] = y
+        self.count[:] = 0
+        self.place[:] = -1
+        self.at_upper[:] = at_upper
+        for p in range(self.n_rows):
+            v = heads[p]
+            self.head[p] = v
+            if v != ARTIFICIAL:
+                self.place[v] = p
+                if v < first:
+                    self.count[self.block(v)] += 1
+        for r in range(self.n_rows):
+            v = first + r
+            if self.place[v] < 0:
+                if fabs(y[r]) > TIE:
+                    self.at_upper[v] = y[r] < 0.0
+                elif fabs(self.high[v] if self.at_upper[v] else self.low[v]) == INFINITY:
+                    self.at_upper[v] = not self.at_upper[v]
+                if not self.rest(v):
+                    return False
+        for g in range(self.n_blocks):
+            if self.count[g] == 0:
+                if not self.settle(g):
+                    return False
+                continue
+            self.key[g], s = keys[g], self.n_columns + g
+            for j in range(self.column_start[g], self.column_start[g + 1]):
+                if j != keys[g] and self.place[j] < 0 and not self.rest(j):
+                    return False
+            if s != keys[g] and self.place[s] < 0 and not self.rest(s):
+                return False
+        self.refresh()
+        return True
+
+    cdef bint rest(self, int v) noexcept nogil:
+        """Put a variable at its bound; False where there is none."""
+        self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
+        return fabs(self.x[v]) < INFINITY
+
+    cdef bint settle(self, int g) noexcept nogil:
+        """Fill a block in the order of its reduced costs; False where its bounds contradict each other."""
+        cdef int j, best, s = self.n_columns + g, first = self.column_start[g], last = self.column_start[g + 1]
+        cdef double total = 0.0, price, least, room, width
+        for j in range(first, last):
+            self.at_upper[j] = 0
+            self.x[j] = self.low[j]
+            total += self.low[j]
+        if total > self.high[s] + self.tolerance:
+            return False
+        while True:
+            best, least = -1, INFINITY
+            for j in range(first, last):
+                if self.at_upper[j] or self.low[j] == self.high[j]:
+                    continue
+                price = self.cost[j] - self.dot(j, &self.y[0])
+                if price < least:
+                    best, least = j, price
+            if best < 0 or (least >= 0.0 and total >= self.low[s]):
+                break
+            self.at_upper[s] = least < 0.0
+            room = (self.high[s] if least < 0.0 else self.low[s]) - total
+            width = self.high[best] - self.low[best]
+            if width >= room and room < INFINITY:
+                self.x[best] += max(room, 0.0)
+                self.x[s] = self.high[s] if least < 0.0 else self.low[s]
+                self.key[g] = best
+                return True
+            if width == INFINITY:
+                return False
+            self.x[best] = self.high[best]
+            self.at_upper[best] = 1
+            total += width
+        if total < self.low[s] - self.tolerance:
+            return False
+        self.key[g], self.x[s] = s, total
+        return True
+
+    cdef void drop_twins(self, int g, int[::1] bucket) noexcept nogil:
+        """Fix columns of a block that equal another one and cost no less."""
+        cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1], mask = 1
+        cdef unsigned int at
+        while mask < 2 * (last - first):
+            mask *= 2
+        mask -= 1
+        for i in range(mask + 1):
+            bucket[i] = -1
+        for i in range(first, last):
+            if self.high[i] < INFINITY:
+                continue
+            at = self.hash_of(i) & <unsigned int>mask
+            while bucket[at] >= 0 and not self.is_twin(i, bucket[at]):
+                at = (at + 1) & <unsigned int>mask
+            j = bucket[at]
+            if j >= 0 and self.cost[i] >= self.cost[j]:
+                self.high[i] = self.low[i]
+                continue
+            if j >= 0:
+                self.high[j] = self.low[j]
+            bucket[at] = i
+
+    cdef unsigned int hash_of(self, int j) noexcept nogil:
+        """Of a column's rows and first coefficient."""
+        cdef unsigned int result = 2166136261u
+        cdef int e
+        for e in range(self.start[j], self.start[j + 1]):
+            result = (result ^ <unsigned int>self.row[e]) * 16777619u
+        if self.start[j] < self.start[j + 1]:
+            result = (result ^ <unsigned int>(<long long>(self.value[self.start[j]] * 4096.0))) * 16777619u
+        return result ^ (result >> 15)
+
+    cdef bint is_twin(self, int i, int j) noexcept nogil:
+        """Whether two columns have the same entries and the same lower bound."""
+        cdef int e, size = self.start[i + 1] - self.start[i]
+        if self.start[j + 1] - self.start[j] != size or self.low[i] != self.low[j]:
+            return False
+        for e in range(size):
+            if self.row[self.start[i] + e] != self.row[self.start[j] + e]:
+                return False
+            if self.value[self.start[i] + e] != self.value[self.start[j] + e]:
+                return False
+        return True
+
+    cdef void refresh(self) noexcept nogil:
+        """Values of all basic variables from those of the others."""
+        cdef int g, j, k, e, r, p, v, s, m = self.n_rows, first = self.n_columns + self.n_blocks
+        cdef double rest
+        cdef double* shift = &self.shift[0]
+        memset(shift, 0, m * sizeof(double))
+        for g in range(self.n_blocks):
+            k, s, rest = self.key[g], self.n_columns + g, 0.0
+            for j in range(self.column_start[g], self.column_start[g + 1]):
+                if j != k and self.place[j] < 0 and self.x[j] != 0.0:
+                    rest += self.x[j]
+                    for e in range(self.start[j], self.start[j + 1]):
+                        shift[self.row[e]] += self.value[e] * self.x[j]
+            if k == s:
+                self.x[s] = rest
+                continue
+            rest = (self.x[s] if self.place[s] < 0 else 0.0) - rest
+            self.x[k] = rest
+            if rest != 0.0:
+                for e in range(self.start[k], self.start[k + 1]):
+                    shift[self.row[e]] += self.value[e] * rest
+        for r in range(m):
+            if self.place[first + r] < 0:
+                shift[r] -= self.x[first + r]
+        memset(&self.alpha[0], 0, m * sizeof(double))
+        for r in range(m):
+            if shift[r] != 0.0:
+                self.inverse.add_column(r, -shift[r], &self.alpha[0])
+        for p in range(m):
+            self.put(p, self.alpha[p])
+        for p in range(m):
+            v = self.head[p]
+            if 0 <= v < first:
+                self.move_key(v, self.alpha[p])
+
+    # One variable -------------------------------------------------------------------------------------------------
+
+    cdef double dot(self, int j, const double* y) noexcept nogil:
+        cdef int e
+        cdef double total = 0.0
+        for e in range(self.start[j], self.start[j + 1]):
+            total += self.value[e] * y[self.row[e]]
+        return total
+
+    cdef int block(self, int v) noexcept nogil:
+        return self.block_of[v] if v < self.n_columns else v - self.n_columns
+
+    cdef double sign(self, int v) noexcept nogil:
+        """Coefficient of a variable in its block's row."""
+        return 1.0 if v < self.n_columns else -1.0
+
+    cdef double key_share(self, int v) noexcept nogil:
+        """How much the key falls where v of its block rises by one."""
+        return self.sign(v) * self.sign(self.key[self.block(v)])
+
+    cdef void move_key(self, int v, double amount) noexcept nogil:
+        self.x[self.key[self.block(v)]] -= self.key_share(v) * amount
+
+    cdef void put(self, int p, double amount) noexcept nogil:
+        """Set the value of the variable at a position."""
+        if self.head[p] == ARTIFICIAL:
+            self.artificial[p] = amount
+        else:
+            self.x[self.head[p]] = amount
+
+    cdef double excess(self, int v) noexcept nogil:
+        """How far a variable is below (negative) or above its bounds."""
+        if self.x[v] < self.low[v]:
+            return self.x[v] - self.low[v]
+        return max(self.x[v] - self.high[v], 0.0)
+
+    cdef void reduced(self, int v, double* cost, double* entry) noexcept nogil:
+        """Reduced cost of a variable, and its entry in the tableau row of rho."""
+        cdef int k, r
+        cdef double share
+        if v >= self.n_columns + self.n_blocks:
+            r = v - self.n_columns - self.n_blocks
+            cost[0], entry[0] = self.y[r], -self.rho[r]
+            return
+        cost[0] = entry[0] = 0.0
+        if v < self.n_columns:
+            cost[0], entry[0] = self.cost[v] - self.dot(v, &self.y[0]), self.dot(v, &self.rho[0])
+        k = self.key[self.block(v)]
+        if k < self.n_columns:
+            share = self.key_share(v)
+            cost[0] -= share * (self.cost[k] - self.dot(k, &self.y[0]))
+            entry[0] -= share * self.dot(k, &self.rho[0])
+
+    cdef void effective(self, int v, double amount, double* out) noexcept nogil:
+        """out += amount times the column of a variable, its key moved along, (rows,)."""
+        cdef int e, k
+        cdef double share
+        if v >= self.n_columns + self.n_blocks:
+            out[v - self.n_columns - self.n_blocks] -= amount
+            return
+        if v < self.n_columns:
+            for e in range(self.start[v], self.start[v + 1]):
+                out[self.row[e]] += amount * self.value[e]
+        k = self.key[self.block(v)]
+        if k < self.n_columns:
+            share = self.key_share(v) * amount
+            for e in range(self.start[k], self.start[k + 1]):
+                out[self.row[e]] -= share * self.value[e]
+
+    cdef void swap(self, int p) noexcept nogil:
+        """The variable at a position and the key of its block change places (K8)."""
+        cdef int v = self.head[p], g = self.block(v), k = self.key[g], i, w, count = 0
+        cdef int first = self.n_columns + self.n_blocks
+        for i in range(self.n_rows):
+            w = self.head[i]
+            if i != p and 0 <= w < first and self.block(w) == g:
+                self.others[count] = i
+                self.factors[count] = self.sign(w) * self.sign(v)
+                count += 1
+        self.inverse.combine(p, -self.sign(k) * self.sign(v), count, &self.others[0], &self.factors[0])
+        self.head[p], self.place[k] = k, p
+        self.key[g], self.place[v] = v, -1
+
+    # How good it is -----------------------------------------------------------------------------------------------
+
+    def error(self):
+        """How far rows are from closed, relative to their size, and basic reduced costs from zero: the larger."""
+        cdef int j, e, p, v, r, first = self.n_columns + self.n_blocks
+        cdef double worst = 0.0, cost, entry
+        size = np.ones(self.n_rows)
+        cdef double[::1] left = np.zeros(self.n_rows), scale = size
+        with nogil:
+            for j in range(self.n_columns):
+                if self.x[j] != 0.0:
+                    for e in range(self.start[j], self.start[j + 1]):
+                        left[self.row[e]] += self.value[e] * self.x[j]
+                        scale[self.row[e]] += fabs(self.value[e] * self.x[j])
+            for r in range(self.n_rows):
+                worst = max(worst, fabs(left[r] - self.x[first + r]) / scale[r])
+            memset(&self.rho[0], 0, self.n_rows * sizeof(double))
+            for p in range(self.n_rows):
+                v = self.head[p]
+                if v != ARTIFICIAL:
+                    self.reduced(v, &cost, &entry)
+                    worst = max(worst, fabs(cost))
+        return worst

@@ -1,0 +1,32 @@
+from copter.methods.blocks.block_items cimport BlockItems
+from copter.methods.blocks.breakpoints cimport Breakpoints
+
+
+cdef class BlockDual(BlockItems):
+    cdef readonly int pivots, flips, passes
+    cdef int since
+    cdef double reach  # how far breakpoints are looked for first, times the length of the row
+    cdef bint looked
+    cdef bint astray  # whether the last ratio test was given up
+    cdef readonly Breakpoints ahead
+    cdef int loop(self, int last) noexcept nogil
+    cdef int choose_row(self, double* excess) noexcept nogil
+    cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil
+    cdef void move(self, const double* alpha, double theta) noexcept nogil
+    cdef int choose_column(self, double excess, double length, double* step) noexcept nogil
+    cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil
+    cdef void scan_all(self, double side, double end) noexcept nogil
+    cdef void scan_once(self, int g, double side, double end) noexcept nogil
+    cdef void scan_exactly(self, int g, double side, double end) noexcept nogil
+    cdef void hard_breakpoints(self, double side, double* end) noexcept nogil
+    cdef void hard_of(self, int g, double side, double* end) noexcept nogil
+    cdef void consider(self, int v, double cost, double entry, double side, double* end) noexcept nogil
+    cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil
+    cdef void scan(self, int g, double side, double end) noexcept nogil
+    cdef double rate_of(self, int v) noexcept nogil
+    cdef int largest_of(self, int v, double here, double* step) noexcept nogil
+    cdef double range_of(self, int v) noexcept nogil
+    cdef void flip(self, int v) noexcept nogil
+    cdef void look(self) noexcept nogil
+    cdef int resettle(self) noexcept nogil
+    cdef bint is_settled(self, int g) noexcept nogil

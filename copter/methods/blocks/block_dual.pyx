@@ -1,0 +1,482 @@
+"""The dual simplex method on a block program (docs/method/blocks.md, K8, K10 and K17).
+
+Most blocks are settled: nothing of them but their key is basic. Their columns take part in a ratio test by whole-block
+flips, which are found by classes of columns.
+"""
+
+from libc.math cimport INFINITY, fabs, sqrt
+from libc.string cimport memset
+
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, BlockBasis
+from copter.methods.blocks.block_items cimport BlockItems
+from copter.methods.blocks.breakpoints cimport Breakpoints
+from copter.methods.blocks.working_inverse cimport WorkingInverse
+
+cdef enum:
+    STALE = -3  # in place of an ending: look again, then go on
+    OFTEN = 25  # pivots between two looks at what rounding has done
+    LOOSE = 16  # blocks for each loose one, from which on items are sorted anew
+    MANY = 64  # breakpoints within reach that are more than are needed
+    FLIPS = 4  # breakpoints of one ratio test for each variable: one is usual, a few where keys change
+    ROUNDS = 20  # times that blocks are settled anew without a pivot in between: one or two are usual
+
+cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
+    OPTIMAL = 0
+    INFEASIBLE = 1
+    UNFINISHED = 2
+    UNSTABLE = 3
+
+cdef double RATE = 1e-7  # least entry of a tableau row that counts
+cdef double PIVOT = 1e-6  # least pivot
+cdef double DRIFT = 1e-6  # relative difference, made by rounding, of a pivot's values by row and by column
+cdef double FARTHER = 4.0  # times a step: what is within reach of the next one
+cdef double TIE = 1e-12  # steps this close are taken as equal, and the larger pivot is taken
+
+
+cdef class BlockDual(BlockItems):
+    """The method: pivots from a dual feasible basis to an optimal one.
+
+    Parameters
+    ----------
+    As :class:`BlockBasis`.
+    """
+
+    def __init__(self, int n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
+                 row_upper):
+        BlockItems.__init__(self, n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
+                            row_upper)
+        total = self.n_columns + self.n_blocks + self.n_rows
+        self.ahead = Breakpoints(total)
+        self.since = 0
+        self.reach = INFINITY
+        self.looked = self.astray = False
+        self.pivots = self.flips = self.passes = 0
+
+    def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
+              const double[::1] row_upper):
+        """Go on with other bounds of the sums and of the rows, finite where they were; everything counts from zero.
+
+        Settled blocks whose bounds are others are settled anew, all others stay as they are. False where the bounds of
+        a block contradict each other; a start must follow then.
+        """
+        cdef int g, r, v, settled = 0, n = self.n_columns, first = self.n_columns + self.n_blocks
+        cdef bint holds = True
+        self.pivots = self.flips = self.passes = 0
+        self.work = self.classes.work = 0
+        self.reach = INFINITY
+        with nogil:
+            for r in range(self.n_rows):
+                v = first + r
+                self.low[v], self.high[v] = row_lower[r], row_upper[r]
+                if self.place[v] < 0:
+                    self.rest(v)
+            for g in range(self.n_blocks):
+                v = n + g
+                if self.low[v] == least[g] and self.high[v] == most[g]:
+                    continue
+                self.low[v], self.high[v] = least[g], most[g]
+                if self.count[g] == 0:
+                    settled += 1
+                    self.looked &= LOOSE * settled <= self.n_blocks
+                    if self.looked:
+                        self.change(g)
+                    if not self.settle(g):
+                        holds = False
+                        break
+                elif self.place[v] < 0 and self.key[g] != v:
+                    self.rest(v)
+            if holds:
+                if self.looked:
+                    self.relay()
+                self.refresh()
+        return holds
+
+    def begin(self, double[::1] y):
+        self.looked = False
+        return BlockBasis.begin(self, y)
+
+    def take(self, WorkingInverse inverse, double[::1] y, int[::1] heads, int[::1] keys, unsigned char[::1] at_upper):
+        self.looked = False
+        return BlockBasis.take(self, inverse, y, heads, keys, at_upper)
+
+    # The main loop ------------------------------------------------------------------------------------------------
+
+    def run(self, int most):
+        """At most so many pivots: how it ended, as copter.methods.blocks.basis.Ending counts.
+
+        Blocks are settled anew at most `ROUNDS` times between two pivots, and a ratio test passes at most `FLIPS`
+        breakpoints for each variable: beyond either, rounding has made it go in circles, and it ends UNSTABLE.
+        """
+        cdef int status, last = self.pivots + most, before, rounds = 0
+        with nogil:
+            while True:
+                if not self.looked or self.since > OFTEN:
+                    self.look()
+                before = self.pivots
+                status = self.loop(last)
+                rounds = 0 if self.pivots > before else rounds + 1
+                if rounds > ROUNDS:
+                    status = UNSTABLE
+                    break
+                if status != STALE and not (status == OPTIMAL and self.resettle()):
+                    break
+        return status
+
+    cdef int loop(self, int last) noexcept nogil:
+        cdef int p, q
+        cdef double excess, step
+        while True:
+            p = self.choose_row(&excess)
+            if p < 0:
+                return OPTIMAL
+            if self.pivots >= last:
+                return UNFINISHED
+            self.since += 1
+            if self.since > OFTEN:
+                return STALE
+            self.inverse.row(p, &self.rho[0])
+            q = self.choose_column(excess, sqrt(self.inverse.norm[p]), &step)
+            if q < 0:
+                return UNSTABLE if self.astray else INFEASIBLE
+            if not self.pivot(p, q, excess > 0.0, step):
+                return UNSTABLE
+            self.pivots += 1
+
+    cdef int choose_row(self, double* excess) noexcept nogil:
+        """The position whose variable is farthest outside its bounds, in lengths of its row; a key is swapped in."""
+        cdef int p, v, k, best = -1, best_key = -1, first = self.n_columns + self.n_blocks
+        cdef double most = 0.0, over, score
+        for p in range(self.n_rows):
+            v = self.head[p]
+            over = self.artificial[p] if v == ARTIFICIAL else self.excess(v)
+            if fabs(over) > self.tolerance:
+                score = over * over / self.inverse.norm[p]
+                if score > most:
+                    most, best, best_key, excess[0] = score, p, -1, over
+            if 0 <= v < first:
+                k = self.key[self.block(v)]
+                over = self.excess(k)
+                if fabs(over) > self.tolerance:
+                    score = over * over / self.inverse.norm[p]
+                    if score > most:
+                        most, best, best_key, excess[0] = score, p, k, over
+        if best_key >= 0:
+            self.swap(best)
+        return best
+
+    cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil:
+        """Move prices and values, and exchange the variable at position p for q; False where the pivot is too small."""
+        cdef int i, g, v, m = self.n_rows, first = self.n_columns + self.n_blocks
+        cdef double side = -1.0 if to_upper else 1.0, theta, bound, cost, entry
+        cdef double* alpha = &self.alpha[0]
+        self.reduced(q, &cost, &entry)
+        for i in range(m):
+            self.y[i] -= step * side * self.rho[i]
+        self.advance(step * side)
+        memset(alpha, 0, m * sizeof(double))
+        for i in range(m):
+            if self.shift[i] != 0.0:
+                self.inverse.add_column(i, self.shift[i], alpha)
+        self.move(alpha, 1.0)
+        memset(&self.shift[0], 0, m * sizeof(double))
+        self.effective(q, 1.0, &self.shift[0])
+        memset(alpha, 0, m * sizeof(double))
+        for i in range(m):
+            if self.shift[i] != 0.0:
+                self.inverse.add_column(i, self.shift[i], alpha)
+        if fabs(alpha[p]) < PIVOT or fabs(alpha[p] - entry) > DRIFT * fabs(alpha[p]):
+            return False
+        v = self.head[p]
+        if v == ARTIFICIAL:
+            theta = self.artificial[p] / alpha[p]
+        else:
+            bound = self.high[v] if to_upper else self.low[v]
+            theta = (self.x[v] - bound) / alpha[p]
+        self.move(alpha, theta)
+        self.x[q] += theta
+        if q < first:
+            self.move_key(q, theta)
+            self.count[self.block(q)] += 1
+        if v != ARTIFICIAL:
+            self.x[v] = bound
+            self.at_upper[v] = to_upper
+            self.place[v] = -1
+            if v < first:
+                self.count[self.block(v)] -= 1
+        self.inverse.pivot(p, alpha, &self.rho[0])
+        self.head[p], self.place[q] = q, p
+        if q < first:
+            self.change(self.block(q))
+        if 0 <= v < first:
+            g = self.block(v)
+            self.change(g)
+            if self.count[g] == 0 and fabs(self.excess(self.key[g])) > self.tolerance:
+                if not self.settle(g):
+                    return False
+                self.refresh()
+        self.relay()
+        return True
+
+    cdef void move(self, const double* alpha, double theta) noexcept nogil:
+        """The basic variables' values fall by theta times alpha, keys follow."""
+        cdef int i, v, first = self.n_columns + self.n_blocks
+        for i in range(self.n_rows):
+            if alpha[i] == 0.0:
+                continue
+            v = self.head[i]
+            if v == ARTIFICIAL:
+                self.artificial[i] -= theta * alpha[i]
+                continue
+            self.x[v] -= theta * alpha[i]
+            if v < first:
+                self.move_key(v, -theta * alpha[i])
+
+    # The ratio test -----------------------------------------------------------------------------------------------
+
+    cdef int choose_column(self, double excess, double length, double* step) noexcept nogil:
+        """The entering variable: the last breakpoint at which the dual objective still rises; those before flip.
+
+        Few breakpoints are passed, so those within reach are looked at first, and all others where they do not
+        suffice. The reach is relative to the row's length. -1 where all breakpoints do not suffice: there is no
+        feasible point.
+        """
+        cdef int v
+        cdef double side = -1.0 if excess > 0.0 else 1.0, left = fabs(excess)
+        memset(&self.shift[0], 0, self.n_rows * sizeof(double))
+        self.spread()
+        v = self.passed(self.reach / length, side, &left, step)
+        if v < 0 and self.reach < INFINITY and not self.astray:
+            v = self.passed(INFINITY, side, &left, step)
+            if v >= 0:
+                self.reach = max(self.reach, FARTHER * step[0] * length)
+        elif v >= 0 and self.ahead.most > MANY:
+            self.reach = max(0.5 * self.reach if self.reach < INFINITY else 0.0, FARTHER * step[0] * length)
+        return v
+
+    cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil:
+        """Go past the breakpoints up to an end, as :meth:`choose_column`; -1 where they do not suffice."""
+        cdef int v, count = 0
+        cdef double here
+        self.astray = False
+        self.visits += 1
+        self.ahead.size = self.ahead.most = 0
+        self.hard_breakpoints(side, &end)
+        self.scan_all(side, end)
+        while self.ahead.size > 0:
+            here = self.ahead.step[0]
+            v = self.ahead.take()
+            left[0] -= self.rate_of(v) * self.range_of(v)
+            if left[0] <= self.tolerance:
+                return self.largest_of(v, here, step)
+            self.flip(v)
+            self.flips += 1
+            count += 1
+            if count > FLIPS * len(self.place):
+                self.astray = True
+                return -1
+            if v < self.n_columns + self.n_blocks and self.count[self.block(v)] == 0:
+                self.scan(self.block(v), side, end)
+        return -1
+
+    cdef void scan_all(self, double side, double end) noexcept nogil:
+        """Breakpoints of the settled blocks."""
+        cdef int c, e, t, p, m
+        cdef double rate, reach
+        for c in range(self.n_pairs):
+            p, m = self.plus_of[c], self.minus_of[c]
+            rate = side * (self.classes.slope[p] - self.classes.slope[m])
+            reach = end * rate + (self.classes.moved[p] - self.classes.moved[m])
+            if rate > RATE and self.least[c] < reach:
+                for e in range(self.pair_start[c], self.pair_start[c + 1]):
+                    if self.base[self.item[e]] < reach:
+                        self.scan_once(self.block(self.item[e]), side, end)
+        for t in range(self.n_loose):
+            self.scan_once(self.loose[t], side, end)
+        for t in range(self.n_late_blocks):
+            self.scan_once(self.late_blocks[t], side, end)
+
+    cdef void scan_once(self, int g, double side, double end) noexcept nogil:
+        """Scan a block, unless this visit has been there."""
+        if self.stamp[g] != self.visits:
+            self.stamp[g] = self.visits
+            self.scan(g, side, end)
+
+    cdef void hard_breakpoints(self, double side, double* end) noexcept nogil:
+        """Breakpoints of rows and of the blocks that are not settled; the first that cannot flip ends the search."""
+        cdef int p, g, v, r, first = self.n_columns + self.n_blocks
+        for r in range(self.n_rows):
+            if self.place[first + r] < 0:
+                self.consider(first + r, self.y[r], -self.rho[r], side, end)
+        for p in range(self.n_rows):
+            v = self.head[p]
+            if v < 0 or v >= first:
+                continue
+            g = self.block(v)
+            if self.stamp[g] != self.visits:
+                self.stamp[g] = self.visits
+                self.hard_of(g, side, end)
+
+    cdef void hard_of(self, int g, double side, double* end) noexcept nogil:
+        """Breakpoints of one block that is not settled."""
+        cdef int j, k = self.key[g], s = self.n_columns + g
+        cdef double key_cost = 0.0, key_entry = 0.0, cost, entry
+        if k < self.n_columns:
+            key_cost, key_entry = self.cost[k] - self.dot(k, &self.y[0]), self.dot(k, &self.rho[0])
+        if k != s and self.place[s] < 0:
+            self.consider(s, key_cost, key_entry, side, end)
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j != k and self.place[j] < 0 and self.low[j] < self.high[j]:
+                cost, entry = self.cost[j] - self.dot(j, &self.y[0]), self.dot(j, &self.rho[0])
+                self.consider(j, cost - key_cost, entry - key_entry, side, end)
+
+    cdef void consider(self, int v, double cost, double entry, double side, double* end) noexcept nogil:
+        """Add a breakpoint of a variable that is not of a settled block; those that cannot flip end the search."""
+        cdef double here
+        if not self.step_of(v, cost, entry, side, &here) or here > end[0]:
+            return
+        if self.high[v] - self.low[v] == INFINITY:
+            end[0] = here
+        self.ahead.add(v, here)
+
+    cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil:
+        """Whether a variable at a bound limits the step, and where."""
+        cdef double rate = -side * entry
+        if self.low[v] == self.high[v]:
+            return False
+        if self.at_upper[v]:
+            rate, cost = -rate, -cost
+        if rate <= RATE:
+            return False
+        step[0] = max(cost, 0.0) / rate
+        return True
+
+    cdef void scan(self, int g, double side, double end) noexcept nogil:
+        """Add the breakpoint of a settled block whose reduced cost is the first to reach zero."""
+        cdef int j, s = self.n_columns + g, best = -1
+        cdef double price, rate
+        if self.count[g] > 0:
+            return
+        if self.is_changed[g] or self.is_late[g]:
+            self.scan_exactly(g, side, end)
+            return
+        self.price_of(s, side, &price, &rate)
+        if (rate > RATE) & (price < end * rate):
+            best, end = s, max(price, 0.0) / rate
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            self.price_of(j, side, &price, &rate)
+            if (rate > RATE) & (price < end * rate):
+                best, end = j, max(price, 0.0) / rate
+        if best >= 0:
+            self.ahead.add(best, end)
+
+    cdef void scan_exactly(self, int g, double side, double end) noexcept nogil:
+        """As :meth:`scan`, of a block whose items do not say all, by its columns."""
+        cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
+        cdef double key_cost = 0.0, key_entry = 0.0, here
+        if k < self.n_columns:
+            key_cost, key_entry = self.cost[k] - self.dot(k, &self.y[0]), self.dot(k, &self.rho[0])
+            if self.step_of(s, key_cost, key_entry, side, &here) and here < end:
+                best, end = s, here
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j == k:
+                continue
+            if self.step_of(j, self.cost[j] - self.dot(j, &self.y[0]) - key_cost,
+                            self.dot(j, &self.rho[0]) - key_entry, side, &here) and here < end:
+                best, end = j, here
+        if best >= 0:
+            self.ahead.add(best, end)
+
+    cdef double rate_of(self, int v) noexcept nogil:
+        cdef double cost, entry
+        self.reduced(v, &cost, &entry)
+        return fabs(entry)
+
+    cdef int largest_of(self, int v, double here, double* step) noexcept nogil:
+        """Of the breakpoints that are as good as the chosen one, that of the largest pivot."""
+        cdef int other
+        cdef double most = self.rate_of(v), rate, last = here + TIE
+        step[0] = here
+        while self.ahead.size > 0 and self.ahead.step[0] <= last:
+            here = self.ahead.step[0]
+            other = self.ahead.take()
+            rate = self.rate_of(other)
+            if rate > most:
+                v, most, step[0] = other, rate, here
+        return v
+
+    cdef double range_of(self, int v) noexcept nogil:
+        """How far a variable at a bound can go before it, or the key of its settled block, meets the other bound."""
+        cdef int k
+        cdef double width = self.high[v] - self.low[v], direction, room
+        if v >= self.n_columns + self.n_blocks or self.count[self.block(v)] > 0:
+            return width
+        k = self.key[self.block(v)]
+        direction = -self.key_share(v) * (-1.0 if self.at_upper[v] else 1.0)
+        room = self.high[k] - self.x[k] if direction > 0.0 else self.x[k] - self.low[k]
+        return min(width, max(room, 0.0))
+
+    cdef void flip(self, int v) noexcept nogil:
+        """Move a variable over its range; where the key meets its bound first, the variable becomes the key."""
+        cdef int k, g
+        cdef double width = self.high[v] - self.low[v], amount = self.range_of(v), direction
+        direction = -1.0 if self.at_upper[v] else 1.0
+        self.effective(v, direction * amount, &self.shift[0])
+        if v >= self.n_columns + self.n_blocks:
+            self.at_upper[v] = not self.at_upper[v]
+            self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
+            return
+        g = self.block(v)
+        k = self.key[g]
+        self.change(g)
+        if amount < width:
+            self.at_upper[k] = -self.key_share(v) * direction > 0.0
+            self.x[k] = self.high[k] if self.at_upper[k] else self.low[k]
+            self.x[v] += direction * amount
+            self.key[g] = v
+            return
+        self.move_key(v, direction * amount)
+        self.at_upper[v] = not self.at_upper[v]
+        self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
+
+    # Against rounding ---------------------------------------------------------------------------------------------
+
+    cdef void look(self) noexcept nogil:
+        """Reduced costs and lengths anew."""
+        self.inverse.measure()
+        self.resettle()
+        if not (self.looked and self.classes.covers(&self.y[0])):
+            self.classes.choose(&self.y[0], self.looked)
+            self.lay()
+        elif LOOSE * self.n_loose > self.n_blocks:
+            self.lay()
+        self.looked = True
+
+    cdef int resettle(self) noexcept nogil:
+        """Reduced costs anew; blocks settled anew where they have the wrong sign, by rounding or an edit: how many."""
+        cdef int g, changed = 0
+        self.passes += 1
+        self.since = 0
+        self.work += self.n_entries
+        self.fill()
+        for g in range(self.n_blocks):
+            if self.count[g] == 0 and not self.is_settled(g):
+                self.settle(g)
+                changed += 1
+        if changed:
+            self.refresh()
+            self.lay()
+        return changed
+
+    cdef bint is_settled(self, int g) noexcept nogil:
+        """Whether no reduced cost of a block has the wrong sign."""
+        cdef int j, k = self.key[g], s = self.n_columns + g
+        cdef double key_cost = 0.0, cost
+        if k < self.n_columns:
+            key_cost = self.now[k]
+            if self.low[s] < self.high[s] and (-key_cost if self.at_upper[s] else key_cost) < -TIE:
+                return False
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            cost = self.now[j] - key_cost
+            if (-cost if self.at_upper[j] else cost) < -TIE and j != k and self.low[j] < self.high[j]:
+                return False
+        return True

@@ -1,0 +1,183 @@
+"""How far every variable of a settled block is from its breakpoint, kept from pivot to pivot (method/blocks.md, K17).
+
+An item is a column or a block's sum, numbered as the variables are. Its distance, its reduced cost where that is to
+stay positive, is that of when it was laid down, less what the classes of two columns have moved since: its own and its
+key's. Items of the same two classes move alike, so that a ratio test goes through pairs of classes, and through items
+only where the nearest of a pair is within reach.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+
+from copter.methods.blocks.column_classes cimport ColumnClasses
+
+cdef class BlockItems(BlockBasis):
+    """Reduced costs by items.
+
+    Parameters
+    ----------
+    As :class:`BlockBasis`.
+    """
+
+    def __init__(self, int n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
+                 row_upper):
+        cdef int size = 4
+        BlockBasis.__init__(self, n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
+                            row_upper)
+        self.classes = ColumnClasses(n_rows, start, row, value)
+        self.n_items = self.n_columns + self.n_blocks
+        self.now = np.zeros(max(self.n_columns, 1))
+        self.base = np.full(max(self.n_items, 1), INFINITY)
+        self.plus, self.minus = np.zeros((2, max(self.n_items, 1)), dtype=np.int32)
+        self.changed, self.late_blocks, self.loose, self.stamp = np.zeros((4, max(self.n_blocks, 1)), dtype=np.int32)
+        self.is_changed, self.is_late, self.is_loose = np.zeros((3, max(self.n_blocks, 1)), dtype=np.uint8)
+        while size < 2 * self.n_items:
+            size *= 2
+        self.table = np.empty(size, dtype=np.int32)
+        self.pair_of, self.item, self.plus_of, self.minus_of = np.zeros((4, max(self.n_items, 1)), dtype=np.int32)
+        self.pair_start, self.least = np.zeros(self.n_items + 2, dtype=np.int32), np.zeros(max(self.n_items, 1))
+        self.n_pairs = self.n_changed = self.n_late_blocks = self.n_loose = self.visits = 0
+        self.work = 0
+
+    # Laying down --------------------------------------------------------------------------------------------------
+
+    cdef void fill(self) noexcept nogil:
+        """Costs less prices of all columns."""
+        cdef int j
+        for j in range(self.n_columns):
+            self.now[j] = self.cost[j] - self.dot(j, &self.y[0])
+
+    cdef void lay(self) noexcept nogil:
+        """All items anew, by costs that have just been filled; moves count from here."""
+        cdef int g, t
+        for t in range(self.n_changed):
+            self.is_changed[self.changed[t]] = 0
+        for t in range(self.n_late_blocks):
+            self.is_late[self.late_blocks[t]] = 0
+        for t in range(self.n_loose):
+            self.is_loose[self.loose[t]] = 0
+        self.n_changed = self.n_late_blocks = self.n_loose = 0
+        self.classes.forget()
+        for g in range(self.n_blocks):
+            self.lay_block(g)
+        self.pair()
+        self.work += self.n_items
+
+    cdef void pair(self) noexcept nogil:
+        """Sort the items by their two classes: those of pair c are item[pair_start[c]:pair_start[c + 1]]."""
+        cdef int v, c, mask = <int>len(self.table) - 1
+        for v in range(mask + 1):
+            self.table[v] = -1
+        self.n_pairs = self.pair_start[0] = self.pair_start[1] = 0
+        for v in range(self.n_items):
+            self.pair_of[v] = -1
+            if self.base[v] < INFINITY and self.plus[v] != self.minus[v]:
+                c = self.find_pair(v, mask)
+                self.pair_of[v] = c
+                self.pair_start[c + 2] += 1
+                self.least[c] = min(self.least[c], self.base[v])
+        for c in range(self.n_pairs):
+            self.pair_start[c + 2] += self.pair_start[c + 1]
+        for v in range(self.n_items):
+            c = self.pair_of[v]
+            if c >= 0:
+                self.item[self.pair_start[c + 1]] = v
+                self.pair_start[c + 1] += 1
+
+    cdef int find_pair(self, int v, int mask) noexcept nogil:
+        """The number of an item's pair of classes; a new one where there is none."""
+        cdef int c, at
+        cdef unsigned int hashed = <unsigned int>self.plus[v] * 2654435761u ^ <unsigned int>self.minus[v] * 2246822519u
+        at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
+        while self.table[at] >= 0:
+            c = self.table[at]
+            if self.plus_of[c] == self.plus[v] and self.minus_of[c] == self.minus[v]:
+                return c
+            at = (at + 1) & mask
+        c = self.n_pairs
+        self.table[at], self.plus_of[c], self.minus_of[c] = c, self.plus[v], self.minus[v]
+        self.least[c], self.pair_start[c + 2] = INFINITY, 0
+        self.n_pairs += 1
+        return c
+
+    cdef void lay_block(self, int g) noexcept nogil:
+        """A block's items, by costs that have just been filled."""
+        cdef int j, c, k = self.key[g], s = self.n_columns + g, key_class = 0
+        cdef const double* moved = &self.classes.moved[0]
+        cdef double key_cost = 0.0
+        self.base[s] = INFINITY
+        if k < self.n_columns:
+            key_cost, key_class = self.now[k], self.classes.class_of[k]
+            if self.count[g] == 0 and self.low[s] < self.high[s]:
+                if self.at_upper[s]:
+                    self.plus[s], self.minus[s], self.base[s] = key_class, 0, -key_cost + moved[key_class]
+                else:
+                    self.plus[s], self.minus[s], self.base[s] = 0, key_class, key_cost - moved[key_class]
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j == k or self.count[g] > 0 or self.low[j] == self.high[j]:
+                self.base[j] = INFINITY
+                continue
+            c = self.classes.class_of[j]
+            if self.at_upper[j]:
+                self.plus[j], self.minus[j] = c, key_class
+                self.base[j] = key_cost - self.now[j] + (moved[c] - moved[key_class])
+            else:
+                self.plus[j], self.minus[j] = key_class, c
+                self.base[j] = self.now[j] - key_cost + (moved[key_class] - moved[c])
+
+    cdef void change(self, int g) noexcept nogil:
+        """Note that a block's items do not hold any more."""
+        if not self.is_changed[g]:
+            self.is_changed[g] = 1
+            self.changed[self.n_changed] = g
+            self.n_changed += 1
+
+    cdef void relay(self) noexcept nogil:
+        """Lay down the blocks anew whose items do not hold; they are loose: not of their pairs any more."""
+        cdef int t, g, j
+        for t in range(self.n_changed):
+            g = self.changed[t]
+            self.is_changed[g] = 0
+            if not self.is_loose[g]:
+                self.is_loose[g] = 1
+                self.loose[self.n_loose] = g
+                self.n_loose += 1
+            for j in range(self.column_start[g], self.column_start[g + 1]):
+                self.now[j] = self.cost[j] - self.dot(j, &self.y[0])
+            self.lay_block(g)
+        self.n_changed = 0
+
+    # Along a row of the tableau -----------------------------------------------------------------------------------
+
+    cdef void spread(self) noexcept nogil:
+        """Slopes along rho; blocks with columns in late rows are noted."""
+        cdef int t, e, g, r
+        for t in range(self.n_late_blocks):
+            self.is_late[self.late_blocks[t]] = 0
+        self.n_late_blocks = 0
+        self.work += self.n_pairs + self.n_loose
+        if not self.classes.spread(&self.rho[0]):
+            return
+        for t in range(self.classes.n_late):
+            r = self.classes.late[t]
+            self.work += self.classes.row_start[r + 1] - self.classes.row_start[r]
+            for e in range(self.classes.row_start[r], self.classes.row_start[r + 1]):
+                g = self.block_of[self.classes.column[e]]
+                if not self.is_late[g]:
+                    self.is_late[g] = 1
+                    self.late_blocks[self.n_late_blocks] = g
+                    self.n_late_blocks += 1
+
+    cdef void advance(self, double step) noexcept nogil:
+        """Items after a step along the slopes; late blocks are to be laid down anew."""
+        cdef int t
+        self.classes.move(step)
+        for t in range(self.n_late_blocks):
+            self.change(self.late_blocks[t])
+
+    cdef void price_of(self, int v, double side, double* price, double* rate) noexcept nogil:
+        """An item's distance, and how fast it shrinks."""
+        cdef int p = self.plus[v], m = self.minus[v]
+        rate[0] = side * (self.classes.slope[p] - self.classes.slope[m])
+        price[0] = self.base[v] - (self.classes.moved[p] - self.classes.moved[m])

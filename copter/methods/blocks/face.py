@@ -1,0 +1,76 @@
+"""From the end of the interior-point method onto the optimal face, and to a vertex of it (equations K5, K6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.interior import BlockMethod
+from copter.methods.blocks.program import BlockProgram
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+ROUNDS = 3  # of correction
+LEAST_ROOM = 1e-12  # of a column inside its bounds, relative to the largest
+SEED = 20_151  # of the costs that choose among the vertices: the same program gives the same vertex
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """Which variables (columns, then rows) lie strictly inside their bounds; where the others lie; room to move."""
+
+    inside: Mask
+    x: Floats
+    room: Floats
+
+
+def face_of(method: BlockMethod) -> Face:
+    """A variable is at a bound if its multiplier is larger than its distance from it."""
+    program, state = method.program, method.state
+    below, above = method.bounded_below, method.bounded_above
+    low = np.where(below, state.x - program.lower, np.inf)
+    high = np.where(above, program.upper - state.x, np.inf)
+    at_lower = below & (low < state.z) & ~(above & (high < state.v) & (high < low))
+    at_upper = above & (high < state.v) & ~at_lower
+    inside = ~(at_lower | at_upper | method.fixed)
+    x = np.where(at_lower | method.fixed, program.lower, np.where(at_upper, program.upper, state.x))
+    room = np.minimum(np.minimum(low, high), np.maximum(1.0, np.abs(state.x)))
+    largest = float(room[inside].max(initial=0.0))
+    return Face(inside, x, np.where(inside, np.maximum(room / max(largest, 1e-300), LEAST_ROOM), 0.0))
+
+
+def onto_face(method: BlockMethod, face: Face) -> Floats:
+    """x on the face (columns, then the rows' activities): rows hold again, what is inside moved as little as possible.
+
+    Moves are measured in units of each variable's room.
+    """
+    program, state = method.program, method.state
+    n, rows = program.n_columns, state.n_all_rows
+    weight = face.room**2
+    state.set_weight(weight)
+    method.factorise()
+    x = face.x.copy()
+    left, usage, more = np.empty(rows), np.empty(n), np.empty(rows)
+    for _ in range(ROUNDS):
+        state.product(x[:n], left)
+        method.solve(x[n:] - left, more)
+        state.usage(more, usage)
+        x += weight * np.concatenate((usage, -more))
+        np.clip(x, program.lower, program.upper, out=x)
+    return x
+
+
+def face_program(program: BlockProgram, face: Face) -> BlockProgram:
+    """The optimal face as a program: what is at a bound is fixed, costs are random and positive.
+
+    A random cost has one minimiser on a polyhedron with probability one, and that is a vertex.
+    """
+    n = program.n_columns
+    cost = np.random.default_rng(SEED).uniform(0.5, 1.5, n)
+    lower = np.where(face.inside, program.lower, face.x)
+    upper = np.where(face.inside, program.upper, face.x)
+    signed = np.where(np.isfinite(lower[:n]), cost, np.where(np.isfinite(upper[:n]), -cost, 0.0))
+    return replace(program, cost=np.where(face.inside[:n], signed, 0.0), lower=lower, upper=upper)

@@ -1,0 +1,190 @@
+"""Mehrotra's predictor-corrector on a block program, its private rows eliminated (docs/method/blocks.md, K1-K4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.block_interior import BlockInterior
+from copter.methods.blocks.program import BlockProgram
+from copter.methods.blocks.start import start
+from copter.methods.blocks.tiled_cholesky import dense_cholesky, dense_solve
+from copter.problem.sums import norm
+from copter.runtime.watch import Stopped
+
+Floats = NDArray[np.float64]
+
+PIVOT = 1e-13  # a pivot of the reduced matrix below this share of its diagonal is of a dependent row
+BACK_OFF = 0.9995  # share of the way to the boundary
+STALL = 8  # iterations without progress end the method
+PROGRESS = 0.9  # an iteration makes progress if it brings one of its figures below this share of the least so far
+CORRECTIONS = 2  # of centrality, after Mehrotra's
+LEAST_CLOSED = 0.5  # share of the rows' residuals that a step closes at least
+CLOSED = 1e-10  # residual of the rows left by a step, relative to the right sides, that is not solved for again
+SLOPE = 1e-12  # added to the diagonal of every row, relative to the mean diagonal of the start
+SMALL = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How far a point is from optimal: relative residuals of rows, reduced costs and objectives; mu; objectives."""
+
+    primal: float
+    dual: float
+    gap: float
+    mu: float
+    objective: float
+    bound: float
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three relative figures."""
+        return max(self.primal, self.dual, self.gap)
+
+
+class BlockMethod:
+    """The method for one block program.
+
+    Parameters
+    ----------
+    program : BlockProgram
+    n_threads : int
+    must_stop : callable, optional
+        Asked within and between the passes of an iteration; True raises :class:`copter.runtime.watch.Stopped`.
+    """
+
+    def __init__(
+        self, program: BlockProgram, n_threads: int = 1, must_stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.program, self.must_stop = program, must_stop
+        self.state = BlockInterior(
+            *program.arrays, n_threads, cost=program.cost, lower=program.lower, upper=program.upper
+        )
+        self.bounded_below, self.bounded_above = np.isfinite(program.lower), np.isfinite(program.upper)
+        self.fixed = program.lower == program.upper
+        self.bounded_below &= ~self.fixed
+        self.bounded_above &= ~self.fixed
+        self.pairs = int(self.bounded_below.sum() + self.bounded_above.sum())
+        n = program.n_columns
+        finite = np.where(np.isfinite(program.lower[n:]), np.abs(program.lower[n:]), 0.0)
+        finite = np.maximum(finite, np.where(np.isfinite(program.upper[n:]), np.abs(program.upper[n:]), 0.0))
+        self.right_size, self.cost_size = 1.0 + norm(finite), 1.0 + norm(program.cost)
+        self.shift = 0.0
+        self.iterations = 0
+        self.begun = False
+
+    # The main loop ------------------------------------------------------------------------------------------------
+
+    def run(self, goal: float, max_iterations: int, stop: Callable[[int, Figures], bool]) -> tuple[Figures, bool]:
+        """Iterate to the goal, the limit or a stall: (figures of the point, whether it was stopped).
+
+        From a start of its own (:mod:`copter.methods.blocks.start`), or from where the method is.
+        """
+        if not self.begun:
+            start(self)
+            self.begun = True
+        figures = self.measure()
+        least, since = self.progress_of(figures), 0
+        while self.iterations < max_iterations:
+            if stop(self.iterations, figures):
+                return figures, True
+            if figures.worst <= goal or since >= STALL or not np.isfinite(figures.worst):
+                break
+            self.step(figures)
+            self.iterations += 1
+            figures = self.measure()
+            now = self.progress_of(figures)
+            since = 0 if (now < PROGRESS * least).any() else since + 1
+            least = np.minimum(now, least)
+        return figures, False
+
+    @staticmethod
+    def progress_of(figures: Figures) -> Floats:
+        """What must fall for the method to go on."""
+        return np.array([figures.primal, figures.dual, figures.gap, figures.mu if figures.worst > 1e-6 else np.inf])
+
+    def measure(self) -> Figures:
+        """Residuals of the point; its weights are then ready."""
+        product, dual, objective, bound, primal = self.state.measure()
+        return Figures(
+            primal=primal**0.5 / self.right_size,
+            dual=dual**0.5 / self.cost_size,
+            gap=abs(objective - bound) / (1.0 + abs(objective)),
+            mu=product / max(self.pairs, 1),
+            objective=objective,
+            bound=bound,
+        )
+
+    def step(self, figures: Figures) -> None:
+        """One predictor, Mehrotra's corrector, a few corrections of centrality; then move."""
+        state = self.state
+        self.factorise()
+        state.aim(0, 0.0, 0.0, 0.0)
+        ahead, behind = self.direction()
+        mu = state.complementarity(ahead, behind) / max(self.pairs, 1)
+        share = min((mu / max(figures.mu, SMALL)) ** 3, 1.0)
+        target = share * figures.mu
+        primal = state.primal
+        primal *= max(1.0 - share, LEAST_CLOSED)  # a step that centres does not close the rows as well
+        state.aim(1, target, 0.0, 0.0)
+        ahead, behind = self.direction(close=True)
+        for _ in range(CORRECTIONS):
+            if min(ahead, behind) > 0.9:
+                break
+            kept = [each.copy() for each in (state.dx, state.dz, state.dv, state.dy)]
+            state.aim(2, target, min(1.0, ahead + 0.18), min(1.0, behind + 0.18))
+            one, other = self.direction(close=True)
+            if (one < ahead + 0.01 and other < behind + 0.01) or one < 0.9 * ahead or other < 0.9 * behind:
+                for values, before in zip((state.dx, state.dz, state.dv, state.dy), kept, strict=True):
+                    values[:] = before
+                break
+            ahead, behind = one, other
+        state.move(min(1.0, BACK_OFF * ahead), min(1.0, BACK_OFF * behind))
+
+    # Linear algebra -----------------------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Raise Stopped if the solve must stop."""
+        if self.must_stop():
+            raise Stopped
+
+    def factorise(self) -> None:
+        """Eliminate the private rows at the point's weights and factorise the coupling rows."""
+        state, m, n = self.state, self.program.n_rows, self.program.n_columns
+        if not state.form_reduced(self.must_stop):
+            raise Stopped
+        reduced, at = state.reduced, np.arange(m)
+        diagonal = reduced.diagonal() + state.weight[n : n + m]
+        if self.shift == 0.0:
+            self.shift = SLOPE * float(diagonal.mean()) if m else SLOPE
+        reduced[at, at] = np.where(diagonal > 0.0, diagonal, 1.0) + self.shift
+        if not dense_cholesky(reduced, PIVOT * diagonal, state.n_pieces, self.must_stop):
+            raise Stopped
+
+    def solve(self, right: Floats, y: Floats) -> None:
+        """y = (A theta A' + theta_s)^-1 right, by the factor."""
+        state, m = self.state, self.program.n_rows
+        coupling, scaled = right[:m].copy(), np.empty(len(right) - m)
+        state.eliminate(right[m:], coupling, scaled)
+        dense_solve(state.reduced, coupling)
+        y[:m] = coupling
+        state.restore(coupling, right[m:], y[m:])
+
+    def direction(self, close: bool = False) -> tuple[float, float]:
+        """The direction for the present right sides, and its longest steps."""
+        self.go_on()
+        state, m = self.state, self.program.n_rows
+        state.right_side()
+        state.dy[:m] = state.coupling
+        dense_solve(state.reduced, state.dy[:m])
+        ahead, behind, left = state.direction()
+        if close and left**0.5 > CLOSED * self.right_size + 0.1 * norm(state.primal):
+            more, own = np.empty(state.n_all_rows), state.left[m:].copy()
+            self.solve(state.left, more)
+            state.dy[:m] += more[:m]
+            state.right[m:] += own
+            ahead, behind, left = state.direction()
+        return ahead, behind

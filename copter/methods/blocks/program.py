@@ -1,0 +1,218 @@
+"""A block program: columns by request, coupling rows, private rows of each request (equation K1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.loose_rows import kept_entries, reach_of_rows
+from copter.model.matrix import BlockMatrix
+from copter.model.matrix.bounds import write_bounds
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+ROUNDING = 1e-9  # of a row's reach, by which it must stay within its bounds to be loose
+
+
+@dataclass(frozen=True, slots=True)
+class BlockProgram:
+    """min cost'x, lower <= (x, A x) <= upper, where every private row is of one block of columns.
+
+    Attributes
+    ----------
+    n_rows : int
+        Coupling rows.
+    column_start, private_start : ndarray (blocks + 1,) int32
+        Columns and private rows of every block; columns after the last block are of none.
+    start, row, value : CSC arrays
+        Entries in coupling rows.
+    own_start, own_row, own_value : CSC arrays
+        Entries in private rows, counted within the block, ascending.
+    cost : ndarray (columns,)
+    lower, upper : ndarray (columns + rows,)
+        Of the columns, then of the coupling rows, then of the private rows.
+    """
+
+    n_rows: int
+    column_start: Ints
+    private_start: Ints
+    start: Ints
+    row: Ints
+    value: Floats
+    own_start: Ints
+    own_row: Ints
+    own_value: Floats
+    cost: Floats
+    lower: Floats
+    upper: Floats
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.cost)
+
+    @property
+    def arrays(self) -> tuple[int, Ints, Ints, Ints, Ints, Floats, Ints, Ints, Floats]:
+        """What the kernels take."""
+        return (
+            self.n_rows,
+            self.column_start,
+            self.private_start,
+            self.start,
+            self.row,
+            self.value,
+            self.own_start,
+            self.own_row,
+            self.own_value,
+        )
+
+    def shares_entries_of(self, other: BlockProgram) -> bool:
+        """Whether one was made of the other without touching blocks and coefficients (K18)."""
+        return self.value is other.value and self.own_value is other.own_value
+
+    def has_entries_of(self, other: BlockProgram) -> bool:
+        """Whether blocks and coefficients are the same."""
+        return self.shares_entries_of(other) or (
+            self.n_rows == other.n_rows
+            and np.array_equal(self.column_start, other.column_start)
+            and np.array_equal(self.private_start, other.private_start)
+            and np.array_equal(self.start, other.start)
+            and np.array_equal(self.row, other.row)
+            and np.array_equal(self.value, other.value)
+            and np.array_equal(self.own_start, other.own_start)
+            and np.array_equal(self.own_row, other.own_row)
+            and np.array_equal(self.own_value, other.own_value)
+        )
+
+    def without_loose_rows(self) -> tuple[BlockProgram, Ints]:
+        """The program without the coupling rows that cannot bind: (program, rows that stay) (K14).
+
+        Every solution of it is one of this program, with prices of zero for the rows that are gone.
+        """
+        n, m = self.n_columns, self.n_rows
+        least, most = reach_of_rows(*self.arrays, self.lower, self.upper)
+        size = np.where(np.isfinite(least), np.abs(least), 0.0) + np.where(np.isfinite(most), np.abs(most), 0.0)
+        margin = ROUNDING * size
+        binds = (least - margin < self.lower[n : n + m]) | (most + margin > self.upper[n : n + m])
+        kept = np.flatnonzero(binds).astype(np.int32)
+        return self.of_rows(kept), kept
+
+    def of_rows(self, kept: Ints) -> BlockProgram:
+        """The program with some of its coupling rows only, ascending."""
+        n, m = self.n_columns, self.n_rows
+        if len(kept) == m:
+            return self
+        place = np.full(m, -1, dtype=np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        start, row, value = kept_entries(place, self.start, self.row, self.value)
+        stays = np.concatenate((np.arange(n), n + kept, np.arange(n + m, len(self.lower))))
+        return replace(
+            self,
+            n_rows=len(kept),
+            start=start,
+            row=row,
+            value=value,
+            lower=self.lower[stays],
+            upper=self.upper[stays],
+        )
+
+    def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
+        """The program with rows and costs of size one: (program, scale of all rows, scale of the costs).
+
+        Scales are powers of two, so that nothing is rounded. Prices of the scaled program are those of this one divided
+        by the row's scale and by the scale of the costs.
+        """
+        rows, n = len(self.lower) - self.n_columns, self.n_columns
+        largest = np.zeros(rows)
+        np.maximum.at(largest, self.row, np.abs(self.value))
+        own = np.zeros(0, dtype=np.int64)
+        if (self.own_value != 1.0).any():
+            blocks = np.repeat(self.n_rows + self.private_start[:-1], np.diff(self.column_start))
+            own = np.repeat(blocks, np.diff(self.own_start)[: len(blocks)]) + self.own_row
+            np.maximum.at(largest, own, np.abs(self.own_value))
+        scale = np.exp2(-np.round(np.log2(np.where(largest > 0.0, largest, 1.0))))
+        size = float(np.abs(self.cost).max(initial=0.0))
+        factor = float(np.exp2(-np.round(np.log2(size)))) if size > 0.0 else 1.0
+        every = np.ones(len(self.lower))
+        every[n:] = scale
+        scaled = replace(
+            self,
+            value=self.value * scale[self.row],
+            own_value=self.own_value * scale[own] if len(own) else self.own_value,
+            cost=self.cost * factor,
+            lower=self.lower * every,
+            upper=self.upper * every,
+        )
+        return scaled, scale, factor
+
+
+def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
+    """The linear program of a model's matrix, as minimised.
+
+    Parameters
+    ----------
+    matrix : BlockMatrix
+    slots : ndarray (requests,) int32
+        Slots of the requests, in any order. A request's sum, if it has a limit or a least, is its first private row.
+    """
+    counts = matrix.sizes_of(slots)
+    column_start = sums_before(counts)
+    n, m = int(column_start[-1]), matrix.n_rows
+    column = (np.arange(n) - np.repeat(column_start[:-1], counts)).astype(np.int32)
+    entries = matrix.gather_sizes(slots, column_start, column)
+    private_start, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
+    limit, start, cost = np.empty(len(slots)), np.zeros(n + 1, dtype=np.int32), np.empty(n)
+    row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
+    lower, upper = (
+        np.concatenate((np.empty(n), rows[:m], own))
+        for rows, own in ((matrix.row_lower, own_lower), (matrix.row_upper, own_upper))
+    )
+    matrix.gather(slots, column_start, column, limit, cost, lower[:n], upper[:n], start, row, value)
+    places = np.arange(len(slots), dtype=np.int32)
+    write_bounds(matrix, slots, column_start, private_start, places, n + m, lower, upper)
+    return BlockProgram(
+        n_rows=m,
+        column_start=column_start,
+        private_start=private_start,
+        start=start,
+        row=row,
+        value=value,
+        own_start=own_start,
+        own_row=own_row,
+        own_value=own_value,
+        cost=cost,
+        lower=lower,
+        upper=upper,
+    )
+
+
+def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: Ints) -> BlockProgram | None:
+    """The program with the bounds as they now are; None where blocks have other rows of their own than before (K18).
+
+    Parameters
+    ----------
+    program : BlockProgram
+        Of the matrix when it had the same columns, costs and entries.
+    matrix : BlockMatrix
+    slots : ndarray (blocks,) int32
+        Of the program's blocks, ascending.
+    changed : ndarray (k,) int32
+        Slots whose bounds may be others, ascending.
+    """
+    n, m = program.n_columns, program.n_rows
+    lower, upper = program.lower.copy(), program.upper.copy()
+    lower[n : n + m], upper[n : n + m] = matrix.row_lower[:m], matrix.row_upper[:m]
+    places = np.searchsorted(slots, changed).astype(np.int32)
+    if not write_bounds(matrix, slots, program.column_start, program.private_start, places, n + m, lower, upper):
+        return None
+    return replace(program, lower=lower, upper=upper)
+
+
+def sums_before(counts: NDArray[np.generic]) -> Ints:
+    """0, c0, c0 + c1, ...: where each piece starts, and where the last one ends."""
+    sums = np.zeros(len(counts) + 1, dtype=np.int32)
+    np.cumsum(counts, out=sums[1:])
+    return sums

@@ -1,0 +1,119 @@
+"""A kept basis as plain arrays, for snapshots and copies of sessions, and back."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.answer import BlockAnswer
+from copter.methods.blocks.basis import MOST_FAILURES, Kept, WarmBasis, cold_work, dual_of
+from copter.methods.blocks.program import BlockProgram
+from copter.methods.blocks.working_inverse import WorkingInverse
+
+MOST_ROWS = 1000  # coupling rows up to which the inverse is worth its place
+
+
+def basis_state(basis: object) -> dict[str, Any] | None:
+    """All that the next round needs to go on from it; of too large a basis only how often it was given up."""
+    if not isinstance(basis, WarmBasis):
+        return None
+    kept, answer, patience = basis.kept, basis.answer, [basis.failures, basis.resting]
+    if kept is None or kept.dual.n_rows > MOST_ROWS:
+        return {"patience": patience} if any(patience) else None
+    dual = kept.dual
+    return {
+        "patience": patience,
+        "program": {field.name: getattr(kept.program, field.name) for field in fields(BlockProgram)},
+        "slots": kept.slots,
+        "generation": kept.generation,
+        "scale": kept.scale,
+        "factor": kept.factor,
+        "inverse": dual.inverse.entries,
+        "prices": dual.prices,
+        "heads": dual.heads,
+        "keys": dual.keys,
+        "at_uppers": dual.at_uppers,
+        "answer": None if answer is None else [answer.x, answer.y, answer.private],
+    }
+
+
+def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
+    """The basis again; ValueError where the arrays cannot be those of one."""
+    if state is None:
+        return None
+    basis = WarmBasis()
+    basis.failures, basis.resting = (int(each) for each in state.get("patience", (0, 0)))
+    require(0 <= basis.failures <= MOST_FAILURES and 0 <= basis.resting < 2**MOST_FAILURES, "its counts are none")
+    if "program" not in state:
+        return basis
+    program = BlockProgram(**{name: plain(value) for name, value in state["program"].items()})
+    slots, generation, scale = (plain(state[name]) for name in ("slots", "generation", "scale"))
+    heads, keys, high = (plain(state[name]) for name in ("heads", "keys", "at_uppers"))
+    require_program(program)
+    blocks, n, m = len(program.column_start) - 1, program.n_columns, program.n_rows
+    entries, prices = plain(state["inverse"]), plain(state["prices"])
+    shapes: list[tuple[NDArray[Any], tuple[int, ...]]] = [
+        (slots, (blocks,)),
+        (generation, (blocks,)),
+        (scale, (m,)),
+        (heads, (m,)),
+        (keys, (blocks,)),
+    ]
+    shapes += [(high, (n + blocks + m,)), (entries, (m, m)), (prices, (m,))]
+    require(all(array.shape == shape for array, shape in shapes), "its arrays differ in length")
+    within = keys == n + np.arange(blocks)
+    within |= (keys >= program.column_start[:-1]) & (keys < program.column_start[1:])
+    require(bool(within.all()), "a key is not of its block")
+    require(bool(((heads >= -1) & (heads < n + blocks + m)).all()), "a basic variable is none of the program's")
+    basic = np.sort(heads[heads >= 0])
+    require(bool((np.diff(basic) > 0).all()) and not np.isin(keys, basic).any(), "a variable is basic twice")
+    factor = float(state["factor"])
+    sound = (
+        np.isfinite(scale).all() and (scale > 0.0).all() and np.isfinite(entries).all() and np.isfinite(prices).all()
+    )
+    require(bool(sound) and np.isfinite(factor) and factor > 0.0, "a scale, price or entry is no number")
+    inverse = WorkingInverse(m)
+    inverse.entries[:] = entries
+    with np.errstate(all="ignore"):
+        dual = dual_of(program, scale, factor, slots)
+    require(dual.take(inverse, prices, heads, keys, high), "a variable rests at no bound")
+    basis.kept = Kept(program, slots, generation, scale, factor, dual, cold_work(program))
+    if state["answer"] is not None:
+        x, y, private = (plain(each) for each in state["answer"])
+        own = len(program.lower) - n - m
+        require(x.shape == (n,) and y.shape == (m,) and private.shape == (own,), "its answer differs in length")
+        basis.answer = BlockAnswer(x, y, 0, private, vertex=True)
+    return basis
+
+
+def require_program(program: BlockProgram) -> None:
+    """ValueError unless the program's arrays belong together and every index in them is in range."""
+    n, m = program.n_columns, program.n_rows
+    blocks, own = len(program.column_start) - 1, len(program.lower) - program.n_columns - program.n_rows
+    ends = (
+        (program.column_start, n, blocks + 1),
+        (program.private_start, own, blocks + 1),
+        (program.start, len(program.row), n + 1),
+        (program.own_start, len(program.own_row), n + 1),
+    )
+    for array, last, length in ends:
+        sound = array.shape == (length,) and array[0] == 0 and array[-1] == last and bool((np.diff(array) >= 0).all())
+        require(sound, "its arrays do not belong together")
+    same = len(program.value) == len(program.row) and len(program.own_value) == len(program.own_row)
+    require(same and len(program.upper) == len(program.lower), "its arrays differ in length")
+    inside = bool(((program.row >= 0) & (program.row < m)).all()) and not program.own_row.any()
+    require(inside, "an entry is in no row")
+
+
+def require(holds: bool, why: str) -> None:
+    """ValueError unless it holds."""
+    if not holds:
+        raise ValueError(f"the basis is damaged: {why}")
+
+
+def plain(value: Any) -> Any:
+    """A copy of an array that may be written to; other values as they are."""
+    return np.array(value) if isinstance(value, np.ndarray) else value

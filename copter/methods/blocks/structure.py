@@ -1,0 +1,135 @@
+"""Blocks found in a linear program: few rows that couple many small groups of columns (docs/method/blocks.md, K12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from copter.choose import STRUCTURE_ENTRIES, blocks_pay
+from copter.methods.blocks.program import BlockProgram, sums_before
+from copter.methods.blocks.solve import solve_blocks
+from copter.problem.linear_program import LinearProgram
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+MOST_PRIVATE = 64  # rows of one block
+COUPLING = (0, *(1 << k for k in range(3, 12)), *(3 << k for k in range(2, 10)))  # rows that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A linear program as a block program.
+
+    Attributes
+    ----------
+    program : BlockProgram
+    columns, rows : ndarray
+        Which column and row of the linear program each of the block program's is; coupling rows first.
+    multiplications : float
+        Of one elimination, counted.
+    """
+
+    program: BlockProgram
+    columns: Places
+    rows: Places
+    multiplications: float
+
+
+def structure_of(lp: LinearProgram, must_stop: Callable[[], bool] = lambda: False) -> Structure | None:
+    """The split into coupling rows and blocks that eliminates in the fewest multiplications; None where none pays.
+
+    The rows with the most entries are taken for the coupling ones: 0, 8, 12, 16, 24, ... of them are tried. The columns
+    that the others connect are a block. None too where `must_stop`, asked before every try, says so.
+    """
+    A = lp.A.tocsr()
+    m, n = A.shape
+    if A.nnz < STRUCTURE_ENTRIES or n <= m:
+        return None
+    order = np.argsort(-np.diff(A.indptr), kind="stable")
+    best: tuple[float, Places, Places] | None = None
+    for count in COUPLING:
+        if count >= m:
+            continue
+        if must_stop():
+            return None
+        coupling, private = np.sort(order[:count]), np.sort(order[count:])
+        label = labels_of(A[private])
+        work = multiplications(A[coupling].tocsc(), label, len(private))
+        if work is not None and (best is None or work < best[0]):
+            best = work, coupling, private
+    if best is None or not blocks_pay(best[0], A.nnz):
+        return None
+    return split(lp, A, *best)
+
+
+def labels_of(private: sp.csr_array) -> NDArray[np.int32]:
+    """Number of the block of every private row, then of every column."""
+    m, n = private.shape
+    start = np.concatenate((private.indptr, np.full(n, private.nnz, dtype=private.indptr.dtype)))
+    graph = sp.csr_array((np.ones(private.nnz, dtype=np.int8), private.indices + m, start), shape=(m + n, m + n))
+    return np.asarray(connected_components(graph, directed=False)[1])
+
+
+def multiplications(coupling: sp.csc_array, label: NDArray[np.int32], n_private: int) -> float | None:
+    """Of one elimination and factorisation; None where a block has too many rows."""
+    blocks = int(label.max(initial=-1)) + 1
+    rows = np.bincount(label[:n_private], minlength=blocks).astype(float)
+    if rows.max(initial=0.0) > MOST_PRIVATE:
+        return None
+    entries = np.diff(coupling.indptr).astype(float)
+    count = float(coupling.shape[0])
+    touched = np.minimum(np.bincount(label[n_private:], weights=entries, minlength=blocks), count)
+    eliminated = rows**3 / 3.0 + rows**2 * touched + rows * touched**2
+    return float(count**3 / 3.0 + eliminated.sum() + (entries**2).sum())
+
+
+def split(lp: LinearProgram, A: sp.csr_array, work: float, coupling: Places, private: Places) -> Structure:
+    """The block program of a choice of coupling rows."""
+    label = labels_of(A[private])
+    blocks = int(label.max(initial=-1)) + 1
+    of_row, of_column = label[: len(private)], label[len(private) :]
+    columns, own = np.argsort(of_column, kind="stable"), np.argsort(of_row, kind="stable")
+    column_start = sums_before(np.bincount(of_column, minlength=blocks))
+    private_start = sums_before(np.bincount(of_row, minlength=blocks))
+    above, below = A[coupling][:, columns].tocsc(), A[private[own]][:, columns].tocsc()
+    above.sort_indices()
+    below.sort_indices()
+    first = np.repeat(private_start[of_column[columns]], np.diff(below.indptr))
+    rows = np.concatenate((coupling, private[own]))
+    program = BlockProgram(
+        n_rows=len(coupling),
+        column_start=column_start,
+        private_start=private_start,
+        start=above.indptr.astype(np.int32),
+        row=above.indices.astype(np.int32),
+        value=above.data,
+        own_start=below.indptr.astype(np.int32),
+        own_row=(below.indices - first).astype(np.int32),
+        own_value=below.data,
+        cost=-lp.c[columns] if lp.sense == "max" else lp.c[columns],
+        lower=np.concatenate((lp.col_lower[columns], lp.row_lower[rows])),
+        upper=np.concatenate((lp.col_upper[columns], lp.row_upper[rows])),
+    )
+    return Structure(program, columns, rows, work)
+
+
+def solve_structured(lp: LinearProgram, settings: Settings, watch: Watch) -> tuple[Floats, Floats, int] | None:
+    """(x, y, iterations) of an optimum by the program's blocks, still to be judged; None where it has none that pay."""
+    structure = structure_of(lp, watch)
+    if structure is None or watch():
+        return None
+    answer = solve_blocks(structure.program, settings, watch, vertex=False)
+    if answer is None:
+        return None
+    x, y = np.empty(lp.shape[1]), np.empty(lp.shape[0])
+    x[structure.columns] = answer.x
+    y[structure.rows] = np.concatenate((answer.y, answer.private)) * (-1.0 if lp.sense == "max" else 1.0)
+    return x, y, answer.iterations

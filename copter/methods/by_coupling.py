@@ -1,0 +1,313 @@
+"""A round by the basis of the last one: pivots, a proof by one pass, the solution (docs/method/blocks.md, K10 and K11).
+
+The work is in proportion to the program's entries and to the pivots, and hardly any of it is Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.choose import KEPT, Choice
+from copter.methods.block_rounds import by_interior_points
+from copter.methods.blocks.answer import BlockAnswer
+from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.block_proof import near_best, prove
+from copter.methods.blocks.program import BlockProgram, patched, program_of
+from copter.methods.bounds import proven_bound, with_bound
+from copter.methods.proximal.iterate import Iterate
+from copter.methods.proximal.working_set import WorkingSet
+from copter.model.matrix import BlockMatrix
+from copter.model.matrix.changes import Mark
+from copter.model.model import Model
+from copter.model.values import sparse_values
+from copter.problem.residuals import Residuals, relative_gap
+from copter.problem.solution import Solution, Status
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Callback = Callable[[int, float, float], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the prices prove of a point, as minimised and without the objective's constant."""
+
+    objective: float
+    bound: float
+    margin: float
+    residuals: Residuals
+
+
+@dataclass(slots=True)
+class CouplingSolve:
+    """A solve of a model without private rows by its coupling rows: pivots, or interior points; both proven alike.
+
+    Attributes
+    ----------
+    basis : WarmBasis
+        Of the iterate.
+    last : BlockAnswer or None
+        Where the iterate stands, where it is no answer of the basis.
+    """
+
+    model: Model
+    iterate: Iterate
+    settings: Settings
+    watch: Watch
+    basis: WarmBasis
+    program: BlockProgram
+    slots: Ints
+    generation: NDArray[np.int64]
+    judge: Judge
+    mark: Mark
+    last: BlockAnswer | None
+
+    @classmethod
+    def of(cls, model: Model, iterate: Iterate, settings: Settings, watch: Watch) -> CouplingSolve:
+        """A solve of the model as it now stands."""
+        if not isinstance(iterate.basis, WarmBasis):
+            iterate.basis = WarmBasis()
+        basis, mark = iterate.basis, model.ledger.changes.mark
+        program, slots, generation = program_now(model, basis)
+        judge = Judge(program, settings, model.ledger.sign * model.offset)
+        moved = basis.answer is None and not iterate.cold  # another method, or nothing, has moved the iterate since
+        last = kept_point(iterate, model, program, slots, generation) if moved else None
+        return cls(model, iterate, settings, watch, basis, program, slots, generation, judge, mark, last)
+
+    def run(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
+        """The proven optimum, with the iterate moved to it; None where another method must try."""
+        if self.last is not None and self.judge(self.last):
+            answer, choice = self.last, KEPT
+        elif self.watch():
+            return None
+        else:
+            found = self.by_pivots() if choice.method == "basis" else self.by_interior_points()
+            if found is None or not self.judge(found):
+                return None
+            answer = found
+        proof, residuals = self.judge.proof_of(answer), self.judge.proof_of(answer).residuals
+        matrix = self.model.ledger.matrix
+        moved_to(self.iterate, matrix, self.program, self.slots, self.generation, answer, self.settings.keep_slack)
+        self.iterate.version = self.model.version
+        if callback is not None and callback(1, residuals.gap, residuals.primal_absolute):
+            self.watch.interrupted = True
+        return solution_of(self.model, self.iterate, proof, answer, choice, self.watch.elapsed_s, restart_reason)
+
+    def by_pivots(self) -> BlockAnswer | None:
+        """From the last round's basis, or from prices alone."""
+        basis, prices = self.basis, prices_now(self.iterate, self.model)
+        answer = basis.solve(self.program, self.slots, self.generation, prices, self.watch)
+        known = basis.kept is not None and basis.kept.program is self.program
+        basis.seen = (self.program, self.mark) if known else None
+        return answer
+
+    def by_interior_points(self) -> BlockAnswer | None:
+        """From the path of the last round, if there is one."""
+        model, iterate = self.model, self.iterate
+        if self.last is None and not iterate.cold:
+            self.last = kept_point(iterate, model, self.program, self.slots, self.generation)
+        try:
+            return by_interior_points(
+                model.ledger.matrix, self.program, self.slots, iterate, self.settings, self.watch, True, self.judge,
+                self.last,
+            )  # fmt: skip
+        except MemoryError:  # the other methods hold nothing dense of this size
+            return None
+
+
+def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
+    """The model's program with the slots and generations of its blocks: the last one, where only bounds are others."""
+    matrix, kept, program = model.ledger.matrix, basis.kept, None
+    if kept is not None and basis.seen is not None and basis.seen[0] is kept.program:
+        changed = model.ledger.changes.since(basis.seen[1])
+        program = None if changed is None else patched(kept.program, matrix, kept.slots, changed)
+    if kept is not None and program is not None:
+        slots, generation = kept.slots, kept.generation
+    else:
+        slots = np.sort(np.fromiter(model.ledger.slot_of.values(), dtype=np.int32, count=len(model.ledger.slot_of)))
+        program, generation = program_of(matrix, slots), matrix.generation[slots]
+    return program, slots, generation
+
+
+class Judge:
+    """Says whether an answer is proven to be optimal; looks at each once.
+
+    Parameters
+    ----------
+    program : BlockProgram
+    settings : Settings
+    offset : float
+        The objective's constant, as minimised.
+    """
+
+    def __init__(self, program: BlockProgram, settings: Settings, offset: float) -> None:
+        self.program, self.settings, self.offset = program, settings, offset
+        self.last: tuple[BlockAnswer, Proof] | None = None
+
+    def proof_of(self, answer: BlockAnswer) -> Proof:
+        """What the answer's prices prove of it."""
+        if self.last is None or self.last[0] is not answer:
+            self.last = (answer, proven(self.program, answer, self.offset))
+        return self.last[1]
+
+    def __call__(self, answer: BlockAnswer) -> bool:
+        residuals = self.proof_of(answer).residuals
+        return residuals.within(self.settings.tolerance, self.settings.absolute_tolerance)
+
+
+def prices_now(iterate: Iterate, model: Model) -> Floats:
+    """The iterate's prices of the rows that are still what they were."""
+    matrix = model.ledger.matrix
+    known = len(iterate.y)
+    same = iterate.row_generation == matrix.row_generation[:known]
+    prices = np.zeros(matrix.n_rows)
+    prices[:known] = np.where(same, iterate.y, 0.0)
+    return prices
+
+
+def kept_point(
+    iterate: Iterate, model: Model, program: BlockProgram, slots: Ints, generation: NDArray[np.int64]
+) -> BlockAnswer:
+    """Where the iterate is: working columns at their values, the others at their lower bounds."""
+    n, m, ws = program.n_columns, program.n_rows, iterate.ws
+    x = program.lower[:n].copy()
+    slot = ws.slot_of_column
+    if len(slots):
+        block = np.minimum(np.searchsorted(slots, slot), len(slots) - 1)
+        alive = np.flatnonzero((slots[block] == slot) & (generation[block] == ws.generation))
+        x[program.column_start[block[alive]] + ws.column[alive]] = ws.x[alive]
+    y = prices_now(iterate, model)
+    bound = np.where(y > 0.0, program.lower[n : n + m], program.upper[n : n + m])
+    return BlockAnswer(x, np.where(np.isfinite(bound), y, 0.0), 0, np.zeros(0))
+
+
+def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
+    """What one pass over all columns proves of the answer."""
+    n, m, blocks = program.n_columns, program.n_rows, len(program.column_start) - 1
+    sums = np.empty((2, blocks))
+    sums[0], sums[1] = -np.inf, np.inf
+    limited = np.diff(program.private_start) > 0
+    sums[0, limited], sums[1, limited] = program.lower[n + m :], program.upper[n + m :]
+    objective, violation, largest, size, bound, margin, wrong, most, costs = prove(
+        program.column_start,
+        program.start,
+        program.row,
+        program.value,
+        program.cost,
+        np.stack((program.lower[:n], program.upper[:n])),
+        sums,
+        np.stack((program.lower[n : n + m], program.upper[n : n + m])),
+        answer.x,
+        answer.y,
+    )
+    return Proof(
+        objective,
+        bound,
+        margin,
+        Residuals(
+            primal=violation / (1.0 + size),
+            dual=wrong / (1.0 + costs),
+            gap=relative_gap(objective + offset, bound + offset),
+            primal_absolute=largest,
+            dual_absolute=most,
+            gap_absolute=abs(objective - bound),
+        ),
+    )
+
+
+def moved_to(
+    iterate: Iterate,
+    matrix: BlockMatrix,
+    program: BlockProgram,
+    slots: Ints,
+    generation: NDArray[np.int64],
+    answer: BlockAnswer,
+    keep_slack: float,
+) -> None:
+    """Write the answer into the iterate; data of the working columns are gathered when they are asked for."""
+    column = columns_to_keep(matrix, program, slots, answer, keep_slack)
+    block = np.searchsorted(program.column_start, column, side="right") - 1
+    key = slots[block].astype(np.int64) << 32 | (column - program.column_start[block])
+    x = within_limits(program, answer.x[column], column, block, matrix.sums_of(slots)[0])
+    iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
+    iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
+
+
+def within_limits(
+    program: BlockProgram, x: Floats, column: NDArray[np.int64], block: NDArray[np.int64], limit: Floats
+) -> Floats:
+    """Values of some columns, those of blocks whose sum is above the limit by rounding shrunk to it.
+
+    A column that is not given is zero. Where none of a block may be negative, no column is above the limit either.
+    """
+    total, lower = np.bincount(block, x, minlength=len(limit)), program.lower[column]
+    over = np.flatnonzero(total > limit * (1 + 1e-12))
+    if len(over):
+        shrink = np.ones(len(limit))
+        shrink[over] = limit[over] / total[over]
+        x = np.clip(x * shrink[block], lower, program.upper[column])
+    most = limit
+    if (lower < 0.0).any():
+        most = limit.copy()
+        most[block[lower < 0.0]] = np.inf
+    return np.minimum(x, most[block])
+
+
+def columns_to_keep(
+    matrix: BlockMatrix, program: BlockProgram, slots: Ints, answer: BlockAnswer, keep_slack: float
+) -> NDArray[np.int64]:
+    """Columns that are not zero, or whose lower bound is not; of whole requests those that a shim may choose among too.
+
+    A column that is left out counts as at its lower bound.
+    """
+    away = (answer.x != 0.0) | (program.lower[: program.n_columns] != 0.0)
+    if not matrix.any_integer(slots):
+        return np.flatnonzero(away)
+    chosen = near_best(
+        program.column_start,
+        program.start,
+        program.row,
+        program.value,
+        program.cost,
+        answer.x,
+        answer.y,
+        keep_slack,
+    )
+    away[chosen] = True
+    return np.flatnonzero(away)
+
+
+def solution_of(
+    model: Model,
+    iterate: Iterate,
+    proof: Proof,
+    answer: BlockAnswer,
+    choice: Choice,
+    seconds: float,
+    restart_reason: str | None,
+) -> Solution:
+    """The solution, in the signs and with the constant of the model's objective."""
+    sign = model.ledger.sign
+    objective = sign * proof.objective + model.offset
+    bound, certified = proven_bound(model, proof.bound, proof.margin, True)
+    return Solution.of_model(
+        Status.OPTIMAL,
+        objective,
+        bound,
+        certified,
+        with_bound(proof.residuals, objective, bound),
+        sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * answer.y),
+        solve_time_s=seconds,
+        model_version=model.version,
+        iterations=answer.iterations,
+        pricing_passes=1,
+        restart_reason=restart_reason,
+        method=choice.method,
+        why=choice.why,
+    )

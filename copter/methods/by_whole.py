@@ -1,0 +1,264 @@
+"""A solve of a model that is judged as the whole linear program: by its blocks, or by a method of linear programs.
+
+Models whose requests have private rows, or sums with a least, are solved so (blocks.md), and models for which the
+settings name the simplex or the interior-point method. The checker decides whether a point is optimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.choose import KEPT, SUM_PIVOTS, Choice
+from copter.methods.block_rounds import answer_by_blocks
+from copter.methods.blocks.answer import BlockAnswer
+from copter.methods.contradictions import impossible_row, of_one_request
+from copter.methods.first_tries import by_simplex
+from copter.methods.interior.solve import solve_interior
+from copter.methods.proximal.iterate import Iterate
+from copter.model.assembly import named_by, slots_in_order
+from copter.model.model import Model
+from copter.model.values import sparse_values
+from copter.problem.checker import Judged, check
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution, Status
+from copter.problem.values import OwnDuals, ranges
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Keys = NDArray[np.int64]
+CLOSER = 1e-3  # of the tolerances, for another try where the point does not hold in the model's own units
+Callback = Callable[[int, float, float], bool | None]
+
+
+@dataclass(slots=True)
+class Point:
+    """A primal and dual point in the order of the whole program, in its signs, and what the checker says of it."""
+
+    x: Floats
+    y: Floats
+    judged: Judged
+
+
+Ended = tuple[Point, Status, Floats | None]
+
+
+@dataclass(slots=True)
+class WholeSolve:
+    """One solve of a model by its blocks; the iterate is moved to where it ends.
+
+    Attributes
+    ----------
+    program : LinearProgram
+        The whole model.
+    slots : ndarray (requests,) int32
+        In the order of the program.
+    first, own_first : ndarray (requests + 1,)
+        First column and first own row of every request.
+    """
+
+    model: Model
+    iterate: Iterate
+    settings: Settings
+    watch: Watch
+    program: LinearProgram
+    slots: Ints
+    first: Keys
+    own_first: Ints
+    iterations: int = 0
+    choice: Choice = KEPT
+
+    @classmethod
+    def of(cls, model: Model, iterate: Iterate, settings: Settings, watch: Watch) -> WholeSolve:
+        """A solve of the model as it now stands."""
+        matrix, slots = model.ledger.matrix, slots_in_order(model.ledger)
+        first = matrix.starts_of(slots)
+        own_first = matrix.own_rows(slots, int(first[-1]))[0]
+        iterate.refresh(matrix)
+        return cls(model, iterate, settings, watch, model.to_linear_program(), slots, first, own_first)
+
+    def run(self, order: tuple[Choice, ...], callback: Callback | None, restart_reason: str | None) -> Solution:
+        """Solve by the methods of the order; the answer's status is what the checker makes of it."""
+        point, status, ray = self.solve(order)
+        if callback is not None and callback(1, point.judged.gap, point.judged.primal_absolute):
+            self.watch.interrupted = True
+        return self.solution(point, status, ray, restart_reason)
+
+    def solve(self, order: tuple[Choice, ...]) -> Ended:
+        """(point, status, ray) by the first method that comes to an end."""
+        if self.iterate.version == self.model.version:
+            point = self.kept_point()
+            if self.is_optimal(point):
+                self.choice = KEPT
+                return point, Status.OPTIMAL, None
+        for choice in order:
+            self.choice = choice
+            ended = self.by_blocks() if choice.method == "blocks" else self.by_whole_program(choice)
+            if ended is not None:
+                return ended
+        return self.kept_point(), Status.NUMERICAL_ERROR, None
+
+    def by_blocks(self) -> Ended | None:
+        """By the blocks' methods; None where another method must try."""
+        closer = replace(
+            self.settings,
+            tolerance=CLOSER * self.settings.tolerance,
+            absolute_tolerance=CLOSER * self.settings.absolute_tolerance,
+        )
+        tries = [(self.settings, True), (self.settings, False), (closer, False)]
+        while tries and not self.watch():
+            settings, warm = tries.pop(0)
+            answer = self.answer(settings, warm)
+            if answer is None:
+                break
+            self.iterations += answer.iterations
+            if answer.vertex:
+                self.choice = SUM_PIVOTS
+            point = self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)))
+            if self.is_optimal(point):
+                return self.keep(point), Status.OPTIMAL, None
+            if not answer.vertex:  # it was solved cold; the scaled program was within the tolerance, this one is not
+                tries = [each for each in tries if each[0] is closer]
+        if self.watch():
+            return self.stopped()
+        ray = impossible_row(self.program)
+        return None if ray is None else (self.kept_point(), Status.PRIMAL_INFEASIBLE, ray)
+
+    def by_whole_program(self, choice: Choice) -> Ended | None:
+        """By the simplex or the interior-point method; None where the simplex method gives up."""
+        if self.watch():
+            return self.stopped()
+        if choice.method == "simplex":
+            found = by_simplex(self.program, self.settings, self.watch)
+            if found is None:
+                return None
+        else:
+            found = solve_interior(self.program, self.settings, self.watch, vertex=True)
+        self.iterations += found.iterations
+        point, ray = self.point(found.x, self.sign * found.y), found.ray
+        if found.status is Status.PRIMAL_INFEASIBLE and ray is not None:
+            ray = of_one_request(self.program, ray, self.own_first)
+        return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, ray
+
+    def stopped(self) -> Ended:
+        """Where the iterate stands when the time is up or the caller has interrupted the solve."""
+        return self.kept_point(), Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None
+
+    def answer(self, settings: Settings, warm: bool) -> BlockAnswer | None:
+        """What the blocks' methods find, from the last basis where there is one, or cold."""
+        matrix = self.model.ledger.matrix
+        try:
+            pivots = settings.method != "blocks"
+            return answer_by_blocks(matrix, self.slots, self.iterate, settings, self.watch, warm, pivots)
+        except MemoryError:  # the generic method holds its matrices sparse
+            return None
+
+    @property
+    def sign(self) -> float:
+        """1 for a minimisation, -1 for a maximisation."""
+        return self.model.ledger.sign
+
+    def rows(self) -> list[int]:
+        """Row slots of the resources, in the program's order."""
+        return list(self.model.ledger.row_of.values())
+
+    def point(self, x: Floats, y: Floats, like: Point | None = None) -> Point:
+        """A judged point from duals as minimised: columns within their bounds, no dual that no bound answers for.
+
+        One that is `like` another has been judged already.
+        """
+        lp = self.program
+        x = np.clip(x, lp.col_lower, lp.col_upper)
+        y = self.sign * np.where(np.isfinite(np.where(y > 0.0, lp.row_lower, lp.row_upper)), y, 0.0)
+        if like is not None and np.array_equal(x, like.x) and np.array_equal(y, like.y):
+            return like
+        return Point(x, y, check(lp, x, y))
+
+    def is_optimal(self, point: Point) -> bool:
+        """Whether the checker finds a point optimal."""
+        return point.judged.residuals.within(self.settings.tolerance, self.settings.absolute_tolerance)
+
+    # The iterate --------------------------------------------------------------------------------------------------
+
+    def own_keys(self) -> Keys:
+        """slot << 32 | row of every own row, in the program's order; row 0 is the sum (copter.problem.values)."""
+        counts = np.diff(self.own_first).astype(np.int64)
+        summed = counts - self.model.ledger.matrix.private_sizes(self.slots)
+        row = ranges(1 - summed, 1 - summed + counts)
+        return (np.repeat(self.slots.astype(np.int64), counts) << 32) | row
+
+    def keep(self, point: Point) -> Point:
+        """Write a point into the iterate; the point as the iterate then has it."""
+        matrix, ws, iterate = self.model.ledger.matrix, self.iterate.ws, self.iterate
+        column = np.flatnonzero(point.x != 0.0)
+        group = np.searchsorted(self.first, column, side="right") - 1
+        ws.grow(matrix, self.slots[group], (column - self.first[group]).astype(np.int32))
+        ws.x[:] = np.clip(point.x[self.places()], ws.lower, ws.upper)
+        ws.fit()
+        iterate.y = np.zeros(matrix.n_rows)
+        iterate.y[self.rows()] = self.sign * point.y[: len(self.rows())]
+        key = self.own_keys()
+        order = np.argsort(key)
+        iterate.hold_own(matrix, key[order], self.sign * point.y[len(self.rows()) :][order])
+        iterate.cold, iterate.version = False, self.model.version
+        kept = self.kept_point(point)
+        return kept if self.is_optimal(kept) else point
+
+    def places(self) -> Keys:
+        """Columns of the program that the working columns are."""
+        place = np.zeros(self.model.ledger.matrix.n_slots, dtype=np.int64)
+        place[self.slots] = self.first[:-1]
+        return np.asarray(place[self.iterate.ws.slot_of_column] + self.iterate.ws.column)
+
+    def kept_point(self, like: Point | None = None) -> Point:
+        """The iterate's point, as far as the program still has its columns and rows."""
+        x, y = self.program.col_lower.copy(), np.zeros(self.program.shape[0])
+        x[np.isneginf(x)] = 0.0
+        x[self.places()] = self.iterate.ws.x
+        y[: len(self.rows())] = self.iterate.y[self.rows()]
+        key = self.own_keys()
+        y[len(self.rows()) :] = self.iterate.own_at(key)
+        return self.point(x, y, like)
+
+    # The end ------------------------------------------------------------------------------------------------------
+
+    def solution(self, point: Point, status: Status, ray: Floats | None, restart_reason: str | None) -> Solution:
+        """The solution, as one of the model."""
+        ledger, judged = self.model.ledger, point.judged
+        off = point.x != self.program.col_lower
+        off[self.places()] = True
+        away = np.flatnonzero(off)
+        group = np.searchsorted(self.first, away, side="right") - 1
+        key = (self.slots[group].astype(np.int64) << 32) | (away - self.first[group])
+        order = np.argsort(key)
+        y = np.zeros(ledger.matrix.n_rows)
+        y[self.rows()] = point.y[: len(self.rows())]
+        own_key = self.own_keys()
+        own = np.argsort(own_key)
+        values = sparse_values(
+            ledger, key[order], point.x[away][order], y, OwnDuals(own_key[own], point.y[len(self.rows()) :][own])
+        )
+        rounding, version = ledger.matrix.rounding_bound(), self.model.version
+        infeasible = ray is not None and status is Status.PRIMAL_INFEASIBLE
+        return Solution.of_model(
+            status,
+            judged.objective,
+            judged.bound - (self.sign * rounding if np.isfinite(rounding) else 0.0),
+            judged.bound_is_certified and bool(np.isfinite(rounding)),
+            judged.residuals,
+            values,
+            None if ray is None else (lambda: ray),
+            (lambda: named_by(ledger, ray, version)) if infeasible and ray is not None else None,
+            solve_time_s=self.watch.elapsed_s,
+            model_version=version,
+            iterations=self.iterations,
+            pricing_passes=1,
+            restart_reason=restart_reason,
+            method=self.choice.method,
+            why=self.choice.why,
+        )

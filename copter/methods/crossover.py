@@ -1,0 +1,55 @@
+"""From a point on the optimal face to a vertex, by pivots on working columns (docs/method/algorithm.md, Purification).
+
+A walk (proximal/purification.py) takes one step, and one elimination, for every fractional column: right for a
+handful. Pivots start from the prices instead: every request rests at its best column for them, and only as many pivots
+are made as requests must change for the rows to hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.program import BlockProgram, sums_before
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.working_set import WorkingSet
+from copter.runtime.watch import Watch
+
+Floats = NDArray[np.float64]
+
+
+def vertex_of(ws: WorkingSet, rows: Rows, y: Floats, watch: Watch) -> Floats | None:
+    """Values of the working columns at an optimal vertex of their own program; None where pivots do not end soon.
+
+    Parameters
+    ----------
+    ws : WorkingSet
+    rows : Rows
+    y : ndarray (rows,)
+        Prices, as minimised: near optimal ones make the pivots few.
+    watch : Watch
+    """
+    answer = WarmBasis().solve(program_of(ws, rows), ws.slots, ws.generation[ws.start[:-1]], y, watch)
+    return None if answer is None else np.clip(answer.x, ws.lower, ws.upper)
+
+
+def program_of(ws: WorkingSet, rows: Rows) -> BlockProgram:
+    """The program of the working columns: every other column rests at its lower bound, which is zero."""
+    counts = np.diff(ws.start)
+    limited = np.isfinite(ws.limit)
+    own = np.repeat(limited, counts)
+    return BlockProgram(
+        n_rows=len(rows.lower),
+        column_start=ws.start,
+        private_start=sums_before(limited),
+        start=ws.entry_start,
+        row=ws.row,
+        value=ws.coefficient,
+        own_start=sums_before(own),
+        own_row=np.zeros(int(own.sum()), dtype=np.int32),
+        own_value=np.ones(int(own.sum())),
+        cost=ws.cost,
+        lower=np.concatenate((ws.lower, rows.lower, np.full(int(limited.sum()), -np.inf))),
+        upper=np.concatenate((ws.upper, rows.upper, ws.limit[limited])),
+    )

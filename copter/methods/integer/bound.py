@@ -1,0 +1,33 @@
+"""What prices prove about integer points: the dual function over propagated bounds (M1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.integer.problem import IntegerProblem
+from copter.problem.dual_bound import proven_dual_bound
+
+Floats = NDArray[np.float64]
+
+MARGIN = 1e-9  # relative: what propagating bounds in floating point may have lost
+WHOLE = 1e-6
+
+
+def proven_bound(problem: IntegerProblem, y: Floats) -> float:
+    """Largest value that no feasible integer point of the minimisation is below, by prices y of the minimisation.
+
+    Columns without bounds of their own may have got finite ones from the rows, so this is finite more often than the
+    relaxation's own bound. -inf where it is not.
+    """
+    lp, root = problem.lp, problem.root
+    price = np.where(((y > 0) & np.isinf(lp.row_lower)) | ((y < 0) & np.isinf(lp.row_upper)), 0.0, y)
+    bound = proven_dual_bound(
+        problem.cost, lp.A, lp.row_lower, lp.row_upper, root.lower, root.upper, np.ascontiguousarray(price)
+    )
+    return whole_bound(problem, bound - MARGIN * (1.0 + abs(bound))) if np.isfinite(bound) else -np.inf
+
+
+def whole_bound(problem: IntegerProblem, bound: float) -> float:
+    """The bound rounded up where the objective takes whole values only."""
+    return float(np.ceil(bound - WHOLE)) if problem.objective_is_integer and np.isfinite(bound) else bound

@@ -1,0 +1,179 @@
+"""HiGHS's branch and bound on the same program, in a process of its own while the search goes on (M11)."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.integer.branch_and_bound import RELATIVE_GAP, Report, Task
+from copter.methods.integer.problem import Domain, IntegerProblem
+from copter.methods.integer.relaxation import Relaxation
+from copter.methods.integer.worker import given_back, taken, warmed_up
+
+Floats = NDArray[np.float64]
+
+HIGHS = "HiGHS"
+LEAST_S = 1.0  # seconds below which a long search is not handed over
+LEAST_START_S = 0.2  # seconds below which a short search takes the kept process or none: one takes as long to start
+SLICE_S = 0.05  # of waiting, between two looks at the clock
+GRACE = 0.2  # share of a short search's time that it may take beyond its limit
+ENDING_S = 2.0  # past the limit that the process has, after which it is ended
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When branch and bound may end before it has proven its best point: at a relative gap, after so many nodes."""
+
+    gap: float = RELATIVE_GAP
+    max_nodes: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
+def task_of(problem: IntegerProblem, limit_s: float, domain: Domain | None = None, limits: Limits = NO_LIMITS) -> Task:
+    """The problem, or the part of it within a domain's bounds of the integer columns."""
+    lp = problem.lp
+    part = problem.is_integer if domain is not None else np.zeros(problem.n, dtype=bool)
+    bounds = domain or problem.root
+    return Task(
+        cost=problem.cost,
+        matrix=lp.A,
+        row_lower=lp.row_lower,
+        row_upper=lp.row_upper,
+        col_lower=np.where(part, bounds.lower, lp.col_lower),
+        col_upper=np.where(part, bounds.upper, lp.col_upper),
+        integrality=lp.integrality,
+        start=problem.x,
+        cutoff=float(problem.row_upper[-1]),
+        time_limit_s=limit_s,
+        gap=limits.gap,
+        max_nodes=limits.max_nodes,
+    )
+
+
+class HandOver:
+    """A branch and bound in a process of its own; :meth:`poll` offers what it has found to the problem.
+
+    Parameters
+    ----------
+    problem : IntegerProblem
+        Its best point, if it has one, is where branch and bound starts.
+    relaxation : Relaxation
+        Recomputes continuous columns where a point's integer ones had to be rounded.
+    limit_s : float
+        Wall-clock seconds that it may take.
+    domain : Domain, optional
+        Bounds of the integer columns where only a part of the program is handed over; what is said about bounds and
+        infeasibility is of that part then.
+    limits : Limits
+        When it may end before it has proven its best point.
+    """
+
+    def __init__(
+        self,
+        problem: IntegerProblem,
+        relaxation: Relaxation,
+        limit_s: float,
+        domain: Domain | None = None,
+        limits: Limits = NO_LIMITS,
+    ) -> None:
+        self.problem, self.relaxation = problem, relaxation
+        self.until = time.perf_counter() + limit_s
+        self.finished = self._polling = False
+        self.infeasible = self.solved = False
+        self.bound = -np.inf
+        self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        self._worker = taken()
+        self._worker.start(task_of(problem, limit_s, domain, limits), self._reports)
+
+    def poll(self, wait_s: float = 0.0) -> None:
+        """Take in what has been found since the last call, waiting up to so many seconds for the first."""
+        if self._polling:  # a relaxation that completes a reported point asks whether to go on, which polls again
+            return
+        self._polling = True
+        try:
+            while not self.finished:
+                try:
+                    report = self._reports.get(timeout=wait_s) if wait_s > 0.0 else self._reports.get_nowait()
+                except queue.Empty:
+                    return
+                wait_s = 0.0
+                if report.x is not None:
+                    offer(self.problem, self.relaxation, report.x)
+                self.infeasible = self.infeasible or report.infeasible
+                self.bound = max(self.bound, report.bound)
+                self.finished, self.solved = report.finished, report.solved
+        finally:
+            self._polling = False
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is nothing left to search for: its best point is known, or that there is none."""
+        return self.solved and (self.infeasible or self.problem.x is not None)
+
+    def wait(self) -> None:
+        """Poll for a moment; past its time limit the process counts as ended."""
+        self.poll(min(SLICE_S, max(self.problem.clock.left_s, 1e-4)))
+        self.finished = self.finished or time.perf_counter() > self.until + ENDING_S
+
+    def close(self) -> None:
+        """Let the process go; one that still works is ended."""
+        given_back(self._worker)
+
+
+def offer(problem: IntegerProblem, relaxation: Relaxation, x: Floats) -> None:
+    """Keep HiGHS's point; where it is infeasible once rounded, recompute its continuous columns."""
+    if problem.offer(x, HIGHS) or float(problem.cost @ x) >= problem.value:
+        return
+    if len(problem.continuous):
+        relaxation.complete(Domain(problem, x.copy(), x.copy()), HIGHS)
+
+
+def solved_soon(
+    problem: IntegerProblem,
+    relaxation: Relaxation,
+    limit_s: float,
+    limits: Limits = NO_LIMITS,
+    must_stop: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Wait for branch and bound, for a moment; what it has found. Nothing where no process can be started in time."""
+    if not len(problem.integers) or not sys.executable:
+        return Report(finished=True)
+    try:
+        if limit_s < LEAST_START_S and not warmed_up():
+            return Report(finished=True)
+        search = HandOver(problem, relaxation, limit_s, limits=limits)
+    except OSError:
+        return Report(finished=True)
+    try:
+        patience = time.perf_counter() + (1.0 + GRACE) * limit_s
+        while not search.finished and not must_stop() and time.perf_counter() < patience:
+            search.wait()
+        search.poll()
+        done = search.finished and search.solved
+        return Report(bound=search.bound, infeasible=search.infeasible, finished=True, solved=done)
+    finally:
+        search.close()
+
+
+def hand_over(
+    problem: IntegerProblem,
+    relaxation: Relaxation,
+    limit_s: float,
+    domain: Domain | None = None,
+    limits: Limits = NO_LIMITS,
+) -> HandOver | None:
+    """Start branch and bound, on all or a part; None where there is no time for it or no process can be started."""
+    if limit_s < LEAST_S or not len(problem.integers) or not sys.executable:
+        return None
+    try:
+        return HandOver(problem, relaxation, limit_s, domain, limits)
+    except OSError:
+        return None

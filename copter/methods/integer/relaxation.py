@@ -1,0 +1,119 @@
+"""LP relaxations within tightened bounds: fixed columns and rows without open columns are taken out first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.integer.problem import Domain, IntegerProblem, room
+from copter.methods.solve import solve
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Status
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+
+GUIDE = 1e-3  # relative primal residual up to which an unfinished point still guides
+GUIDE_TOLERANCE = 1e-5  # of relaxations that only say where to go next
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """A relaxation's point, whether it is optimal, and whether there is proven to be none."""
+
+    x: Floats | None
+    optimal: bool
+    infeasible: bool
+
+
+class Relaxation:
+    """Solves relaxations of one problem.
+
+    Parameters
+    ----------
+    problem : IntegerProblem
+    settings : Settings
+        Their time limit is cut to what is left on the problem's clock.
+    """
+
+    def __init__(self, problem: IntegerProblem, settings: Settings) -> None:
+        self.problem, self.settings = problem, settings
+        self.solved = 0
+        self.over: Callable[[], bool] = lambda: (
+            False
+        )  # whether the search has ended, so that no relaxation is needed any more
+
+    def solve(self, domain: Domain, cost: Floats | None = None, share: float = 1.0, guide: bool = False) -> Relaxed:
+        """Minimise over integer columns' bounds of the domain and the program's own bounds of the others.
+
+        Parameters
+        ----------
+        domain : Domain
+        cost : ndarray (n,), optional
+            The problem's own by default.
+        share : float
+            Of the time that is left.
+        guide : bool
+            Whether a loose tolerance will do.
+        """
+        problem, lp = self.problem, self.problem.lp
+        lower = np.where(problem.is_integer, domain.lower, lp.col_lower)
+        upper = np.where(problem.is_integer, domain.upper, lp.col_upper)
+        free = lower < upper
+        x = np.where(free, 0.0, lower)
+        shift = lp.A @ x
+        row_lower, row_upper = lp.row_lower - shift, lp.row_upper - shift
+        columns = lp.A[:, free]
+        used = np.diff(columns.tocsr().indptr) > 0
+        idle = ~used
+        if (row_lower[idle] > room(lp.row_lower[idle])).any() or (row_upper[idle] < -room(lp.row_upper[idle])).any():
+            return Relaxed(None, False, True)
+        if not free.any():
+            return Relaxed(x, True, False)
+        return self._solve(
+            x,
+            free,
+            LinearProgram(
+                (problem.cost if cost is None else cost)[free],
+                columns[used],
+                row_lower[used],
+                row_upper[used],
+                lower[free],
+                upper[free],
+            ),
+            share,
+            guide,
+        )
+
+    def _solve(self, x: Floats, free: NDArray[np.bool_], reduced: LinearProgram, share: float, guide: bool) -> Relaxed:
+        left = self.problem.clock.left_s
+        if left <= 0.0:
+            return Relaxed(None, False, False)
+        self.solved += 1
+        settings = replace(self.settings, time_limit_s=min(self.settings.time_limit_s, max(share * left, 1e-3)))
+        if guide:
+            loose = max(settings.tolerance, GUIDE_TOLERANCE)
+            settings = replace(settings, tolerance=loose, absolute_tolerance=max(settings.absolute_tolerance, loose))
+        solution = solve(reduced, settings, lambda *figures: self.over())
+        if solution.status is Status.INTERRUPTED and not self.over():
+            self.problem.clock.stop()
+        if solution.status is Status.PRIMAL_INFEASIBLE:
+            return Relaxed(None, False, True)
+        if solution.status is Status.DUAL_INFEASIBLE or not solution.residuals.primal <= GUIDE:
+            return Relaxed(None, False, False)
+        x[free] = solution.x
+        return Relaxed(x, solution.status is Status.OPTIMAL, False)
+
+    def complete(self, domain: Domain, found_by: str) -> bool:
+        """Offer the best point with the domain's integer columns, all fixed; whether it was taken."""
+        problem = self.problem
+        fixed = domain.copy()
+        values = np.round(np.clip(0.5 * (fixed.lower + fixed.upper), fixed.lower, fixed.upper)[problem.integers])
+        fixed.lower[problem.integers] = fixed.upper[problem.integers] = values
+        if not len(problem.continuous):
+            return problem.offer(fixed.lower, found_by)
+        relaxed = self.solve(fixed)
+        return relaxed.x is not None and problem.offer(relaxed.x, found_by)

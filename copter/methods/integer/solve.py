@@ -1,0 +1,98 @@
+"""solve_integer: one mixed-integer program, once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.errors import InvalidDataError, SettingsError
+from copter.methods.integer.clock import Clock
+from copter.methods.integer.hand_over import Limits
+from copter.methods.integer.search import PROVEN, Callback, IntegerSearch
+from copter.methods.integer.semicontinuous import NO_SWITCHES, with_switches, without_switches
+from copter.methods.integer.solution import IntegerSolution
+from copter.methods.solve import checked
+from copter.problem.highs_lp import require_highspy
+from copter.problem.linear_program import LinearProgram
+from copter.settings import Settings
+
+ENDING_SHARE, ENDING_S = 0.02, 0.25  # of the time, and at most, kept back for ending what is under way
+LONGEST_S = 1e9  # a deadline beyond it is none
+LARGEST_GAP = 1e300
+SHIMS = ("rounding", "dive", "exact")
+
+
+def solve_integer(
+    lp: LinearProgram,
+    shim: str = "dive",
+    deadline_s: float | None = None,
+    settings: Settings | None = None,
+    seed: int = 0,
+    gap: float = PROVEN,
+    max_nodes: int | None = None,
+    callback: Callback | None = None,
+) -> IntegerSolution:
+    """Find a good point of a mixed-integer program, with a bound on how much better another one could be.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+        Its `integrality` is kept, and so are its semi-continuous columns (M15).
+    shim : {"rounding", "dive", "exact"}
+        The relaxation rounded with propagation and 1-opt; the whole search (dives, local search, feasibility pump,
+        neighbourhoods); or HiGHS's branch and bound, which needs the extra `highs`.
+    deadline_s : float, optional
+        Wall-clock seconds. Without one the search ends when several rounds have improved nothing.
+    settings : Settings, optional
+        Of the relaxations.
+    seed : int
+        Of the random parts.
+    gap : float
+        Relative gap at which the search ends; above 1e-6 the status is FEASIBLE then.
+    max_nodes : int, optional
+        Nodes after which branch and bound ends.
+    callback : callable, optional
+        Called as ``callback(objective, bound)`` many times a second (NaN without a point); True ends the search.
+
+    Returns
+    -------
+    IntegerSolution
+        With a point that satisfies every row to 1e-6 of 1 + |side|, or none; a bound; the true gap.
+
+    Raises
+    ------
+    InvalidDataError, SettingsError
+        For an unknown shim, a deadline, gap or number of nodes that is none, or arguments of another type.
+    CopterError
+        If `shim="exact"` and highspy is not installed.
+
+    Notes
+    -----
+    Ctrl-C ends the search with the best point so far. docs/method/integer.md, M1 to M8, M11 and M12. Where proofs of
+    optimality matter and time does not, use "exact".
+    """
+    if not isinstance(shim, str) or shim not in SHIMS:
+        raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")
+    settings = checked(lp, settings)
+    if deadline_s is not None and not (isinstance(deadline_s, (int, float, np.number)) and deadline_s > 0):
+        raise SettingsError(f"deadline_s is {deadline_s!r}, must be > 0 (None for no deadline)")
+    limit = float("inf") if deadline_s is None or deadline_s > LONGEST_S else float(deadline_s)
+    if isinstance(gap, bool) or not (isinstance(gap, (int, float, np.number)) and 0.0 <= gap <= LARGEST_GAP):
+        raise SettingsError(f"gap is {gap!r}, must be a number >= 0, as a share of the objective: 0.01 is a per cent")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise SettingsError(f"seed is {seed!r}, must be a whole number >= 0")
+    if max_nodes is not None and (isinstance(max_nodes, bool) or not isinstance(max_nodes, int) or max_nodes < 1):
+        raise SettingsError(f"max_nodes is {max_nodes!r}, must be a whole number >= 1 (None for no limit)")
+    if callback is not None and not callable(callback):
+        raise SettingsError(f"callback is a {type(callback).__name__}, must be callable: callback(objective, bound)")
+    clock = Clock(limit - min(ENDING_SHARE * limit, ENDING_S) if np.isfinite(limit) else limit)
+    if shim == "exact":
+        require_highspy("shim='exact'")
+    program, switches = with_switches(lp) if lp.semicontinuous.any() else (lp, NO_SWITCHES)
+    limits = Limits(max(float(gap), PROVEN), max_nodes)
+    search = IntegerSearch(program, settings, clock, seed, limits, callback, switches)
+    run = {"exact": search.exact, "rounding": search.round_only, "dive": search.run}[shim]
+    try:
+        found = run()
+    except KeyboardInterrupt:
+        found = search.solution()
+    return found if program is lp else without_switches(lp, found)

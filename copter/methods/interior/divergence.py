@@ -1,0 +1,25 @@
+"""Whether the dual iterates have run off along a Farkas ray: then there is no feasible point (equation I8)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.methods.interior.point import Point
+from copter.methods.interior.standard_form import StandardForm
+from copter.problem.sums import inner
+
+CLEAR = 1e-9  # share of the prices below which a reduced cost counts as zero
+VALUE = 1e-6  # share of its terms' absolute values that the ray's value must exceed
+
+
+def is_farkas(form: StandardForm, point: Point) -> bool:
+    """Whether y alone proves that the equations have no solution within the bounds."""
+    reach = form.transpose @ point.y
+    boxed = np.isfinite(form.width)
+    against = np.where(form.free, np.abs(reach), np.where(boxed, 0.0, reach)).max(initial=0.0)
+    if not against <= CLEAR * np.abs(point.y).max(initial=0.0):
+        return False
+    gain = inner(form.right, point.y)
+    loss = inner(np.where(boxed, form.width, 0.0), np.maximum(reach, 0.0))
+    terms = inner(np.abs(form.right), np.abs(point.y)) + loss
+    return gain - loss > VALUE * terms > 0.0

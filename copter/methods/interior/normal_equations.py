@@ -1,0 +1,189 @@
+"""The linear system of every interior-point step: A diag(theta) A' + delta I (equation I5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.methods.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
+from copter.methods.interior.ordering import minimum_degree, postordered
+from copter.methods.interior.room import require_room
+from copter.methods.interior.stopping import unless_stopped
+from copter.problem.sums import inner, norm
+from copter.runtime.threads import one_blas_thread
+from copter.runtime.watch import Stopped
+
+Floats = NDArray[np.float64]
+
+PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that depends on those before it
+LIFT = 1e-13  # every diagonal entry is raised by this share, so that rounding cannot make a pivot of a dependent row
+REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
+ACCURATE = 1e-10  # relative residual at which refinement stops
+ROUGH = 1e-4  # and the one of a step that only says how far the next one may go
+PATIENCE = 2  # steps in a row without a smaller residual, after which they end
+SINGULAR = 1e-7  # curvature, as a share of the factor's, at which a direction counts as one of dependent rows
+CLOSINGS = 2  # of the rows, after a step has been solved for
+CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
+
+CHUNK = 2e7  # products between two looks at the clock
+MOST_FLOPS = 1e9  # of a factorisation beside which the augmented system is tried
+FEW_FLOPS = 2e10  # of a factorisation whose fronts are too small for threads
+
+
+class NormalEquations:
+    """A diag(theta) A' + delta I for one A and many theta.
+
+    Parameters
+    ----------
+    matrix : sparse matrix (m, n)
+    must_stop : callable, optional
+        Asked between steps; True raises :class:`Stopped`.
+    """
+
+    def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
+        self.must_stop = must_stop
+        m = matrix.shape[0]
+        entries = np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.float64)
+        products = min(inner(entries, entries), float(m) ** 2)
+        require_room("the matrix of the normal equations", products, 20)
+        full = bool((entries == m).any())
+        permuted, tree = unless_stopped(lambda: self._order(matrix, full), must_stop, products)
+        unless_stopped(lambda: self._analyse(permuted, tree), must_stop, products)
+        self.matrix, self.transpose = matrix, matrix.T
+        self._value = np.empty(len(self._index))
+        self._work = np.zeros(m)
+        self.rows = sp.csr_array(matrix)[self.ordering]
+        self.rows.sort_indices()
+        self.columns = sp.csc_array(self.rows)
+        self.columns.sort_indices()
+        self._columns_transposed = self.columns.T
+        self._row_arrays = self._arrays(self.rows)
+        self._column_arrays = self._arrays(self.columns)
+        self._chunks = self._chunks_of_rows()
+        self.theta: Floats = np.ones(matrix.shape[1])
+        self.delta = 0.0
+
+    def _order(self, matrix: sp.csr_array, full: bool) -> tuple[sp.csc_array, NDArray[np.int32]]:
+        """Choose the ordering; the permuted pattern and its elimination tree."""
+        pattern = normal_pattern(matrix, full)
+        self.ordering, permuted, tree = postordered(pattern, minimum_degree(pattern, self.must_stop))
+        return permuted, tree
+
+    def _analyse(self, permuted: sp.csc_array, tree: NDArray[np.int32]) -> None:
+        """Supernodes and fronts of the factor."""
+        m = permuted.shape[0]
+        count = np.empty(m, dtype=np.int32)
+        column_counts(permuted.indptr, permuted.indices, tree, count)
+        first = np.empty(m + 1, dtype=np.int32)
+        groups = supernodes(tree, count, first)
+        first = first[: groups + 1].copy()
+        require_room("the Cholesky factor of the normal equations", float(count.sum(dtype=np.int64)), 8)
+        lower = sp.csc_array(sp.tril(permuted))
+        lower.sort_indices()
+        self._start, self._index = lower.indptr.astype(np.int32, copy=False), lower.indices.astype(np.int32, copy=False)
+        row_start, row, parent = front_rows(permuted.indptr, permuted.indices, first, groups)
+        self.factor = Factor(self._start, self._index, first, row_start, row, parent)
+
+    @staticmethod
+    def _arrays(matrix: sp.csr_array | sp.csc_array) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        return matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data
+
+    def _chunks_of_rows(self) -> list[int]:
+        """Bounds of runs of rows that take about as long each as the caller can wait for."""
+        per_row = self.rows.astype(bool) @ np.diff(self.columns.indptr).astype(np.float64)
+        whole = np.floor(np.cumsum(per_row) / CHUNK)
+        return [0, *(np.flatnonzero(np.diff(whole)) + 1).tolist(), self.rows.shape[0]]
+
+    def factorise(self, theta: Floats, delta: float) -> int:
+        """Factorise for this theta; the number of rows that dropped out as dependent."""
+        self.theta, self.delta = theta, delta
+        arrays = (*self._row_arrays, *self._column_arrays, theta, self._start, self._index, self._value, self._work)
+        for begin, end in pairwise(self._chunks):
+            normal_matrix(*arrays, begin, end)
+            if self.must_stop is not None and self.must_stop():
+                raise Stopped
+        diagonal = self._value[self._start[:-1]]
+        least = PIVOT * diagonal
+        self._value[self._start[:-1]] += delta + LIFT * diagonal
+        with one_blas_thread(self.factor.flops < FEW_FLOPS):
+            if not self.factor.factorise(self._value, least, self.must_stop):
+                raise Stopped
+        return self.factor.skipped
+
+    def times(self, y: Floats) -> Floats:
+        """A diag(theta) A' y, in the factor's order of rows."""
+        return np.asarray(self.rows @ (self.theta * (self._columns_transposed @ y)))
+
+    def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` for a step that nobody takes.
+
+        The small residual that cancellation leaves in the rows is solved for in a second step.
+        """
+        with one_blas_thread():  # a solve reads the factor once: threads do not read it faster
+            return self._step(short, known, rough)
+
+    def _step(self, short: Floats, known: Floats, rough: bool) -> tuple[Floats, Floats]:
+        theta = self.theta
+        dy = self.solve(short + self.matrix @ (theta * known), ROUGH if rough else ACCURATE)
+        dt = theta * (self.transpose @ dy - known)
+        if rough:
+            return dt, dy
+        goal = CLOSED * (1.0 + norm(short))
+        for _ in range(CLOSINGS):
+            left = short - self.matrix @ dt
+            if norm(left) <= goal:
+                break
+            more = self.solve(left)
+            dy, dt = dy + more, dt + theta * (self.transpose @ more)
+        return dt, dy
+
+    def solve(self, right: Floats, accuracy: float = ACCURATE) -> Floats:
+        """Solve A diag(theta) A' y = right to a relative residual: the factor, refined by conjugate gradients."""
+        target = right[self.ordering]
+        y = target.copy()
+        self.factor.solve(y)
+        best, least, since = y.copy(), np.inf, 0
+        residual = target - self.times(y)
+        goal = accuracy * max(norm(target), 1e-300)
+        direction, previous = np.zeros(0), 0.0
+        for step in range(REFINEMENTS):
+            if self.must_stop is not None and self.must_stop():
+                raise Stopped
+            size = norm(residual)
+            since = 0 if size < 0.5 * least else since + 1
+            if size < least:
+                best, least = y.copy(), size
+            if not goal < size < np.inf or since > PATIENCE:
+                break
+            preconditioned = residual.copy()
+            self.factor.solve(preconditioned)
+            slope = inner(residual, preconditioned)
+            direction = preconditioned if step == 0 else preconditioned + slope / previous * direction
+            image = self.times(direction)
+            curvature = inner(direction, image)
+            if not curvature > SINGULAR * slope or not slope > 0.0:
+                break
+            y = y + slope / curvature * direction
+            residual = residual - slope / curvature * image
+            previous = slope
+        solution = np.empty_like(right)
+        solution[self.ordering] = best
+        return solution
+
+
+def is_dear(system: object) -> bool:
+    """Whether a factorisation takes so much that SuperLU's, of the augmented system, takes many seconds."""
+    return isinstance(system, NormalEquations) and system.factor.flops > MOST_FLOPS
+
+
+def normal_pattern(matrix: sp.csr_array, full: bool = False) -> sp.csc_array:
+    """Pattern of A A' with its diagonal, (m, m); `full` says that some column has an entry in every row."""
+    m = matrix.shape[0]
+    if full:
+        return sp.csc_array(np.ones((m, m), dtype=np.bool_))
+    ones = sp.csr_array((np.ones(matrix.nnz, dtype=np.bool_), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return sp.csc_array(ones @ ones.T + sp.eye_array(m, dtype=np.bool_))

@@ -1,0 +1,82 @@
+"""A point of the interior-point method, and how far it is from optimal (equations I2, I3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.interior.standard_form import StandardForm
+from copter.problem.sums import inner, norm
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Point:
+    """Primal t (with w = width - t where a column is boxed) and dual y, z (with v for the upper ends).
+
+    Entries that do not exist (z of free columns, w and v of columns without an upper end) are 1 in w and t's
+    complement and 0 in z and v, and take no part in anything.
+    """
+
+    t: Floats
+    w: Floats
+    y: Floats
+    z: Floats
+    v: Floats
+
+    def copy(self) -> Point:
+        """A point of its own."""
+        return Point(self.t.copy(), self.w.copy(), self.y.copy(), self.z.copy(), self.v.copy())
+
+
+@dataclass(slots=True)
+class Direction:
+    """A step for every part of a point."""
+
+    t: Floats
+    w: Floats
+    y: Floats
+    z: Floats
+    v: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Residuals of a point: of the equations, the upper ends, the reduced costs; and mean complementarity."""
+
+    primal: Floats
+    ends: Floats
+    dual: Floats
+    mu: float
+    relative_primal: float
+    relative_dual: float
+    relative_gap: float
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three relative figures."""
+        return max(self.relative_primal, self.relative_dual, self.relative_gap)
+
+
+def misfit_of(form: StandardForm, point: Point) -> Misfit:
+    """Recompute the residuals of a point."""
+    boxed = np.isfinite(form.width)
+    primal = form.right - form.matrix @ point.t
+    ends = np.where(boxed, form.width - point.t - point.w, 0.0)
+    dual = form.cost - form.transpose @ point.y - point.z + point.v
+    pairs = int((~form.free).sum() + boxed.sum())
+    mu = (inner(point.t, point.z) + inner(point.w, point.v)) / max(pairs, 1)
+    value = inner(form.cost, point.t)
+    bound = inner(form.right, point.y) - inner(np.where(boxed, form.width, 0.0), point.v)
+    return Misfit(
+        primal=primal,
+        ends=ends,
+        dual=dual,
+        mu=mu,
+        relative_primal=norm(np.concatenate((primal, ends))) / (1.0 + norm(form.right)),
+        relative_dual=norm(dual) / (1.0 + norm(form.cost)),
+        relative_gap=abs(value - bound) / (form.unit + abs(value + form.constant)),
+    )

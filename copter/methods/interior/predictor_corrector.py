@@ -1,0 +1,260 @@
+"""Mehrotra's predictor-corrector method with Gondzio's multiple corrections (equations I3-I6)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.interior.divergence import is_farkas
+from copter.methods.interior.normal_equations import NormalEquations
+from copter.methods.interior.point import Direction, Misfit, Point, misfit_of
+from copter.methods.interior.standard_form import StandardForm
+from copter.problem.sums import inner
+from copter.runtime.watch import Stopped
+
+Floats = NDArray[np.float64]
+
+FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1, t)^2, which is a bounded column's
+MOST_FREE_WEIGHT = 1e-7  # and its largest value
+WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: where t is large it must move far
+DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
+BACK_OFF = 0.9995  # share of the way to the boundary
+PROGRESS = 0.9  # an iteration stalls if it brings no figure below this share of the least value that the figure has had
+NEAR = 1e-6  # of an optimum, in relative misfit
+NOTHING = 1e-15  # mean complementarity below which its fall is no progress
+HOPELESS = 1e-6  # relative misfit of the equations above which a Farkas ray is looked for
+STALL = 12  # iterations in a row that stall, after which the method ends
+CORRECTIONS = 2  # of centrality, after Mehrotra's
+LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
+SMALL = 1e-30
+WORTH_KEEPING = 1e-6  # relative misfit of points whose prices are kept
+KEPT = 4  # of them at most
+HALFWAY = 1e-2  # least relative misfit of the point that another system of equations may go on from
+
+
+class System(Protocol):
+    """What solves for a step."""
+
+    def factorise(self, theta: Floats, delta: float) -> object:
+        """Refill for these weights."""
+
+    def solve(self, right: Floats) -> Floats:
+        """y with A diag(theta) A' y = right."""
+
+    def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` for a step that nobody takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How the method ended: its best point, whether it met the goal, whether it was told to stop.
+
+    `earlier` are prices of points before the best one, the latest first. They are farther inside: where prices are
+    large, their reduced costs have the right signs in spite of rounding.
+    """
+
+    point: Point
+    misfit: Misfit
+    iterations: int
+    converged: bool
+    stopped: bool
+    earlier: tuple[Floats, ...] = ()
+
+
+class PredictorCorrector:
+    """The method for one standard form."""
+
+    def __init__(
+        self,
+        form: StandardForm,
+        goal: float,
+        max_iterations: int,
+        stop: Callable[[int, Misfit], bool],
+        must_stop: Callable[[], bool] | None = None,
+        system: System | None = None,
+        least_start: float = LEAST_START,
+    ) -> None:
+        self.least_start = least_start
+        self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
+        self.boxed = np.isfinite(form.width)
+        self.bounded = ~form.free
+        self.halfway: Point | None = None  # the last point of the run that was at least HALFWAY off
+        self.system: System = system or NormalEquations(form.matrix, must_stop)
+
+    def run(self, start: Point | None = None) -> Progress:
+        """Iterate to the goal, the limit, or a stall."""
+        point = self.starting_point() if start is None else start
+        misfit = misfit_of(self.form, point)
+        best, best_misfit, since = point.copy(), misfit, 0
+        least = figures(misfit, self.goal)
+        earlier: deque[Floats] = deque(maxlen=KEPT)
+        iteration, stopped = 0, False
+        while iteration < self.max_iterations:
+            stopped = self.stop(iteration, misfit)
+            if stopped or misfit.worst <= self.goal or since >= STALL:
+                break
+            try:
+                with np.errstate(all="ignore"):
+                    self.step(point, misfit)
+                    misfit = misfit_of(self.form, point)
+            except Stopped:
+                stopped = True
+                break
+            iteration += 1
+            if not np.isfinite(misfit.worst):
+                break
+            now = figures(misfit, self.goal)
+            better = now < PROGRESS * least
+            least = np.where(better, now, least)
+            if misfit.worst > HALFWAY and misfit.worst <= best_misfit.worst:
+                self.halfway = point.copy()
+            since = 0 if better.any() else since + 1
+            diverged = misfit.relative_primal > HOPELESS and is_farkas(self.form, point)
+            if diverged or misfit.worst < best_misfit.worst:
+                if best_misfit.worst <= WORTH_KEEPING:
+                    earlier.appendleft(best.y)
+                best, best_misfit = point.copy(), misfit
+            if diverged:
+                break
+        return Progress(best, best_misfit, iteration, best_misfit.worst <= self.goal, stopped, tuple(earlier))
+
+    def starting_point(self) -> Point:
+        """Mehrotra's: the least-squares primal and dual, moved into the interior (equation I6)."""
+        form, boxed, bounded = self.form, self.boxed, self.bounded
+        width = np.where(boxed, form.width, 0.0)
+        theta = np.where(boxed, 0.5, 1.0)
+        self.factorise(theta)
+        y = self.system.solve(form.right - form.matrix @ (0.5 * width))
+        t = theta * (form.transpose @ y) + 0.5 * width
+        y = self.system.solve(form.matrix @ (theta * form.cost))
+        slack = form.cost - form.transpose @ y
+        w = np.where(boxed, width - t, 1.0)
+        z = np.where(boxed, np.maximum(slack, 0.0), slack)
+        v = np.where(boxed, np.maximum(-slack, 0.0), 0.0)
+        least = min(t[bounded].min(initial=0.0), w[boxed].min(initial=0.0))
+        up = max(-1.5 * float(least), 0.0)
+        least = min(z[bounded].min(initial=0.0), v[boxed].min(initial=0.0))
+        out = max(-1.5 * float(least), 0.0)
+        ta, wa = np.where(bounded, t + up, 0.0), np.where(boxed, w + up, 0.0)
+        za, va = np.where(bounded, z + out, 0.0), np.where(boxed, v + out, 0.0)
+        product = inner(ta, za) + inner(wa, va)
+        up += 0.5 * product / max(float(za.sum() + va.sum()), SMALL) + SMALL
+        out += 0.5 * product / max(float(ta.sum() + wa.sum()), SMALL) + SMALL
+        up, out = max(up, self.least_start), max(out, self.least_start)
+        return Point(
+            t=np.where(bounded, t + up, t),
+            w=np.where(boxed, w + up, 1.0),
+            y=y,
+            z=np.where(bounded, z + out, 0.0),
+            v=np.where(boxed, v + out, 0.0),
+        )
+
+    def factorise(self, theta: Floats) -> None:
+        """Refill the normal equations."""
+        self.system.factorise(theta, DELTA)
+
+    def step(self, point: Point, misfit: Misfit) -> None:
+        """One predictor, one corrector, a few corrections of centrality; then move."""
+        t = np.where(self.bounded, point.t, 1.0)
+        weight = np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * misfit.mu / np.maximum(1.0, np.abs(point.t)) ** 2)
+        weight[self.bounded] = 0.0
+        weight += WEIGHT / np.maximum(1.0, np.abs(point.t)) ** 2
+        theta = 1.0 / (point.z / t + point.v / point.w + weight)
+        self.factorise(theta)
+        affine = self.direction(point, misfit, theta, -point.t * point.z, -point.w * point.v, True)
+        ahead, behind = self.lengths(point, affine)
+        mu = self.mu_after(point, affine, ahead, behind)
+        sigma = min((mu / max(misfit.mu, SMALL)) ** 3, 1.0) if misfit.mu > 0 else 0.0
+        target = sigma * misfit.mu
+        lower = np.where(self.bounded, target - point.t * point.z - affine.t * affine.z, 0.0)
+        upper = np.where(self.boxed, target - point.w * point.v - affine.w * affine.v, 0.0)
+        direction = self.direction(point, misfit, theta, lower, upper)
+        ahead, behind = self.lengths(point, direction)
+        for _ in range(CORRECTIONS):
+            if min(ahead, behind) > 0.9:
+                break
+            longer = min(1.0, ahead + 0.1 + 0.08), min(1.0, behind + 0.1 + 0.08)
+            more_lower = self.correction(point.t, direction.t, point.z, direction.z, *longer, target, self.bounded)
+            more_upper = self.correction(point.w, direction.w, point.v, direction.v, *longer, target, self.boxed)
+            candidate = self.direction(point, misfit, theta, lower + more_lower, upper + more_upper)
+            one, other = self.lengths(point, candidate)
+            if (one < ahead + 0.01 and other < behind + 0.01) or one < 0.9 * ahead or other < 0.9 * behind:
+                break
+            direction, ahead, behind = candidate, one, other
+            lower, upper = lower + more_lower, upper + more_upper
+        self.move(point, direction, ahead, behind)
+
+    @staticmethod
+    def correction(
+        x: Floats,
+        dx: Floats,
+        z: Floats,
+        dz: Floats,
+        ahead: float,
+        behind: float,
+        target: float,
+        exists: NDArray[np.bool_],
+    ) -> Floats:
+        """What brings the complementarity products of a longer step back towards the target."""
+        product = (x + ahead * dx) * (z + behind * dz)
+        low, high = 0.1 * target, 10.0 * target
+        change = np.where(
+            product < low, low - product, np.where(product > high, np.maximum(high - product, -high), 0.0)
+        )
+        return np.where(exists, change, 0.0)
+
+    def direction(
+        self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats, rough: bool = False
+    ) -> Direction:
+        """Newton's direction for these right sides of the complementarity equations (equation I4)."""
+        t = np.where(self.bounded, point.t, 1.0)
+        known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
+        dt, dy = self.system.step(misfit.primal, known, rough)
+        dw = np.where(self.boxed, misfit.ends - dt, 0.0)
+        dz = np.where(self.bounded, (lower - point.z * dt) / t, 0.0)
+        dv = np.where(self.boxed, (upper - point.v * dw) / point.w, 0.0)
+        return Direction(dt, dw, dy, dz, dv)
+
+    def lengths(self, point: Point, direction: Direction) -> tuple[float, float]:
+        """Longest primal and dual steps, at most 1, that stay inside."""
+        t = np.where(self.bounded, direction.t, 0.0) if self.form.free.any() else direction.t
+        primal = min(longest(point.t, t), longest(point.w, direction.w))
+        dual = min(longest(point.z, direction.z), longest(point.v, direction.v))
+        return min(1.0, primal), min(1.0, dual)
+
+    def mu_after(self, point: Point, direction: Direction, ahead: float, behind: float) -> float:
+        """Mean complementarity after a step."""
+        pairs = int(self.bounded.sum() + self.boxed.sum())
+        lower = inner(point.t + ahead * direction.t, point.z + behind * direction.z)
+        upper = inner(point.w + ahead * direction.w, point.v + behind * direction.v)
+        return (lower + upper) / max(pairs, 1)
+
+    def move(self, point: Point, direction: Direction, ahead: float, behind: float) -> None:
+        """Take the step, short of the boundary."""
+        ahead = 1.0 if ahead >= 1.0 and not self.bounded.any() else min(1.0, BACK_OFF * ahead)
+        behind = 1.0 if behind >= 1.0 and not self.bounded.any() else min(1.0, BACK_OFF * behind)
+        point.t = point.t + ahead * direction.t
+        point.w = point.w + ahead * direction.w
+        point.y = point.y + behind * direction.y
+        point.z = point.z + behind * direction.z
+        point.v = point.v + behind * direction.v
+
+
+def figures(misfit: Misfit, goal: float) -> Floats:
+    """Figures of which one must fall for the method to go on, none of them below the goal.
+
+    mu always falls, so it does not count near the end.
+    """
+    mu = misfit.mu if misfit.worst > NEAR and misfit.mu > NOTHING else np.inf
+    return np.maximum([misfit.relative_primal, misfit.relative_dual, misfit.relative_gap, mu], [goal, goal, goal, 0.0])
+
+
+def longest(x: Floats, dx: Floats) -> float:
+    """Largest step with x + step * dx >= 0 where dx < 0; entries that do not exist have dx = 0."""
+    steepest = float(np.min(dx / np.where(dx < 0.0, x, 1.0), initial=0.0, where=dx < 0.0))
+    return -1.0 / steepest if steepest < 0.0 else np.inf

@@ -1,0 +1,78 @@
+"""From the middle of the optimal face to a vertex of it (equation I12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
+from copter.methods.interior.normal_equations import is_dear
+from copter.methods.interior.point import Misfit, Point
+from copter.methods.interior.polish import THRESHOLDS, face_of, polished
+from copter.methods.interior.predictor_corrector import PredictorCorrector
+from copter.methods.interior.standard_form import StandardForm
+
+Floats = NDArray[np.float64]
+
+SEED = 20_151  # of the costs that choose among the vertices: the same program gives the same vertex
+SNAP = 1e-9  # a column this close to a bound, relative to the largest value, is put on it
+
+
+def face_program(form: StandardForm, point: Point) -> tuple[StandardForm, NDArray[np.int64], Floats]:
+    """The optimal face as a program of its own: (form, columns that it is of, values of the others).
+
+    Its costs are random and positive (zero for free columns). A random cost has one minimiser on a polyhedron with
+    probability one, and that is a vertex; positive ones have a minimum.
+    """
+    face = face_of(form, point, THRESHOLDS[0])
+    columns = np.flatnonzero(face.inside)
+    rest = np.where(face.inside, 0.0, face.t)
+    cost = np.random.default_rng(SEED).uniform(0.5, 1.5, len(columns))
+    part = StandardForm(
+        matrix=form.matrix[:, columns],
+        right=form.right - form.matrix @ rest,
+        cost=np.where(form.free[columns], 0.0, cost),
+        width=form.width[columns],
+        free=form.free[columns],
+        row=form.row,
+        column=np.arange(len(columns)),
+        sign=np.ones(len(columns)),
+        origin=np.zeros(len(columns)),
+    )
+    return part, columns, rest
+
+
+def vertices(
+    form: StandardForm,
+    point: Point,
+    goal: float,
+    max_iterations: int,
+    stop: Callable[[int, Misfit], bool],
+    must_stop: Callable[[], bool],
+) -> list[Floats]:
+    """Candidates for a vertex of the face that the point is in the middle of, the most polished last."""
+    part, columns, rest = face_program(form, point)
+    if not len(columns):
+        return []
+    method = PredictorCorrector(part, goal, max_iterations, stop, must_stop)
+    progress = method.run()
+    dear = is_dear(method.system)
+    if not (progress.converged or progress.stopped or dear) and form.matrix.nnz <= MOST_AUGMENTED:
+        method = PredictorCorrector(
+            part, goal, max_iterations, stop, must_stop, AugmentedSystem(part.matrix, must_stop)
+        )
+        progress = method.run()
+    if progress.stopped:
+        return []
+    result = []
+    for values, _ in polished(part, method.system, progress.point, must_stop):
+        t = rest.copy()
+        near = SNAP * (1.0 + float(np.abs(values).max(initial=0.0)))
+        values = np.where(~part.free & (values < near), 0.0, values)
+        t[columns] = np.where(part.width - values < near, part.width, values)
+        result.append(t)
+        if dear:  # what comes next factorises the augmented system
+            break
+    return result

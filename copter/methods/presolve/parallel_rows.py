@@ -1,0 +1,61 @@
+"""Rows that are multiples of each other become one row with the tightest of their bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter.methods.presolve.parallel import ParallelLines
+from copter.methods.presolve.restoration import Floats, Indices, Restoration
+from copter.methods.presolve.tightest import Tightest, active_side
+from copter.methods.presolve.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelRows:
+    """Rows that were merged into others; `lower_from` and `upper_from` are places in `member`, or -1."""
+
+    kept: Indices
+    member: Indices
+    ratio: Floats
+    lower_from: Indices
+    upper_from: Indices
+
+    def undo(self, state: Restoration) -> None:
+        """The dual goes to the row that the active bound came from (equation P15)."""
+        dual = state.y[self.kept]
+        source, moved = active_side(dual, self.lower_from, self.upper_from)
+        state.y[self.kept[moved]] = 0.0
+        state.y[self.member[source[moved]]] = dual[moved] / self.ratio[source[moved]]
+
+
+def reduce_parallel_rows(work: Work) -> bool:
+    """Merge parallel rows (equation P15); bounds that cross are a conflict."""
+    lines = ParallelLines.find(work.row, work.col, work.value, work.m, work.n, work.tolerances.parallel)
+    if not len(lines.member):
+        return False
+    kept, group = np.unique(lines.first, return_inverse=True)
+    at_lower, at_upper = work.row_lower[lines.member] / lines.ratio, work.row_upper[lines.member] / lines.ratio
+    tightest = Tightest.of(
+        group,
+        np.minimum(at_lower, at_upper),
+        np.maximum(at_lower, at_upper),
+        work.row_lower[kept],
+        work.row_upper[kept],
+    )
+    worst, sound = tightest.judge(work.tolerances)
+    if worst >= 0:
+        work.conflict = np.zeros(work.m)
+        for sign, place in ((1.0, tightest.lower_from[worst]), (-1.0, tightest.upper_from[worst])):
+            row = kept[worst] if place < 0 else lines.member[place]
+            work.conflict[row] = sign if place < 0 else sign / lines.ratio[place]
+        return True
+    lower, upper = tightest.closed()
+    work.row_lower[kept[sound]] = lower[sound]
+    work.row_upper[kept[sound]] = upper[sound]
+    work.records.append(
+        ParallelRows(kept[sound], lines.member, lines.ratio, tightest.lower_from[sound], tightest.upper_from[sound])
+    )
+    work.remove(lines.member[sound[group]], np.zeros(0, dtype=np.int64))
+    return bool(sound.any())

@@ -1,0 +1,80 @@
+"""Columns of one entry that only loosen their row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter.methods.presolve.column_singletons import ColumnSingletons
+from copter.methods.presolve.restoration import Entries, Floats, Indices, Restoration, nearest_to_zero
+from copter.methods.presolve.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class SlackColumns:
+    """Slack columns, one per row, with the bounds of their rows and of themselves before.
+
+    `dual` is the multiple of the row that took the column's cost; `costs` are those of `cost_columns` before.
+    """
+
+    singles: ColumnSingletons
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    dual: Floats
+    cost_columns: Indices
+    costs: Floats
+    entries: Entries
+
+    def undo(self, state: Restoration) -> None:
+        """Put the column where row and bounds allow, on the side that the row's dual asks for (equation P13)."""
+        singles = self.singles
+        rest = self.entries.activity(state.x, len(singles.row))
+        lower, upper = state.bound(self.lower), state.bound(self.upper)
+        value = singles.value
+        term_lower, term_upper = (
+            np.where(value > 0, value * lower, value * upper),
+            np.where(value > 0, value * upper, value * lower),
+        )
+        least = np.maximum(term_lower, state.bound(self.row_lower) - rest)
+        most = np.minimum(term_upper, state.bound(self.row_upper) - rest)
+        y = state.y[singles.row]
+        term = nearest_to_zero(least, most)
+        term = np.where((y > 0) & np.isfinite(most), most, term)
+        term = np.where((y < 0) & np.isfinite(least), least, term)
+        state.x[singles.column] = np.clip(term / value, lower, upper)
+        state.y[singles.row] = y + state.cost(self.dual)
+        state.c[self.cost_columns] = state.cost(self.costs)
+
+
+def reduce_slack_columns(work: Work) -> bool:
+    """Take singleton columns without cost, or in an equality, into the bounds of their rows (equation P13)."""
+    result = ColumnSingletons.of(work)
+    if not len(result.row):
+        return False
+    equality = work.row_lower[result.row] == work.row_upper[result.row]
+    singles = result.one_per_row(work, (work.c[result.column] == 0) | (equality & result.safe(work)))
+    row, column, value = singles.row, singles.column, singles.value
+    if not len(row):
+        return False
+    row_lower, row_upper = work.row_lower[row].copy(), work.row_upper[row].copy()
+    lower, upper = work.col_lower[column], work.col_upper[column]
+    dual = work.c[column] / value
+    priced = dual != 0
+    work.offset += float(dual[priced] @ row_lower[priced])
+    cost_columns, costs = work.shift_costs(row[priced], dual[priced])
+    entries = work.entries_of(row, column)
+    work.records.append(SlackColumns(singles, row_lower, row_upper, lower, upper, dual, cost_columns, costs, entries))
+    at_lower, at_upper = value * lower, value * upper
+    for bound, term in (
+        (work.row_lower, np.maximum(at_lower, at_upper)),
+        (work.row_upper, np.minimum(at_lower, at_upper)),
+    ):
+        moved = bound[row] - term
+        size = np.abs(bound[row]) + np.abs(term)
+        small = np.isfinite(size) & (np.abs(moved) <= work.tolerances.cancellation * size)
+        bound[row] = np.where(small, 0.0, moved)
+    work.remove(np.zeros(0, dtype=np.int64), column)
+    return True

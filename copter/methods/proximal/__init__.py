@@ -1,0 +1,5 @@
+"""How one warm solve goes; read solve.py together with docs/method/algorithm.md."""
+
+from copter.processor import with_levels
+
+__path__ = with_levels(__name__, __path__)

@@ -1,0 +1,166 @@
+"""Proximal steps by coordinate descent alone: no factorisation anywhere (equations A14 to A16).
+
+The thesis's own solver (section 4.3.2), as `Settings(method="coordinate_descent")`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.proximal_point import Control, Progress, restricted_dual
+from copter.methods.proximal.sweep import refresh_prices, sweep
+from copter.methods.proximal.working_set import WorkingSet
+from copter.problem.residuals import relative_gap
+from copter.problem.sums import inner, norm
+
+Floats = NDArray[np.float64]
+
+SWEEPS = 50  # in one proximal step, at most
+LEAST_MOVE, MOST_MOVE = 1e-11, 1e-4  # a sweep whose longest step is below this has converged, in units of x's size
+MOVE_SHARE = 0.01  # of the present error: the longest step that counts as none
+LEAST_PENALTY, MOST_PENALTY = 1e-3, 1e3  # in units of the largest cost over a row's largest squared coefficient
+PENALTY_STEP = 2.0
+ENOUGH = 0.25  # of the last step's row residual: where more is left after a step that converged, the penalty grows
+
+
+@dataclass(frozen=True, slots=True)
+class Descended:
+    """How the steps went.
+
+    Attributes
+    ----------
+    progress : Progress
+        Its `newton_steps` are sweeps.
+    penalty : float
+        The last one.
+    price_step : ndarray (m,)
+        Last change of the prices; of an infeasible program it tends to a ray.
+    """
+
+    progress: Progress
+    penalty: float
+    price_step: Floats
+
+
+class Descent:
+    """Coordinate descent on the augmented Lagrangian of A1, of one working set.
+
+    Parameters
+    ----------
+    ws : WorkingSet
+        Its x moves in place.
+    rows : Rows
+    """
+
+    def __init__(self, ws: WorkingSet, rows: Rows) -> None:
+        self.ws, self.rows = ws, rows
+        self.active = np.empty(ws.size, dtype=np.uint8)
+        largest = float(np.abs(ws.cost).max(initial=0.0))
+        self.unit = largest if largest > 0.0 else 1.0
+        size = np.zeros(len(rows.lower))
+        np.maximum(size, np.where(np.isfinite(rows.lower), np.abs(rows.lower), 0.0), out=size)
+        np.maximum(size, np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0), out=size)
+        self.row_size = size
+
+    def step(self, y: Floats, sigma: float, penalty: float, error: float, control: Control) -> tuple[Floats, int, bool]:
+        """One proximal step from ws.x: sweeps until they hardly move, then the multiplier step.
+
+        Groups that do not move are left out of the next sweeps (the active set) until no active one moves; then all
+        are swept again.
+
+        Returns
+        -------
+        y : ndarray (m,)
+            The next multipliers.
+        sweeps : int
+        converged : bool
+            Whether a sweep over all groups hardly moved.
+        """
+        ws, rows = self.ws, self.rows
+        center, activity = ws.x.copy(), ws.activity(len(y))
+        stiffness = penalty * self.unit / rows.scale**2
+        price = np.empty(len(y))
+        refresh_prices(rows.lower, rows.upper, y, stiffness, activity, price)
+        size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))
+        small = size * min(max(MOVE_SHARE * error, LEAST_MOVE), MOST_MOVE)
+        everywhere, done, converged = True, 0, False
+        while done < SWEEPS and not converged and not control.stop():
+            if everywhere:
+                self.active[:] = 1
+            moved = sweep(
+                ws.start,
+                ws.limit,
+                ws.cost,
+                ws.lower,
+                ws.upper,
+                ws.entry_start,
+                ws.row,
+                ws.coefficient,
+                rows.lower,
+                rows.upper,
+                y,
+                stiffness,
+                center,
+                sigma / self.unit,
+                ws.x,
+                activity,
+                price,
+                self.active,
+                small,
+            )
+            done += 1
+            converged = everywhere and moved <= small
+            everywhere = moved <= small
+        return price, done, converged
+
+    def violation(self) -> tuple[Floats, float]:
+        """By how much each row is violated, (m,), and the norm of that relative to the rows' bounds."""
+        activity = self.ws.activity(len(self.row_size))
+        over = np.maximum(np.maximum(activity - self.rows.upper, self.rows.lower - activity), 0.0)
+        return over, norm(over) / (1.0 + norm(self.row_size))
+
+    def gap(self, y: Floats, offset: float) -> float:
+        """Relative gap of the working set's own program, or its dual residual where that is larger."""
+        dual, wrong = restricted_dual(self.ws, self.rows, y)
+        gap = relative_gap(inner(self.ws.cost, self.ws.x) + offset, dual + offset)
+        return max(gap, norm(wrong) / (1.0 + norm(self.ws.cost)))
+
+
+def descend_to_optimum(
+    ws: WorkingSet, rows: Rows, y: Floats, sigma: float, penalty: float, control: Control
+) -> Descended:
+    """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
+
+    ws.x is moved in place; the prices are returned.
+    """
+    settings = control.settings
+    descent = Descent(ws, rows)
+    gap, error, sweeps, last = np.inf, 1.0, 0, np.inf
+    displacement, old = np.zeros(ws.size), y
+    for step in range(1, settings.max_proximal_steps + 1):
+        before = ws.x.copy()
+        old = y
+        y, taken, settled = descent.step(old, sigma, penalty, error, control)
+        sweeps += taken
+        moved = ws.x - before
+        if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
+            displacement = moved
+        over, violation = descent.violation()
+        gap = descent.gap(y, control.offset)
+        done = bool(np.all(over <= control.row_tolerance)) and gap <= control.tolerance
+        if done or control.stop():
+            return Descended(Progress(y, sigma, step, sweeps, gap, done, displacement), penalty, y - old)
+        error = max(violation, min(gap, 1.0))
+        left = norm((y - old) * rows.scale**2) / (penalty * descent.unit)  # slacks included, as in A8
+        if not settled:
+            penalty = max(penalty / PENALTY_STEP, LEAST_PENALTY)
+        elif left > ENOUGH * last:
+            penalty = min(penalty * PENALTY_STEP, MOST_PENALTY)
+        last = left
+        sigma = min(sigma * settings.sigma_growth, settings.max_sigma)
+    progress = Progress(y, sigma, settings.max_proximal_steps, sweeps, gap, False, displacement)
+    return Descended(progress, penalty, y - old)

@@ -1,0 +1,62 @@
+"""Coordinate descent over the working set: finds the active set and good prices cheaply, without any factorisation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.sweep import refresh_prices, sweep
+from copter.methods.proximal.working_set import WorkingSet
+
+Floats = NDArray[np.float64]
+
+SWEEPS_PER_MULTIPLIER_STEP = 2  # sweeps between two updates of the row prices
+PENALTY = 100.0  # stiffness of the rows, relative to the proximal term's curvature
+SMALL_MOVE = 1e-9  # a sweep whose largest step is below this has converged
+
+
+def descend(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, sweeps: int) -> Floats:
+    """Sweep over the augmented Lagrangian of the proximal subproblem centered at ws.x (equations A8-A9).
+
+    ws.x moves in place; the prices after the last multiplier step are returned. Every sweep costs one pass over the
+    working columns; the blocks' own limits and bounds hold throughout.
+    """
+    if ws.size == 0 or sweeps == 0:
+        return y
+    center = ws.x.copy()
+    activity = ws.activity(len(y))
+    penalty = PENALTY / (sigma * rows.scale**2)
+    price = np.empty(len(y))
+    active = np.ones(ws.size, dtype=np.uint8)
+    y = y.copy()
+    refresh_prices(rows.lower, rows.upper, y, penalty, activity, price)
+    for done in range(1, sweeps + 1):
+        largest = sweep(
+            ws.start,
+            ws.limit,
+            ws.cost,
+            ws.lower,
+            ws.upper,
+            ws.entry_start,
+            ws.row,
+            ws.coefficient,
+            rows.lower,
+            rows.upper,
+            y,
+            penalty,
+            center,
+            sigma,
+            ws.x,
+            activity,
+            price,
+            active,
+            -1.0,
+        )
+        if done % SWEEPS_PER_MULTIPLIER_STEP == 0 or largest < SMALL_MOVE:
+            y[:] = price
+            activity = ws.activity(len(y))
+            refresh_prices(rows.lower, rows.upper, y, penalty, activity, price)
+            if largest < SMALL_MOVE:
+                break
+    return y

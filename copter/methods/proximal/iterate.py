@@ -1,0 +1,119 @@
+"""The primal and dual state of a solve, kept from one round to the next by one owner."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import InternalError
+from copter.methods.proximal.accumulate import idle_columns
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.working_set import WorkingSet
+from copter.model.matrix import BlockMatrix
+
+Floats = NDArray[np.float64]
+
+
+class Iterate:
+    """Row prices y, the working set with its x, and the proximal parameter; follows every edit of the matrix.
+
+    Attributes
+    ----------
+    own_key, own_dual, own_generation : ndarray (k,)
+        Duals (as minimised) of the rows that are of one request alone, of models that have such rows beyond limits:
+        slot << 32 | row, ascending, row 0 the sum of the columns, row 1 + i private row i; slots' generations.
+    version : int
+        Of the model that the point was found optimal for by its blocks; -1 for none.
+    """
+
+    def __init__(self, sigma: float) -> None:
+        self.ws = WorkingSet()
+        self.y: Floats = np.zeros(0)
+        self.row_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.sigma = sigma
+        self.cold = True
+        self.basis: object | None = None  # of the dual simplex method, which solving/ knows
+        self.path: object | None = None  # of the interior-point method on blocks, which solving/ knows
+        self.own_key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.own_dual: Floats = np.zeros(0)
+        self.own_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.version = -1
+        self.pass_s = 0.0  # what the last pricing pass took
+
+    def refresh(self, matrix: BlockMatrix) -> None:
+        """Take the edits in: duals of surviving rows and values of surviving columns stay.
+
+        New columns that must be in the working set start at the bound that their reduced cost asks for.
+        """
+        y = np.zeros(matrix.n_rows)
+        generation = matrix.row_generation[: matrix.n_rows].copy()
+        known = len(self.y)
+        same = self.row_generation == generation[:known]
+        y[:known][same] = self.y[same]
+        self.y, self.row_generation = y, generation
+        if len(self.own_key):
+            slot = self.own_key >> 32
+            alive = (slot < matrix.n_slots) & (self.own_generation == matrix.generation[slot])
+            self.own_key, self.own_dual = self.own_key[alive], self.own_dual[alive]
+            self.own_generation = self.own_generation[alive]
+        self.ws.refresh(matrix, None if self.cold else y)
+
+    def hold_own(self, matrix: BlockMatrix, key: NDArray[np.int64], dual: Floats) -> None:
+        """Keep the duals of own rows, by key, ascending."""
+        self.own_key, self.own_dual, self.own_generation = key, dual, matrix.generation[key >> 32]
+
+    def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
+        """Keep the duals of own rows of slabs that were moved; `before` are the slots' generations until then.
+
+        The basis names blocks by their slots, so the next solve begins one from the prices.
+        """
+        self.basis = None
+        slot = self.own_key >> 32
+        known = slot < len(moved)
+        known[known] = (before[slot[known]] == self.own_generation[known]) & (moved[slot[known]] >= 0)
+        target = moved[slot[known]] << 32 | (self.own_key[known] & 0xFFFFFFFF)
+        self.hold_own(matrix, target, self.own_dual[known])
+
+    def own_at(self, key: NDArray[np.int64]) -> Floats:
+        """Duals of own rows by key; zero where none is kept."""
+        place = np.minimum(np.searchsorted(self.own_key, key), max(len(self.own_key) - 1, 0))
+        if not len(self.own_key):
+            return np.zeros(len(key))
+        return np.where(self.own_key[place] == key, self.own_dual[place], 0.0)
+
+    @staticmethod
+    def rows(matrix: BlockMatrix) -> Rows:
+        """The matrix's rows as the solver sees them (views)."""
+        m = matrix.n_rows
+        return Rows(matrix.row_lower[:m], matrix.row_upper[:m], matrix.row_scale[:m])
+
+    def shrink(self, matrix: BlockMatrix, keep_slack: float) -> None:
+        """Remove columns at rest whose reduced cost exceeds their block's least by keep_slack * its largest |cost|."""
+        ws = self.ws
+        if ws.size == 0:
+            return
+        idle = np.empty(ws.size, dtype=np.uint8)
+        idle_columns(ws.start, ws.reduced_costs(self.y), ws.cost, ws.lower, ws.upper, ws.x, keep_slack, idle)
+        if not idle.any():
+            return
+        resident = matrix.resident_mask()[ws.slots]
+        keep = idle == 0
+        if resident.any():
+            keep |= np.repeat(resident, np.diff(ws.start))
+        if not keep.all():
+            ws.keep(keep)
+
+    def check_consistent(self, matrix: BlockMatrix) -> None:
+        """Raise InternalError unless x is within bounds and limits, keys ascend and every column is alive."""
+        ws = WorkingSet.of(self.ws.key, self.ws.x.copy(), self.ws.generation)
+        ws.gather(matrix)
+        ws.x = self.ws.x  # as they are, not as gathering would have them
+        inside = bool(np.all((ws.x >= ws.lower) & (ws.x <= ws.upper)))
+        ascending = bool(np.all(np.diff(ws.key) > 0))
+        alive = bool(np.all(ws.generation == matrix.generation[ws.slot_of_column])) if ws.size else True
+        total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
+        limited = bool(np.all(total <= ws.limit * (1 + 1e-9) + 1e-12))
+        if not (inside and ascending and alive and limited and len(self.y) == matrix.n_rows):
+            raise InternalError(
+                f"inconsistent iterate: in bounds {inside}, ascending {ascending}, alive {alive}, limits {limited}"
+            )

@@ -1,0 +1,200 @@
+"""Semismooth Newton in the prices: maximises the dual of one proximal subproblem (equations A5-A7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
+from scipy.sparse.linalg import LinearOperator, cg
+
+from copter.methods.proximal.project import jacobian_product, newton_matrix, project
+from copter.methods.proximal.working_set import WorkingSet
+from copter.runtime.threads import safe_threads
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+
+SUFFICIENT = 0.9  # a step is long enough once the slope along it has fallen below this share of the first slope
+REGULARISATION = 1e-12  # of the Newton matrix, relative to its largest possible diagonal
+RADIUS = 10.0  # the first trial step moves prices by at most this many times their size
+GROWTH = 4.0  # of a step along which the dual still rises as steeply
+SMALL_WORKING_SET = 50_000  # columns below which one thread is faster than several
+MAX_TRIALS = 40  # evaluations in one line search
+
+
+@dataclass(slots=True)
+class Rows:
+    """Coupling rows: lower <= A x <= upper, and the size of their coefficients."""
+
+    lower: Floats
+    upper: Floats
+    scale: Floats
+
+
+@dataclass(slots=True)
+class Point:
+    """Dual value, slack and residual (slack - A x) at prices y; x lies in the caller's array."""
+
+    y: Floats
+    value: float
+    slack: Floats
+    residual: Floats
+
+
+class Subproblem:
+    """One proximal subproblem: the working set, a center, and the proximal parameter."""
+
+    def __init__(
+        self, ws: WorkingSet, rows: Rows, center: Floats, slack_center: Floats, sigma: float, n_threads: int = 1
+    ) -> None:
+        self.ws, self.rows, self.center, self.slack_center, self.sigma = ws, rows, center, slack_center, sigma
+        self.slack_sigma = sigma * rows.scale**2
+        pieces = n_threads if ws.size >= SMALL_WORKING_SET else 1
+        self.activities = np.empty((pieces, len(rows.lower)))
+        self.values = np.empty(pieces)
+        self.x = np.empty(ws.size)
+        self.cost_size = float(np.abs(ws.cost).max(initial=0.0))
+
+    def evaluate(self, y: Floats) -> Point:
+        """Project every block at prices y (equation A4)."""
+        ws = self.ws
+        project(
+            ws.start,
+            ws.limit,
+            ws.cost,
+            ws.lower,
+            ws.upper,
+            ws.entry_start,
+            ws.row,
+            ws.coefficient,
+            self.center,
+            self.sigma,
+            y,
+            self.x,
+            ws.free,
+            ws.multiplier,
+            self.activities,
+            self.values,
+            safe_threads(len(self.values)),
+        )
+        value = float(self.values.sum())
+        slack = np.minimum(np.maximum(self.slack_center - self.slack_sigma * y, self.rows.lower), self.rows.upper)
+        step = slack - self.slack_center
+        value += float(y @ slack + 0.5 * (step / self.slack_sigma) @ step)
+        return Point(y, value, slack, slack - self.activities.sum(axis=0))
+
+    def ascent_direction(self, point: Point, dense: bool) -> Floats:
+        """Solve (sigma A J A' + slack part) d = residual."""
+        ws = self.ws
+        target = self.slack_center - self.slack_sigma * point.y
+        inside = (target > self.rows.lower) & (target < self.rows.upper)
+        diagonal = np.where(inside, self.slack_sigma, 0.0) + REGULARISATION * self.slack_sigma
+        if dense:
+            matrix = np.diag(diagonal)
+            newton_matrix(ws.start, ws.free, ws.multiplier, ws.entry_start, ws.row, ws.coefficient, self.sigma, matrix)
+            return solve_dense(matrix, point.residual)
+        return self.solve_iteratively(diagonal, point.residual)
+
+    def solve_iteratively(self, diagonal: Floats, residual: Floats) -> Floats:
+        """Conjugate gradients with the diagonal as preconditioner."""
+        ws, n = self.ws, len(residual)
+
+        def apply(direction: Floats) -> Floats:
+            product = diagonal * direction
+            jacobian_product(
+                ws.start,
+                ws.free,
+                ws.multiplier,
+                ws.entry_start,
+                ws.row,
+                ws.coefficient,
+                self.sigma,
+                np.ascontiguousarray(direction).ravel(),
+                product,
+            )
+            return product
+
+        weight = np.repeat(ws.free.astype(np.float64), np.diff(ws.entry_start)) * self.sigma
+        approximate = diagonal + np.bincount(ws.row, weights=weight * ws.coefficient**2, minlength=n)
+        operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
+        inverse = LinearOperator((n, n), matvec=lambda v: v / approximate, dtype=np.float64)
+        norm = float(np.linalg.norm(residual))
+        direction, _ = cg(operator, residual, rtol=min(1e-2, norm), maxiter=min(4 * n, 500), M=inverse)
+        return np.asarray(direction)
+
+
+def solve_dense(matrix: Floats, residual: Floats) -> Floats:
+    """Solve a positive semidefinite system by Cholesky, with more regularisation where it breaks down."""
+    size = matrix.diagonal()
+    extra = 0.0
+    for _ in range(8):
+        _, solution, breakdown = dposv(matrix + np.diag(extra * size) if extra else matrix, residual, lower=1)
+        if breakdown == 0:
+            return np.asarray(solution)
+        extra = max(10.0 * extra, 1e-10)
+    return np.asarray(residual / np.maximum(size, 1e-300))
+
+
+def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
+    """Line search: the point where the concave dual's slope along a direction has nearly vanished, or the start.
+
+    The slope is piecewise linear and falls along the way: grow the step while it stays steep, then close in on its
+    zero by the secant of the bracket, kept away from its ends.
+    """
+    slope = float(direction @ start.residual)
+    size = float(np.abs(direction * problem.rows.scale).max(initial=0.0))
+    reach = RADIUS * (float(np.abs(start.y * problem.rows.scale).max(initial=0.0)) + problem.cost_size)
+    length = min(1.0, reach / size) if reach > 0 and size > 0 else 1.0
+    low, low_slope, high, high_slope = 0.0, slope, np.inf, 0.0
+    best = start
+    for trial in range(MAX_TRIALS):
+        point = problem.evaluate(start.y + length * direction)
+        here = float(direction @ point.residual)
+        if here >= 0.0:
+            best, low, low_slope = point, length, here
+            if here <= SUFFICIENT * slope or (length >= 1.0 and np.isinf(high)):
+                return point
+        else:
+            high, high_slope = length, here
+            if point.value > start.value and -here <= SUFFICIENT * slope:
+                return point
+        if np.isinf(high):
+            length = min(GROWTH * length, 1.0)
+        else:
+            secant = low + (high - low) * low_slope / (low_slope - high_slope)
+            margin = 0.1 * (high - low) if trial % 2 else 0.01 * (high - low)
+            length = min(max(secant, low + margin), high - margin)
+        if not low < length or (length == low):
+            break
+    return best
+
+
+def maximise(
+    problem: Subproblem,
+    y: Floats,
+    tolerance: Floats,
+    settings: Settings,
+    stop: Callable[[], bool] = lambda: False,
+    inside: Callable[[Floats], bool] = lambda y: True,
+) -> tuple[Point, int]:
+    """Ascend from y until every row's residual is within its tolerance; return the point and the steps taken.
+
+    `stop` is asked before every step; prices that are no longer `inside` end the ascent. On return ``problem.x`` holds
+    the blocks' projections at the point's prices.
+    """
+    dense = len(y) <= settings.dense_rows
+    point = problem.evaluate(y)
+    for step in range(settings.max_newton_steps):
+        if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):
+            return problem.evaluate(point.y), step
+        direction = problem.ascent_direction(point, dense)
+        if not float(direction @ point.residual) > 0.0:
+            direction = point.residual / problem.slack_sigma
+        moved = search(problem, point, direction)
+        if moved is point:
+            return problem.evaluate(point.y), step
+        point = moved
+    return problem.evaluate(point.y), settings.max_newton_steps

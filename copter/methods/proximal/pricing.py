@@ -1,0 +1,145 @@
+"""One pricing pass: reduced costs of all columns, the dual bound they give, and the columns worth having."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.proximal_point import blocks_minimum, rows_value, signed_prices
+from copter.methods.proximal.working_set import WorkingSet
+from copter.model.matrix import BlockMatrix
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+SMALL_MODEL = 500_000  # columns below which one thread is faster than several
+HALF_ULP = 2.0**-53
+SAFE = 1.01  # for the roundings of the margin itself
+ROUNDING = 1e-12  # reduced costs closer to the threshold than this (relative) are ties
+
+
+@dataclass(slots=True)
+class Priced:
+    """What a pricing pass found at prices y.
+
+    Attributes
+    ----------
+    y : ndarray (m,)
+        The prices, of the right sign for every row.
+    bound : float
+        Dual value (equation A3) without the reduced costs of the wrong sign on unbounded columns.
+    certified : bool
+        Whether there are none, in exact arithmetic either, so that `bound - margin` holds.
+    margin : float
+        What rounding may have added to the bound.
+    dual_violation : ndarray
+        Those reduced costs.
+    slot, column : ndarray
+        Columns outside the working set that would improve its LP.
+    """
+
+    y: Floats
+    bound: float
+    certified: bool
+    margin: float
+    dual_violation: Floats
+    slot: Ints
+    column: Ints
+
+
+def price_all(
+    matrix: BlockMatrix,
+    ws: WorkingSet,
+    rows: Rows,
+    y: Floats,
+    n_threads: int,
+    weight: float = 1.0,
+    seconds: float = np.inf,
+) -> Priced:
+    """Price every column at y; with weight 0, price the ray y against zero costs.
+
+    A pass that `seconds` end before all columns are priced proves nothing: its bound is minus infinity.
+    """
+    y = signed_prices(y, rows)
+    reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
+    threshold = np.zeros(matrix.n_slots)
+    if ws.size:
+        threshold[ws.slots] = np.minimum(ws.least_of_groups(reduced), 0.0)
+    threshold -= ROUNDING * (1.0 + np.abs(threshold))
+    threads = 1 if matrix.n_columns < SMALL_MODEL else n_threads
+    smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds)
+    if np.isnan(smallest).any():
+        return Priced(y, -np.inf, False, np.inf, np.zeros(0), slot, column)
+    priced = np.isfinite(smallest)
+    limit, fixed = matrix.limits()
+    # A slab that is priced adds limit * min(0, smallest); one that is fixed, limit * its column's reduced cost.
+    term = np.where(fixed[priced], smallest[priced], np.minimum(smallest[priced], 0.0)) * limit[priced]
+    resident, violation = resident_minimum(matrix, ws, reduced)
+    value = rows_value(y, rows)
+    bound = value + float(term.sum()) + resident
+    if weight != 1.0:
+        return Priced(y, bound, False, np.inf, violation, slot, column)
+    error = float((matrix.price_errors()[priced] * limit[priced]).sum())
+    size = float(np.abs(term).sum()) + float(
+        np.abs(y * np.where(y == 0.0, 0.0, np.where(y > 0, rows.lower, rows.upper))).sum()
+    )
+    answered, resident_size, resident_error = resident_errors(matrix, ws, rows, y, reduced)
+    margin = SAFE * (error + resident_error + HALF_ULP * (len(term) + len(y) + ws.size + 16) * (size + resident_size))
+    certified = not violation.any() and answered and bool(np.isfinite(margin))
+    return Priced(y, bound, certified, margin, violation, slot, column)
+
+
+def resident_errors(
+    matrix: BlockMatrix, ws: WorkingSet, rows: Rows, y: Floats, reduced: Floats
+) -> tuple[bool, float, float]:
+    """What rounding may do to the minima over resident slabs.
+
+    Returns
+    -------
+    answered : bool
+        Whether every exact reduced cost surely has a sign that a finite bound or limit answers for.
+    size : float
+        Sum of the sizes of the terms.
+    error : float
+        Most that the reduced costs' errors can come to within the bounds.
+    """
+    groups = matrix.resident_mask()[ws.slots] if ws.size else np.zeros(0, dtype=bool)
+    if not groups.any():
+        return True, 0.0, 0.0
+    counts = np.diff(ws.start)
+    mask, entries = np.repeat(groups, counts), np.diff(ws.entry_start)
+    owner = np.repeat(np.arange(ws.size), entries)
+    used = np.bincount(owner, weights=np.abs(ws.coefficient * y[ws.row]), minlength=ws.size)
+    offset = np.repeat(matrix.offsets()[ws.slots], counts)
+    error = (8.0 * HALF_ULP * ((entries + 4) * used + np.abs(ws.cost) + 2.0 * offset))[mask]
+    cost, lower, upper = reduced[mask], ws.lower[mask], ws.upper[mask]
+    limit = np.repeat(ws.limit, counts)[mask]
+    nothing = (cost == 0.0) & (error == 0.0)
+    free_above = np.isposinf(upper) & ~np.isfinite(limit)
+    wrong = ((cost + error > 0.0) & np.isneginf(lower)) | ((cost - error < 0.0) & free_above)
+    # A group's sum is at most its limit, so a column of it is at most that and what the others' lower bounds give back.
+    below = np.bincount(
+        np.repeat(np.arange(len(counts)), counts), weights=np.maximum(-ws.lower, 0.0), minlength=len(counts)
+    )
+    reach = np.minimum(np.abs(upper), np.abs(limit) + np.repeat(below, counts)[mask])
+    low = np.where(np.isfinite(lower), np.abs(lower), 0.0)
+    # Where a column has no upper bound its reduced cost is above zero, and the least is at the lower bound.
+    largest = np.where(nothing, 0.0, np.maximum(low, np.where(np.isfinite(reach), reach, 0.0)))
+    size, most = float((np.abs(cost) * largest).sum()), float((error * largest).sum())
+    return not bool((wrong & ~nothing).any()), size, most
+
+
+def resident_minimum(matrix: BlockMatrix, ws: WorkingSet, reduced: Floats) -> tuple[float, Floats]:
+    """Sum of the minima over resident slabs, and the reduced costs of the wrong sign on their unbounded columns."""
+    groups = matrix.resident_mask()[ws.slots] if ws.size else np.zeros(0, dtype=bool)
+    if not groups.any():
+        return 0.0, np.zeros(0)
+    counts = np.diff(ws.start)
+    mask = np.repeat(groups, counts)
+    cost, lower, upper = reduced[mask], ws.lower[mask], ws.upper[mask]
+    limit = ws.limit[groups]
+    start = np.concatenate(([0], np.cumsum(counts[groups]))).astype(np.int32)
+    return blocks_minimum(cost, lower, upper, start, limit)

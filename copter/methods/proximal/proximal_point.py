@@ -1,0 +1,194 @@
+"""The outer loop on the working set: proximal-point steps until its own gap closes (equations A1-A2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.proximal.accumulate import group_least, plain_groups
+from copter.methods.proximal.newton import Rows, Subproblem, maximise
+from copter.methods.proximal.project import block_minimum
+from copter.methods.proximal.settling import Part, Settling
+from copter.methods.proximal.working_set import WorkingSet
+from copter.problem.residuals import relative_gap
+from copter.problem.sums import inner, norm
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+MAX_VIOLATED_STEPS = 8  # proximal steps in a row that leave a row violated, after which the solve ends
+EASY_STEPS = 20  # Newton steps up to which a proximal step was easy, so that sigma grows
+LEAST_SIGMA = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """How far the working set's program is solved, and what ends it sooner.
+
+    Attributes
+    ----------
+    settings : Settings
+    tolerance : float
+        Relative gap of the working set's program at which it counts as solved.
+    row_tolerance : ndarray (m,)
+        Residual that each row may keep.
+    stop : callable
+        Asked before every Newton step; True ends the solve.
+    offset : float
+        Constant in the objective, as minimised: the gap is relative to the objective with it.
+    trust_radius : float
+        How far prices may move from where columns were priced, in units of their size (equation A13).
+    """
+
+    settings: Settings
+    tolerance: float
+    row_tolerance: Floats
+    stop: Callable[[], bool] = lambda: False
+    offset: float = 0.0
+    trust_radius: float = np.inf
+
+
+@dataclass(slots=True)
+class Progress:
+    """How a solve of the working set's program went."""
+
+    y: Floats
+    sigma: float
+    proximal_steps: int
+    newton_steps: int
+    gap: float
+    converged: bool
+    displacement: Floats  # longest single step in x: an unbounded program's is a ray, and rounding matters least in it
+    left_trust_region: bool = False  # whether the prices went beyond the trust radius, and were brought back to it
+
+
+def signed_prices(y: Floats, rows: Rows) -> Floats:
+    """Prices with the wrong sign for a one-sided row brought to zero, so that the dual value is finite (F4)."""
+    positive = np.where(np.isfinite(rows.lower), np.maximum(y, 0.0), 0.0)
+    negative = np.where(np.isfinite(rows.upper), np.minimum(y, 0.0), 0.0)
+    return np.asarray(positive + negative)
+
+
+def rows_value(y: Floats, rows: Rows) -> float:
+    """min over lower <= s <= upper of y's, for prices of the right sign (first term of equation A3)."""
+    bound = np.where(y > 0, rows.lower, rows.upper)
+    return float(np.sum(np.where(y == 0.0, 0.0, y * np.where(y == 0.0, 0.0, bound))))
+
+
+def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats) -> tuple[float, Floats]:
+    """Sum over groups of min reduced'x, and the reduced costs left out of it.
+
+    Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
+    minimum is minus infinity (equations A3, F7).
+    """
+    plain = np.empty(len(limit), dtype=np.uint8)
+    plain_groups(start, limit, lower, upper, plain)
+    least = np.empty(len(limit))
+    group_least(start, reduced, least)
+    if plain.all():
+        return inner(np.minimum(least, 0.0), limit), np.zeros(0)
+    counts = np.diff(start)
+    columns, groups = np.repeat(plain == 0, counts), plain == 0
+    total, wrong = bounded_minimum(
+        reduced[columns], lower[columns], upper[columns], counts[groups], limit[groups], np.arange(int(groups.sum()))
+    )
+    return total + inner(np.minimum(least[~groups], 0.0), limit[~groups]), wrong
+
+
+def bounded_minimum(
+    reduced: Floats, lower: Floats, upper: Floats, counts: NDArray[np.int64], limit: Floats, groups: NDArray[np.int64]
+) -> tuple[float, Floats]:
+    """The same for groups with bounds of their own."""
+    without_limit = np.repeat(~np.isfinite(limit), counts)
+    wrong = np.where(np.isneginf(lower), np.maximum(reduced, 0.0), 0.0)
+    wrong += np.where(np.isposinf(upper) & without_limit, np.minimum(reduced, 0.0), 0.0)
+    kept = reduced - wrong
+    if not np.isfinite(limit).any():
+        at = np.where(kept > 0, lower, np.where(kept < 0, upper, 0.0))
+        return float((kept * at).sum()), wrong
+    least = np.empty(len(limit))
+    start = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    order = np.lexsort((kept, np.repeat(groups, counts))).astype(np.int64)
+    block_minimum(start, limit, kept, lower, upper, order, least)
+    return float(least.sum()), wrong
+
+
+def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Floats]:
+    """Dual value of the working set's LP at prices y, and the reduced costs left out (equation A3)."""
+    y = signed_prices(y, rows)
+    value, wrong = blocks_minimum(ws.reduced_costs(y), ws.lower, ws.upper, ws.start, ws.limit)
+    return rows_value(y, rows) + value, wrong
+
+
+def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control) -> Progress:
+    """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
+
+    ws.x is moved in place; the prices are returned. Groups that answer all prices nearby with the same column are left
+    out (equation A12). Prices that leave the trust region are brought back to its edge, and the solve ends (equation
+    A13): so far from where columns were priced, the working set knows too little. A run of steps that leave rows
+    violated ends the solve too, so that the caller can look for a certificate.
+    """
+    settling = Settling(ws, rows, y) if ws.size >= control.settings.settle_columns else None
+    proximal_steps = newton_steps = 0
+    while True:
+        part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
+        inside = (lambda _: True) if settling is None else settling.inside
+        control_of_part = replace(control, offset=control.offset + part.cost)
+        progress = proximal_point(part.ws, part.rows, y, sigma, control_of_part, inside)
+        if part.columns is not None:
+            ws.x[part.columns] = part.ws.x
+        proximal_steps += progress.proximal_steps
+        newton_steps += progress.newton_steps
+        y, sigma = progress.y, progress.sigma
+        left = settling is not None and settling.distance(y) > control.trust_radius
+        if settling is None or left or progress.converged or settling.inside(y) or control.stop():
+            return replace(
+                progress,
+                y=settling.brought_back(y, control.trust_radius) if settling is not None and left else y,
+                proximal_steps=proximal_steps,
+                newton_steps=newton_steps,
+                converged=progress.converged and not left,
+                displacement=part.spread(progress.displacement, ws.size),
+                left_trust_region=left,
+            )
+        settling.widen(y)
+
+
+def proximal_point(
+    ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, inside: Callable[[Floats], bool]
+) -> Progress:
+    """The steps of :func:`solve_working_set` on all of a working set; they end where prices are no longer `inside`."""
+    settings = control.settings
+    slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
+    newton_steps, violated, gap = 0, 0, np.inf
+    displacement = np.zeros(ws.size)
+    cost_norm = norm(ws.cost)
+    for step in range(1, settings.max_proximal_steps + 1):
+        problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
+        point, taken = maximise(problem, y, control.row_tolerance, settings, control.stop, inside)
+        newton_steps += taken
+        y, slack = point.y, point.slack
+        if not inside(y):
+            return Progress(y, sigma, step - 1, newton_steps, gap, False, displacement)
+        moved = problem.x - ws.x
+        if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
+            displacement = moved
+        ws.x[:] = problem.x
+        dual, wrong = restricted_dual(ws, rows, y)
+        gap = relative_gap(inner(ws.cost, ws.x) + control.offset, dual + control.offset)
+        gap = max(gap, norm(wrong) / (1.0 + cost_norm))
+        feasible = bool(np.all(np.abs(point.residual) <= control.row_tolerance))
+        if feasible and gap <= control.tolerance:
+            return Progress(y, sigma, step, newton_steps, gap, True, displacement)
+        violated = 0 if feasible else violated + 1
+        if control.stop() or violated >= MAX_VIOLATED_STEPS:
+            return Progress(y, sigma, step, newton_steps, gap, False, displacement)
+        if feasible and taken <= EASY_STEPS:
+            sigma = min(sigma * settings.sigma_growth, settings.max_sigma)
+        elif not feasible:
+            sigma = max(sigma / settings.sigma_growth, LEAST_SIGMA)
+    return Progress(y, sigma, settings.max_proximal_steps, newton_steps, gap, False, displacement)

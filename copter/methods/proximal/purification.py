@@ -1,0 +1,100 @@
+"""From a point on the optimal face to a vertex of it, so that at most as many blocks are fractional as rows are tight.
+
+Carathéodory's walk: while more columns are strictly between bounds than there are tight constraints on them, some
+direction leaves every tight constraint tight; follow it downhill until a column reaches a bound or a row becomes
+tight. (A proof that a vertex has at most as many fractional blocks as coupling rows is in method/formulation.md, F10.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.choose import crossover_pays
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.purify import Walk
+from copter.methods.proximal.working_set import WorkingSet
+
+Floats = NDArray[np.float64]
+Crossover = Callable[[], Floats | None]
+Bytes = NDArray[np.uint8]
+
+SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on it
+TIGHT = 1e-7  # a row this close to a bound (relative) counts as tight
+MAX_STEPS = 20_000
+
+
+def purify(
+    ws: WorkingSet,
+    rows: Rows,
+    max_rows: int,
+    must_stop: Callable[[], bool] = lambda: False,
+    crossover: Crossover = lambda: None,
+) -> int:
+    """Move ws.x to a vertex of its face, in place; return the steps of the walk.
+
+    A walk is right for a handful of fractional columns and is never to a worse objective. For many, `crossover` is
+    asked for the values of a vertex first. Nothing is done where it has none and more than `max_rows` rows are tight
+    (the walk's linear algebra is dense in them). `must_stop` is asked before every step; a walk that is cut short
+    leaves an optimal point that is no vertex.
+    """
+    if ws.size == 0:
+        return 0
+    span = ws.upper - ws.lower
+    span[~np.isfinite(span)] = 1.0
+    near = SNAP * span
+    np.copyto(ws.x, ws.lower, where=ws.x <= ws.lower + near)
+    np.copyto(ws.x, ws.upper, where=ws.x >= ws.upper - near)
+    activity = ws.activity(len(rows.lower))
+    size = TIGHT * (1.0 + np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0))
+    tight = (np.abs(activity - rows.upper) <= size) | (np.abs(activity - rows.lower) <= size)
+    fractional = int(((ws.x > ws.lower) & (ws.x < ws.upper)).sum())
+    if crossover_pays(fractional, int(tight.sum()), ws.size):
+        corner = crossover()
+        if corner is not None:
+            ws.x[:] = corner
+            settle(ws)
+            return 0
+    steps = 0
+    if int(tight.sum()) <= max_rows:
+        steps = walk(ws, rows, activity, tight.astype(np.uint8), span).run(MAX_STEPS, must_stop)
+    settle(ws)
+    return steps
+
+
+def walk(ws: WorkingSet, rows: Rows, activity: Floats, row_tight: Bytes, span: Floats) -> Walk:
+    """The walk from ws.x, which it moves in place."""
+    room = ws.limit - np.add.reduceat(ws.x, ws.start[:-1])
+    limit_tight = room <= SNAP * (1.0 + np.where(np.isfinite(ws.limit), ws.limit, 0.0))
+    return Walk(
+        ws.x,
+        ws.lower,
+        ws.upper,
+        ws.cost,
+        span,
+        np.repeat(np.arange(len(ws.slots), dtype=np.int32), np.diff(ws.start)),
+        ws.start,
+        ws.entry_start,
+        ws.row,
+        ws.coefficient,
+        activity,
+        rows.lower,
+        rows.upper,
+        rows.scale,
+        row_tight,
+        room,
+        limit_tight.astype(np.uint8),
+    )
+
+
+def settle(ws: WorkingSet) -> None:
+    """Take what snapping put beyond a group's limit off its column with the most room."""
+    excess = np.add.reduceat(ws.x, ws.start[:-1]) - ws.limit
+    for group in np.flatnonzero(excess > 0.0):
+        columns = np.arange(ws.start[group], ws.start[group + 1])
+        inner = columns[(ws.x[columns] > ws.lower[columns]) & (ws.x[columns] < ws.upper[columns])]
+        if len(inner):
+            most = inner[np.argmax(ws.x[inner] - ws.lower[inner])]
+            ws.x[most] = max(ws.lower[most], ws.x[most] - excess[group])

@@ -1,0 +1,58 @@
+"""Residuals of the present point, recomputed from its columns (equations F6-F9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import hypot, sqrt
+
+import numpy as np
+
+from copter.methods.proximal.accumulate import block_violation
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.pricing import Priced
+from copter.methods.proximal.working_set import WorkingSet
+from copter.problem.residuals import Residuals, relative_gap
+from copter.problem.sums import inner, norm
+
+
+def norm_of_bounds(rows: Rows) -> float:
+    """||b||: the larger of the finite bounds of every row."""
+    low = np.where(np.isfinite(rows.lower), np.abs(rows.lower), 0.0)
+    high = np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0)
+    return norm(np.maximum(low, high))
+
+
+@dataclass(frozen=True, slots=True)
+class PrimalSide:
+    """What of the residuals depends on x alone: objective (as minimised), relative and largest violation."""
+
+    objective: float
+    relative: float
+    largest: float
+    cost_norm: float
+
+
+def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
+    """Objective and violations of ws.x. Bounds and limits hold by projection; they are measured all the same."""
+    activity = ws.activity(len(rows.lower))
+    over = np.maximum(np.maximum(activity - rows.upper, rows.lower - activity), 0.0)
+    squares, largest = block_violation(ws.start, ws.limit, ws.lower, ws.upper, ws.x)
+    return PrimalSide(
+        objective=inner(ws.cost, ws.x),
+        relative=hypot(norm(over), sqrt(squares)) / (1.0 + norm_of_bounds(rows)),
+        largest=max(float(over.max(initial=0.0)), largest),
+        cost_norm=norm(ws.cost),
+    )
+
+
+def residuals_of(side: PrimalSide, priced: Priced, offset: float = 0.0) -> Residuals:
+    """Residuals of a point with the prices and the bound of a pricing pass; `offset` is the objective's constant."""
+    wrong = priced.dual_violation
+    return Residuals(
+        primal=side.relative,
+        dual=norm(wrong) / (1.0 + side.cost_norm),
+        gap=relative_gap(side.objective + offset, priced.bound + offset),
+        primal_absolute=side.largest,
+        dual_absolute=float(np.abs(wrong).max(initial=0.0)),
+        gap_absolute=abs(side.objective - priced.bound),
+    )

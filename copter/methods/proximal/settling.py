@@ -1,0 +1,118 @@
+"""Groups that are settled: whose best column no small move of the prices changes (equation A12).
+
+Between two pricing passes prices move by a few per cent, and nine groups of ten keep the same column all the way. What
+those use is a constant, so the proximal steps need only look at the other groups, as long as the prices stay within the
+radius for which this was shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.settle import settled_radius
+from copter.methods.proximal.working_set import WorkingSet
+from copter.problem.sums import inner
+
+Floats = NDArray[np.float64]
+
+SHARE = 0.1  # of the groups that the first radius leaves open
+WORTH = 0.5  # share of open groups from which on nothing is taken out
+WIDER = 3.0  # factor of a radius that was left
+IDLE_PRICE = 0.01  # how far a price of zero may move in one radius, in units of the largest cost over the row's scale
+
+
+@dataclass(slots=True)
+class Part:
+    """The open groups as a working set of their own, and what the others add to rows and objective.
+
+    Attributes
+    ----------
+    ws : WorkingSet
+        Open groups only; its x is a copy.
+    rows : Rows
+        The rows' bounds less what the settled groups use.
+    columns : ndarray or None
+        Places of its columns in the whole working set; None for all.
+    cost : float
+        Objective of the settled groups.
+    """
+
+    ws: WorkingSet
+    rows: Rows
+    columns: NDArray[np.int64] | None
+    cost: float
+
+    def spread(self, values: Floats, size: int) -> Floats:
+        """Values of the open columns among zeros for the settled ones, (size,)."""
+        if self.columns is None:
+            return values
+        spread = np.zeros(size)
+        spread[self.columns] = values
+        return spread
+
+
+class Settling:
+    """Radii of all groups of a working set at its x and given prices, and the radius that is in force.
+
+    Parameters
+    ----------
+    ws, rows : the whole program; ws.x is what the groups are settled at.
+    y : ndarray (m,)
+        Prices that moves are measured from.
+    """
+
+    def __init__(self, ws: WorkingSet, rows: Rows, y: Floats) -> None:
+        self.ws, self.rows, self.base = ws, rows, y.copy()
+        idle = IDLE_PRICE * float(np.abs(ws.cost).max(initial=0.0)) / np.maximum(rows.scale, 1e-300)
+        self.weight = np.abs(y) + np.where(rows.scale > 0.0, idle, 1.0)
+        self.radii = np.empty(len(ws.slots))
+        settled_radius(
+            ws.start,
+            ws.limit,
+            ws.lower,
+            ws.upper,
+            ws.x,
+            ws.reduced_costs(y),
+            ws.entry_start,
+            ws.row,
+            ws.coefficient,
+            self.weight,
+            self.radii,
+        )
+        place = int(SHARE * len(self.radii))
+        self.radius = float(np.partition(self.radii, place)[place]) if len(self.radii) else np.inf
+
+    def distance(self, y: Floats) -> float:
+        """How far prices are from where they were, in units of their size."""
+        return float((np.abs(y - self.base) / self.weight).max(initial=0.0))
+
+    def inside(self, y: Floats) -> bool:
+        """Whether what is settled is known to stay so at these prices."""
+        return self.distance(y) <= self.radius
+
+    def brought_back(self, y: Floats, trust_radius: float) -> Floats:
+        """Prices outside the trust region brought back to its edge, along the way that they came (equation A13)."""
+        return np.asarray(self.base + (y - self.base) * min(1.0, trust_radius / self.distance(y)))
+
+    def widen(self, y: Floats) -> None:
+        """Make the radius large enough for these prices, and for some way more."""
+        self.radius = WIDER * max(self.radius, self.distance(y))
+
+    def part(self) -> Part:
+        """The open groups; everything, and no radius, where too few are settled."""
+        ws = self.ws
+        opened = self.radii <= self.radius
+        if np.count_nonzero(opened) > WORTH * len(opened):
+            self.radius = np.inf
+            return Part(ws, self.rows, None, 0.0)
+        columns = np.flatnonzero(np.repeat(opened, np.diff(ws.start)))
+        part = ws.take(columns)
+        settled = ws.x.copy()
+        settled[columns] = 0.0
+        used = ws.activity_of(settled, len(self.base))
+        rows = Rows(self.rows.lower - used, self.rows.upper - used, self.rows.scale)
+        return Part(part, rows, columns, inner(ws.cost, settled))

@@ -1,0 +1,302 @@
+"""The main loop: price everything, stop or take columns in, solve the working set, and again (method/algorithm.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.choose import KEPT, Choice
+from copter.methods.proximal.certificates import farkas, improving_ray
+from copter.methods.proximal.coordinate_descent import descend_to_optimum
+from copter.methods.proximal.descent import descend
+from copter.methods.proximal.iterate import Iterate
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.pricing import Priced, price_all
+from copter.methods.proximal.proximal_point import Control, Progress, solve_working_set
+from copter.methods.proximal.purification import purify
+from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
+from copter.methods.proximal.termination import status_of
+from copter.model.matrix import BlockMatrix
+from copter.problem.residuals import Residuals
+from copter.problem.solution import Status
+from copter.problem.sums import inner
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+
+FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
+SHARE = 0.3  # of the tolerance: the gap that the working set's own program may keep
+ROW_SHARE = 1e-3  # of the tolerance: the residual that a row may keep
+DESCENT_PASSES = 3  # pricing passes before which coordinate descent, not Newton, may improve the working set
+UNFINISHED = 1.5  # times what it took: what a pass that time has ended is taken to need
+GRACE_S = 2e-3  # beyond the time limit, for a pricing pass under way: without one there is no bound
+STALLED = 3.0  # times max_proximal_steps without convergence, after which a solve has stalled for good
+DESCENT_ROWS = 0.3  # of the tolerance: the residual that coordinate descent may leave in a row
+TRUST_EXITS = 3  # times in one solve that prices are brought back into the trust region; after that it has no bound
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a solve ended; x lies in the iterate."""
+
+    status: Status
+    priced: Priced
+    residuals: Residuals
+    objective: float
+    newton_steps: int
+    proximal_steps: int
+    passes: int
+    elapsed_s: float
+    choice: Choice
+    ray: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackResult:
+    """What another method made of a solve: a status with its ray, or whether it has moved the iterate."""
+
+    status: Status | None = None
+    ray: Floats | None = None
+    moved: bool = False
+
+
+class Fallback(Protocol):
+    """Another method, tried once per solve: at the start if `comes_first`, else when the proximal method stalls."""
+
+    @property
+    def choice(self) -> Choice:
+        """Which method it is, and why it is tried."""
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether to try it before the proximal method."""
+
+    def __call__(self) -> FallbackResult:
+        """Solve, and move the iterate."""
+
+
+class Solve:
+    """One solve of the matrix from the iterate's present state."""
+
+    def __init__(
+        self,
+        matrix: BlockMatrix,
+        iterate: Iterate,
+        settings: Settings,
+        choice: Choice,
+        callback: Callable[[int, float, float], bool | None] | None = None,
+        offset: float = 0.0,
+        watch: Watch | None = None,
+        fallback: Fallback | None = None,
+        crossover: Callable[[Rows], Floats | None] = lambda rows: None,
+    ) -> None:
+        self.choice, self.by, self.fallback = choice, KEPT, fallback  # by: what has moved the point last
+        self.crossover = crossover  # the working columns' values at a vertex
+        self.watch = watch or Watch(settings.time_limit_s)
+        self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
+        self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
+        self.rows: Rows = iterate.rows(matrix)
+        self.passes = self.newton_steps = self.proximal_steps = 0
+        self.stalled_steps = self.trust_exits = 0
+        self.best: Priced | None = None
+        self.ray: Floats | None = None
+        self.penalty = 1.0  # of the rows, where coordinate descent is the method
+
+    def run(self) -> Outcome:
+        """Solve, and leave the iterate ready for the next round."""
+        self.iterate.refresh(self.matrix)
+        self.rows = self.iterate.rows(self.matrix)
+        self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
+        while True:
+            side, best = self.price()
+            residuals = residuals_of(side, best, self.offset)
+            self.ask_callback(residuals)
+            status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
+            if status is Status.OPTIMAL:
+                residuals = self.finish(residuals, best)
+            if status is None:
+                status = self.improve(residuals)
+                if status is None:
+                    continue
+                residuals = self.residuals(best)
+            return self.outcome(status, residuals, best)
+
+    # The steps of the loop ----------------------------------------------------------------------------------------
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the solve began."""
+        return self.watch.elapsed_s
+
+    def price(self) -> tuple[PrimalSide, Priced]:
+        """Price all columns, take in those worth having; return the point's residuals and the best bound so far."""
+        iterate = self.iterate
+        began = self.elapsed_s
+        seconds = max(self.watch.limit_s - began, 0.0) + GRACE_S
+        if iterate.pass_s > seconds:
+            iterate.pass_s *= 0.9  # now and then it is tried again
+            seconds = 0.0  # a pass that cannot be ended in time proves nothing, and would only make the solve late
+        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads, seconds=seconds)
+        self.passes += 1
+        took = self.elapsed_s - began
+        if np.isfinite(priced.bound):
+            iterate.pass_s = took
+        elif seconds > 0.0:  # it was not ended
+            iterate.pass_s = max(iterate.pass_s, UNFINISHED * took)
+        guide = None if iterate.cold else priced.y
+        worth = len(priced.slot) > 0 and not self.watch()  # what is taken in now would be solved for by the next solve
+        self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if worth else 0
+        side = primal_side(iterate.ws, self.rows)
+        if self.best is None or self.merit(side, priced) <= self.merit(side, self.best):
+            self.best = priced
+        return side, self.best
+
+    def residuals(self, priced: Priced) -> Residuals:
+        """Residuals of the present point, judged by the prices of a pass."""
+        return residuals_of(primal_side(self.iterate.ws, self.rows), priced, self.offset)
+
+    def merit(self, side: PrimalSide, priced: Priced) -> float:
+        """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
+        residuals = residuals_of(side, priced, self.offset)
+        return max(residuals.gap, residuals.dual)
+
+    def ask_callback(self, residuals: Residuals) -> None:
+        """Tell the callback how far the solve is; True from it ends the solve."""
+        if self.callback is not None and self.callback(self.passes, residuals.gap, residuals.primal_absolute):
+            self.watch.interrupted = True
+
+    def improve(self, residuals: Residuals) -> Status | None:
+        """Solve the working set's LP closer to its optimum; a status only where that cannot succeed."""
+        iterate, settings = self.iterate, self.settings
+        if self.fallback is not None and self.fallback.comes_first:
+            return self.run_fallback(self.fallback)
+        self.by = self.choice
+        if self.choice.method == "coordinate_descent":
+            return self.improve_by_descent(residuals)
+        early = iterate.cold and self.passes < DESCENT_PASSES
+        if early and residuals.gap > FAR and settings.descent_sweeps and self.grown:
+            iterate.y = descend(iterate.ws, self.rows, iterate.y, iterate.sigma, settings.descent_sweeps)
+            return None
+        goal = min(max(0.1 * residuals.gap, SHARE * settings.tolerance), FAR) if self.grown else 0.0
+        goal = max(goal, SHARE * settings.tolerance)
+        trusts = not iterate.cold and self.trust_exits < TRUST_EXITS
+        control = Control(
+            settings,
+            tolerance=goal,
+            row_tolerance=self.row_tolerance(),
+            stop=self.must_stop,
+            offset=self.offset,
+            trust_radius=settings.price_reach if trusts else np.inf,
+        )
+        progress = solve_working_set(iterate.ws, self.rows, iterate.y, iterate.sigma, control)
+        self.newton_steps += progress.newton_steps
+        self.proximal_steps += progress.proximal_steps
+        iterate.y, iterate.sigma = progress.y, progress.sigma
+        self.trust_exits += progress.left_trust_region
+        if progress.converged or progress.left_trust_region:
+            self.stalled_steps = 0
+            return None
+        return self.look_for_certificates(progress)
+
+    def improve_by_descent(self, residuals: Residuals) -> Status | None:
+        """The same without a factorisation: proximal steps by coordinate descent (equations A14 to A16)."""
+        iterate, settings = self.iterate, self.settings
+        least = DESCENT_ROWS * settings.tolerance
+        control = Control(
+            settings,
+            tolerance=max(min(0.1 * residuals.gap, FAR), least) if self.grown else least,
+            row_tolerance=self.row_tolerance(DESCENT_ROWS),
+            stop=self.must_stop,
+            offset=self.offset,
+        )
+        found = descend_to_optimum(iterate.ws, self.rows, iterate.y, iterate.sigma, self.penalty, control)
+        self.penalty, progress = found.penalty, found.progress
+        self.newton_steps += progress.newton_steps
+        self.proximal_steps += progress.proximal_steps
+        iterate.y, iterate.sigma = progress.y, progress.sigma
+        return None if progress.converged else self.look_for_certificates(progress, found.price_step)
+
+    def must_stop(self) -> bool:
+        """Whether the time is up, or the caller has interrupted the solve."""
+        return self.watch()
+
+    def row_tolerance(self, share: float = ROW_SHARE) -> Floats:
+        """Residual that every row may keep: this share of the tolerance, at most a tenth of the absolute one."""
+        bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
+        bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
+        return np.minimum(share * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
+
+    def look_for_certificates(self, progress: Progress, price_step: Floats | None = None) -> Status | None:
+        """Why a working set does not converge: infeasible, unbounded, or stalled.
+
+        `price_step`: where prices move to; by default where they are.
+        """
+        if self.must_stop():
+            return None
+        iterate = self.iterate
+        ray = improving_ray(iterate.ws, self.rows, progress.displacement)
+        if ray is not None:
+            self.ray = ray
+            return Status.DUAL_INFEASIBLE
+        direction = progress.y if price_step is None else price_step
+        proven, priced = farkas(self.matrix, iterate.ws, self.rows, direction, self.settings.n_threads)
+        if proven:
+            self.ray = priced.y
+            return Status.PRIMAL_INFEASIBLE
+        if iterate.ws.grow(self.matrix, priced.slot, priced.column):
+            return None
+        self.stalled_steps += progress.proximal_steps
+        if self.fallback is not None and self.stalled_steps >= self.settings.max_proximal_steps:
+            return self.run_fallback(self.fallback)
+        if self.choice.method == "coordinate_descent":  # it is slow, not stuck: passes and time end it
+            return None
+        most = STALLED * self.settings.max_proximal_steps
+        return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None
+
+    def run_fallback(self, fallback: Fallback) -> Status | None:
+        """Let the other method have its one try; a status where it proves that there is no optimum."""
+        result = fallback()
+        self.fallback = None
+        if result.moved:
+            self.best = None
+        if result.moved or result.status is not None:
+            self.by = fallback.choice
+        self.ray = result.ray
+        return result.status
+
+    # The end ------------------------------------------------------------------------------------------------------
+
+    def finish(self, residuals: Residuals, best: Priced) -> Residuals:
+        """Move to a vertex where shims want one, if that keeps the point optimal; let idle columns go."""
+        iterate, settings = self.iterate, self.settings
+        if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
+            before = iterate.ws.x.copy()
+            purify(iterate.ws, self.rows, settings.purify_rows, self.must_stop, lambda: self.crossover(self.rows))
+            after = self.residuals(best)
+            if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
+                residuals = after
+            else:
+                iterate.ws.x[:] = before
+        iterate.cold = False
+        iterate.shrink(self.matrix, self.settings.keep_slack)
+        return residuals
+
+    def outcome(self, status: Status, residuals: Residuals, best: Priced) -> Outcome:
+        """Everything that the solution is made of."""
+        return Outcome(
+            status=status,
+            priced=best,
+            residuals=residuals,
+            objective=inner(self.iterate.ws.cost, self.iterate.ws.x),
+            newton_steps=self.newton_steps,
+            proximal_steps=self.proximal_steps,
+            passes=self.passes,
+            elapsed_s=self.elapsed_s,
+            choice=self.by,
+            ray=self.ray,
+        )

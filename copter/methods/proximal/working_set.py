@@ -1,0 +1,292 @@
+"""The columns that the solver works on between two pricing passes, with their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.proximal.accumulate import activities, group_least, reduced_costs
+from copter.model.matrix import BlockMatrix
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+COLUMN_DATA = ("key", "x", "generation", "cost", "lower", "upper", "free")  # arrays with one entry a column
+SLOT_SHIFT = 32  # a column's key is slot << 32 | column, so that keys sort by slot, then column
+
+
+def sums_before(counts: Ints) -> Ints:
+    """0, c0, c0 + c1, ...: where each piece of these lengths starts, and where the last one ends."""
+    result = np.zeros(len(counts) + 1, dtype=np.int32)
+    np.cumsum(counts, out=result[1:])
+    return result
+
+
+class Splice:
+    """New entries put in front of places of an array, as by np.insert; the same for many arrays.
+
+    Parameters
+    ----------
+    size : int
+        Of the arrays.
+    at : ndarray (k,)
+        Places in them, ascending.
+    """
+
+    def __init__(self, size: int, at: NDArray[np.integer[Any]]) -> None:
+        self.fresh = at + np.arange(len(at))
+        stays = np.ones(size + len(at), dtype=bool)
+        stays[self.fresh] = False
+        self.kept = np.flatnonzero(stays)
+
+    def __call__(self, old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        """The array with the new entries in it."""
+        result = np.empty(len(self.kept) + len(self.fresh), dtype=old.dtype)
+        result[self.kept], result[self.fresh] = old, new
+        return result
+
+
+class WorkingSet:
+    """Columns by slot, flat, with their gathered data. Every column outside is at its lower bound, zero.
+
+    Attributes
+    ----------
+    key : ndarray (n,) int64
+        slot << 32 | column, ascending.
+    x : ndarray (n,)
+        Values; the owner of the primal state across rounds.
+    slots, start : ndarray (g,), (g + 1,) int32
+        Groups (one a slot): columns of group i are start[i]..start[i+1]-1.
+    limit, multiplier : ndarray (g,)
+        Largest sum of a group; multiplier of it at the last projection.
+    cost, lower, upper, free : ndarray (n,)
+    entry_start, row, coefficient : CSC arrays over row slots.
+    """
+
+    def __init__(self) -> None:
+        self.key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.x: Floats = np.zeros(0)
+        self.generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.entry_start: Ints = np.zeros(1, dtype=np.int32)
+        self.row: Ints = np.zeros(0, dtype=np.int32)
+        self.coefficient: Floats = np.zeros(0)
+        self.allocate()
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        return len(self.key)
+
+    @property
+    def column(self) -> Ints:
+        """Column within its slab, (n,) int32."""
+        return (self.key & 0xFFFFFFFF).astype(np.int32)
+
+    @property
+    def slot_of_column(self) -> Ints:
+        """Slot of every column, (n,) int32."""
+        return (self.key >> SLOT_SHIFT).astype(np.int32)
+
+    def allocate(self) -> None:
+        """Size every array by the keys; the gathered data are not valid until :meth:`gather`."""
+        self.find_groups()
+        self.cost: Floats = np.empty(self.size)
+        self.lower: Floats = np.empty(self.size)
+        self.upper: Floats = np.empty(self.size)
+        self.free: NDArray[np.uint8] = np.zeros(self.size, dtype=np.uint8)
+
+    def find_groups(self) -> None:
+        """Recompute the groups from the keys; their limits are not valid yet."""
+        slot = self.slot_of_column
+        begins = np.ones(len(slot), dtype=bool)
+        np.not_equal(slot[1:], slot[:-1], out=begins[1:])
+        first = np.flatnonzero(begins)
+        self.slots: Ints = slot[first]
+        self.start: Ints = np.full(len(first) + 1, len(slot), dtype=np.int32)
+        self.start[:-1] = first
+        self.limit: Floats = np.empty(len(self.slots))
+        self.multiplier: Floats = np.zeros(len(self.slots))
+
+    @classmethod
+    def of(cls, key: NDArray[np.int64], x: Floats, generation: NDArray[np.int64]) -> WorkingSet:
+        """Columns and values alone; the next :meth:`refresh` or :meth:`gather` brings the data."""
+        result = cls()
+        result.key, result.x, result.generation = key, x, generation
+        return result
+
+    def refresh(self, matrix: BlockMatrix, y: Floats | None = None) -> None:
+        """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
+
+        All data are gathered again. `y`: as for :meth:`grow`.
+        """
+        slot = self.slot_of_column
+        alive = self.generation == matrix.generation[slot] if self.size else np.zeros(0, dtype=bool)
+        self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
+        fresh, at = self.unknown(*matrix.required_columns())
+        if len(fresh):
+            splice = Splice(self.size, at)
+            self.key, self.x = splice(self.key, fresh), splice(self.x, np.zeros(len(fresh)))
+        self.generation = matrix.generation[self.slot_of_column]
+        self.gather(matrix)
+        if y is not None and len(fresh):
+            self.start_by_price(np.searchsorted(self.key, fresh), y)
+
+    def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
+        """Add columns; return how many were not in yet.
+
+        `y`: prices by which new columns choose the bound that they start at; the lower one without.
+        """
+        fresh, at = self.unknown(slot, column)
+        if len(fresh):
+            self.merge(matrix, fresh, at)
+            if y is not None:
+                self.start_by_price(at + np.arange(len(at)), y)
+        return len(fresh)
+
+    def unknown(self, slot: Ints, column: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Keys of the columns that are not in yet, ascending, and where they belong among those that are."""
+        wanted = slot.astype(np.int64) << SLOT_SHIFT | column
+        if np.any(wanted[1:] <= wanted[:-1]):
+            wanted = np.unique(wanted)
+        place = np.searchsorted(self.key, wanted)
+        inside = place < self.size
+        inside[inside] = self.key[place[inside]] == wanted[inside]
+        return wanted[~inside], place[~inside]
+
+    def merge(self, matrix: BlockMatrix, fresh: NDArray[np.int64], at: NDArray[np.int64]) -> None:
+        """Put new columns, whose data alone are gathered, in front of the places `at`."""
+        new, old = WorkingSet(), self.groups_by_slot()
+        new.key, new.x = fresh, np.zeros(len(fresh))
+        new.generation = matrix.generation[new.slot_of_column]
+        new.gather(matrix)
+        entries, count = self.entry_start[at], np.diff(new.entry_start)
+        columns, usage = Splice(self.size, at), Splice(len(self.row), np.repeat(entries, count))
+        for name in ("row", "coefficient"):
+            setattr(self, name, usage(getattr(self, name), getattr(new, name)))
+        self.entry_start = sums_before(columns(np.diff(self.entry_start), count))
+        for name in COLUMN_DATA:
+            setattr(self, name, columns(getattr(self, name), getattr(new, name)))
+        self.find_groups()
+        for known in (new.groups_by_slot(), old):
+            self.take_groups(known)
+        if new.x.any():
+            self.fit()
+
+    def groups_by_slot(self) -> tuple[Ints, Floats, Floats]:
+        """Slot, limit and multiplier of every group."""
+        return self.slots, self.limit, self.multiplier
+
+    def take_groups(self, known: tuple[Ints, Floats, Floats]) -> None:
+        """Take over limits and multipliers of the groups that are known."""
+        slots, limit, multiplier = known
+        if len(slots) == 0 or len(self.slots) == 0:
+            return
+        place = np.minimum(np.searchsorted(self.slots, slots), len(self.slots) - 1)
+        same = self.slots[place] == slots
+        self.limit[place[same]], self.multiplier[place[same]] = limit[same], multiplier[same]
+
+    def start_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
+        """Raise new columns of negative reduced cost at these prices.
+
+        In a group without a limit all of them go to their upper bounds. In a group that is at its lower bounds the best
+        one is raised, as far as the limit allows.
+        """
+        touched = np.zeros(len(self.slots), dtype=bool)
+        touched[np.searchsorted(self.start, new, side="right") - 1] = True
+        columns = np.flatnonzero(np.repeat(touched, np.diff(self.start)))
+        part = self.take(columns)
+        part.start_new_by_price(np.searchsorted(columns, new), y)
+        self.x[columns] = part.x
+
+    def start_new_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
+        """:meth:`start_by_price` where every group has new columns."""
+        reduced = self.reduced_costs(y)
+        worth = new[(reduced[new] < 0.0) & (self.upper[new] > self.lower[new]) & np.isfinite(self.upper[new])]
+        if len(worth) == 0:
+            return
+        group = np.searchsorted(self.start, worth, side="right") - 1
+        limited = np.isfinite(self.limit[group])
+        free = worth[~limited]
+        self.x[free] = self.upper[free]
+        order = np.lexsort((reduced[worth[limited]], group[limited]))
+        groups, first = np.unique(group[limited][order], return_index=True)
+        best = worth[limited][order][first]
+        resting = np.logical_and.reduceat(self.x == self.lower, self.start[:-1])[groups]
+        room = self.limit[groups] - np.add.reduceat(self.x, self.start[:-1])[groups]
+        best, room = best[resting], room[resting]
+        self.x[best] = np.minimum(self.upper[best], self.lower[best] + np.maximum(room, 0.0))
+
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Remove the columns outside the mask; they must be at their lower bounds."""
+        kept = self.take(np.flatnonzero(mask))
+        for name in (*COLUMN_DATA, "entry_start", "row", "coefficient", "slots", "start", "limit", "multiplier"):
+            setattr(self, name, getattr(kept, name))
+
+    def take(self, columns: NDArray[np.int64]) -> WorkingSet:
+        """Some of the columns (places, ascending) with their gathered data, copied."""
+        result = WorkingSet()
+        for name in COLUMN_DATA:
+            setattr(result, name, getattr(self, name)[columns])
+        count = np.diff(self.entry_start)[columns]
+        result.entry_start = sums_before(count)
+        entry = np.repeat(self.entry_start[columns] - result.entry_start[:-1], count)
+        entry += np.arange(len(entry), dtype=entry.dtype)
+        result.row, result.coefficient = self.row[entry], self.coefficient[entry]
+        result.find_groups()
+        result.take_groups(self.groups_by_slot())
+        return result
+
+    def gather(self, matrix: BlockMatrix) -> None:
+        """Copy costs, bounds and entries of the working columns out of the matrix; bring x within bounds."""
+        self.allocate()
+        column = self.column
+        entries = matrix.gather_sizes(self.slots, self.start, column)
+        self.entry_start = np.zeros(self.size + 1, dtype=np.int32)
+        self.row, self.coefficient = np.empty(entries, dtype=np.int32), np.empty(entries)
+        matrix.gather(
+            self.slots,
+            self.start,
+            column,
+            self.limit,
+            self.cost,
+            self.lower,
+            self.upper,
+            self.entry_start,
+            self.row,
+            self.coefficient,
+        )
+        self.fit()
+
+    def fit(self) -> None:
+        """Bring x within bounds and limits."""
+        np.clip(self.x, self.lower, self.upper, out=self.x)
+        total = np.add.reduceat(self.x, self.start[:-1]) if self.size else np.zeros(0)
+        over = total > self.limit * (1 + 1e-12)
+        if over.any():
+            shrink = np.where(over, self.limit / np.where(over, total, 1.0), 1.0)
+            self.x *= np.repeat(shrink, np.diff(self.start))
+            np.clip(self.x, self.lower, self.upper, out=self.x)
+
+    def activity(self, n_rows: int) -> Floats:
+        """A x, (n_rows,), recomputed from the columns."""
+        return self.activity_of(self.x, n_rows)
+
+    def activity_of(self, x: Floats, n_rows: int) -> Floats:
+        """A x of other values of the columns, (n_rows,)."""
+        activity = np.empty(n_rows)
+        activities(self.entry_start, self.row, self.coefficient, x, activity)
+        return activity
+
+    def reduced_costs(self, y: Floats) -> Floats:
+        """c - A'y of the working columns, (n,)."""
+        reduced = np.empty(self.size)
+        reduced_costs(self.cost, self.entry_start, self.row, self.coefficient, y, reduced)
+        return reduced
+
+    def least_of_groups(self, value: Floats) -> Floats:
+        """Least of some value of the columns over every group, (g,)."""
+        least = np.empty(len(self.slots))
+        group_least(self.start, value, least)
+        return least

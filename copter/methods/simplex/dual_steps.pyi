@@ -1,0 +1,3 @@
+from copter.methods.simplex.tableau import Tableau
+
+def dual_steps(tableau: Tableau, most_work: float) -> int: ...

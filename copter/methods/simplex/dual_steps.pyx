@@ -1,0 +1,237 @@
+"""The bounded dual simplex method: rows by steepest edge, columns by a ratio test that flips bounds (D5 to D8)."""
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy, memset
+
+from copter.methods.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau
+
+cdef double LEAST_ENTRY = 1e-9  # of a row of the tableau that may be a pivot
+cdef double LEAST_PIVOT = 1e-7  # of a column that is exchanged, unless the factors are fresh
+cdef double AGREEMENT = 1e-7  # relative difference of a pivot worked out by row and by column
+cdef double NO_STEP = 1e-12  # change of the prices that counts as none
+cdef double LEAST_WEIGHT = 1e-4
+cdef double FORGOTTEN = 4.0  # times its weight that a row's true one may be before rows are compared again
+cdef double ROUNDING = 1e-12  # share of a violation that the flips of all columns may leave by rounding
+cdef double ROUNDED_UP = 1.0 + 1e-15
+cdef int MOST_TROUBLE = 60  # pivots in a row that do not agree
+
+
+def dual_steps(Tableau tableau, double most_work):
+    """Pivot until no bound is violated, or until so much work is done; an Outcome."""
+    cdef int found
+    with nogil:
+        found = steps(tableau, most_work)
+    if found < 0:
+        raise MemoryError(f"the factors of a basis of {tableau.rows} rows")
+    return found
+
+
+cdef int steps(Tableau t, double most_work) noexcept nogil:
+    cdef double end = t.factor.work + most_work, true_weight, side
+    cdef int p, q, i, found, trouble = 0
+    while True:
+        if t.stale:
+            found = t.refactor()
+            if found < 0:
+                return STUCK if found == -2 else -1
+            t.dual_values()
+            t.settle_duals(True)
+            t.primal_values()
+        if t.factor.work > end:
+            return PAUSED
+        p = leaving_row(t)
+        if p < 0:
+            if t.fresh:
+                return DONE
+            t.stale = True
+            continue
+        t.pivot_row(p)
+        true_weight = 0.0
+        for i in range(t.rows):
+            true_weight += t.rho[i] * t.rho[i]
+        i = t.head[p]
+        if true_weight > FORGOTTEN * t.edge[p]:
+            t.edge[p] = true_weight
+            continue
+        t.edge[p] = true_weight
+        side = t.violation(i)
+        q = entering_column(t, side)
+        if q < 0:
+            if t.fresh:
+                return BLOCKED
+            t.stale = True
+            continue
+        t.load(q, t.alpha)
+        if fabs(t.alpha[p] - t.row[q]) > AGREEMENT * (1.0 + fabs(t.alpha[p])) or (
+            fabs(t.alpha[p]) < LEAST_PIVOT and not t.fresh
+        ):
+            trouble += 1
+            if trouble > MOST_TROUBLE:
+                return STUCK
+            if t.fresh:
+                t.edge[p] *= 1e6  # other rows first
+            t.stale = True
+            continue
+        trouble = 0
+        if step(t, p, q, side, true_weight) < 0:
+            return -1
+
+
+cdef int leaving_row(Tableau t) noexcept nogil:
+    """The row whose violation is largest in units of its edge's length; -1 where none is violated."""
+    cdef int i, best = -1
+    cdef double largest = 0.0
+    cdef double *squared = t.squared
+    cdef double *edge = t.edge
+    for i in range(t.rows):
+        if squared[i] > largest * edge[i]:
+            largest = squared[i] / edge[i]
+            best = i
+    t.factor.work += 0.5 * t.rows
+    return best
+
+
+cdef inline double room(Tableau t, int j, double sign) noexcept nogil:
+    """The reduced cost that a variable may lose before its bound no longer answers for it; -1 if it may lose any."""
+    cdef double entry = sign * t.row[j]
+    if t.lower[j] == t.upper[j] or fabs(entry) < LEAST_ENTRY:
+        return -1.0
+    if t.x[j] == t.lower[j]:
+        return max(t.d[j], 0.0) if entry > 0.0 else -1.0
+    if t.x[j] == t.upper[j]:
+        return max(-t.d[j], 0.0) if entry < 0.0 else -1.0
+    return 0.0
+
+
+cdef inline void swap(Tableau t, int one, int other) noexcept nogil:
+    """Exchange two candidates."""
+    t.candidate[one], t.candidate[other] = t.candidate[other], t.candidate[one]
+    t.gap[one], t.gap[other] = t.gap[other], t.gap[one]
+    t.size[one], t.size[other] = t.size[other], t.size[one]
+
+
+cdef int entering_column(Tableau t, double side) noexcept nogil:
+    """The bound flipping ratio test: the column that ends the dual step, -1 if none does.
+
+    Breakpoints come in groups that lie within the tolerance of each other. As long as the row's violation outlasts the
+    flips of a group, its variables go to their other bounds. The largest entry of the last group is the pivot, of an
+    earlier group where that is tiny. The flips stand before `flips` in `candidate`.
+    """
+    cdef double sign = -1.0 if side < 0.0 else 1.0, slope = fabs(side), largest = 0.0, theta, best, gap
+    cdef int k, j, count = 0, begin, end = 0, last, chosen = -1, previous = -1
+    for k in range(t.touched_count):
+        j = t.touched[k]
+        gap = room(t, j, sign)
+        if gap >= 0.0:
+            t.candidate[count], t.gap[count], t.size[count] = j, gap, fabs(t.row[j])
+            largest = max(largest, t.size[count])
+            count += 1
+    t.factor.work += 2.0 * t.touched_count
+    last = within_reach(t, count, slope)
+    if last < 0:
+        return -1
+    t.flips = 0
+    while end < last and slope >= 0.0:
+        theta, begin = INFINITY, end
+        for k in range(begin, last):
+            theta = min(theta, (t.gap[k] + t.dual_tolerance) / t.size[k])
+        theta *= ROUNDED_UP  # a gap that dwarfs the tolerance is within its own theta all the same
+        best = 0.0
+        for k in range(begin, last):
+            if t.gap[k] <= theta * t.size[k]:
+                swap(t, k, end)
+                j = t.candidate[end]
+                slope -= t.size[end] * (t.upper[j] - t.lower[j])
+                if t.size[end] > best:
+                    best, chosen = t.size[end], j
+                end += 1
+        t.factor.work += 2.0 * (last - begin)
+        if end == begin:
+            return previous  # gaps that are no numbers
+        if previous < 0 or best >= min(0.1 * largest, 1.0):
+            previous = chosen
+            t.flips = begin
+    return previous
+
+
+cdef int within_reach(Tableau t, int count, double slope) noexcept nogil:
+    """Put the candidates first whose breakpoints come before the slope is used up, and say how many they are.
+
+    -1 where the flips of all of them together do not use it up.
+    """
+    cdef double change = 0.0, theta = 0.0, least
+    cdef int k, j, begin, last = 0
+    while last < count and change < slope:
+        least = INFINITY
+        begin = last
+        for k in range(begin, count):
+            if t.gap[k] <= theta * t.size[k]:
+                swap(t, k, last)
+                j = t.candidate[last]
+                change += t.size[last] * (t.upper[j] - t.lower[j])
+                last += 1
+            else:
+                least = min(least, (t.gap[k] + t.dual_tolerance) / t.size[k])
+        t.factor.work += count - begin
+        if last == begin and least == INFINITY:
+            return -1  # gaps that are no numbers
+        theta = max(10.0 * theta, least * ROUNDED_UP)
+    if change < slope - t.primal_tolerance - ROUNDING * slope:
+        return -1
+    return last
+
+
+cdef int step(Tableau t, int p, int q, double side, double weight) noexcept nogil:
+    """Flip, move the reduced costs and the values, exchange p's variable for q."""
+    cdef int out = t.head[p], k, i, j
+    cdef double theta, length, ratio, entry = t.alpha[p], bound = t.lower[out] if side < 0.0 else t.upper[out]
+    theta = t.d[q] / entry
+    if theta * side < 0.0:  # within tolerance on the wrong side
+        t.cost[q] -= t.d[q]
+        t.d[q] = theta = 0.0
+    if fabs(theta) <= NO_STEP:
+        t.idle += 1
+    if theta != 0.0:
+        for k in range(t.touched_count):
+            j = t.touched[k]
+            t.d[j] -= theta * t.row[j]
+    flip(t)
+    length = (t.x[out] - bound) / entry
+    memcpy(t.tau, t.rho, t.rows * sizeof(double))
+    t.factor.ftran(t.tau)
+    for i in range(t.rows):
+        if t.alpha[i] == 0.0:
+            continue
+        j = t.head[i]
+        t.x[j] -= length * t.alpha[i]
+        if i != p:
+            ratio = t.alpha[i] / entry
+            t.edge[i] = max(t.edge[i] - ratio * (2.0 * t.tau[i] - ratio * weight), LEAST_WEIGHT)
+            t.measure(i)
+    t.x[q] += length
+    t.x[out] = bound
+    t.d[out] = -theta
+    t.edge[p] = max(weight / (entry * entry), LEAST_WEIGHT)
+    t.factor.work += 2.0 * t.rows + t.touched_count
+    i = t.exchange(p, q)
+    t.measure(p)
+    return i
+
+
+cdef void flip(Tableau t) noexcept nogil:
+    """Take the variables that the ratio test has passed to their other bounds."""
+    cdef int k, i, j
+    cdef double other
+    if t.flips == 0:
+        return
+    memset(t.moved, 0, t.rows * sizeof(double))
+    for k in range(t.flips):
+        j = t.candidate[k]
+        other = t.lower[j] if t.x[j] == t.upper[j] else t.upper[j]
+        t.add(j, other - t.x[j], t.moved)
+        t.x[j] = other
+    t.factor.ftran(t.moved)
+    for i in range(t.rows):
+        if t.moved[i] != 0.0:
+            t.x[t.head[i]] -= t.moved[i]
+            t.measure(i)

@@ -1,0 +1,60 @@
+"""A linear program as the simplex method takes it: minimised, scaled, a logical variable for each row (D1, D10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.simplex.scaling import geometric_scaling
+from copter.methods.simplex.tableau import Tableau
+from copter.problem.linear_program import LinearProgram
+
+Floats = NDArray[np.float64]
+
+PASSES = 3  # of geometric scaling
+FEASIBLE = 1e-9  # violation of a scaled bound that counts as none
+FITTING = 1e-9  # reduced cost, in units of the largest scaled cost, that counts as zero
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The tableau of a program, its true costs and bounds, and the way back: x = column * x', y = cost * row * y'."""
+
+    lp: LinearProgram
+    tableau: Tableau
+    cost: Floats
+    lower: Floats
+    upper: Floats
+    row: Floats
+    column: Floats
+    unit: float
+
+    def point(self) -> Floats:
+        """The program's x at the basis, within its bounds."""
+        scaled = self.tableau.arrays["x"][: self.tableau.columns]
+        found: Floats = np.minimum(np.maximum(scaled * self.column, self.lp.col_lower), self.lp.col_upper)
+        return found
+
+    def prices(self) -> Floats:
+        """The program's y at the basis, in its own sense."""
+        y = self.tableau.prices() * self.row * self.unit
+        return y if self.lp.sense == "min" else -y
+
+
+def formed(lp: LinearProgram) -> Form:
+    """The form of a program that has rows and columns."""
+    m, n = lp.shape
+    row, column, scaled = np.empty(m), np.empty(n), np.empty(lp.A.nnz)
+    start, index = lp.A.indptr.astype(np.int32), lp.A.indices.astype(np.int32)
+    geometric_scaling(start, index, lp.A.data, PASSES, row, column, scaled)
+    cost = np.zeros(n + m)
+    cost[:n] = lp.c * column
+    largest = float(np.abs(cost).max())
+    unit = float(2.0 ** np.round(np.log2(largest))) if largest > 0.0 else 1.0
+    cost /= unit if lp.sense == "min" else -unit
+    lower = np.concatenate((lp.col_lower / column, -lp.row_upper * row))
+    upper = np.concatenate((lp.col_upper / column, -lp.row_lower * row))
+    tableau = Tableau(start, index, scaled, cost.copy(), lower.copy(), upper.copy(), FEASIBLE, FITTING)
+    return Form(lp, tableau, cost, lower, upper, row, column, unit)

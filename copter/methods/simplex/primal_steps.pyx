@@ -1,0 +1,150 @@
+"""The bounded primal simplex method from a basis whose values hold: what removing changed costs leaves to do (D9)."""
+
+from libc.math cimport INFINITY, fabs
+
+from copter.methods.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau
+
+cdef double LEAST_PIVOT = 1e-9  # of a column that may block a step
+cdef double AGREEMENT = 1e-7  # relative difference of a pivot worked out by row and by column
+cdef int MOST_TROUBLE = 60  # pivots in a row that do not agree
+cdef double MOST_WEIGHT = 1e12  # reference weights start anew above it
+cdef int MOST_IDLE = 20  # steps for each row that change nothing: the method may be going round in circles
+
+
+def primal_steps(Tableau tableau, double most_work):
+    """Pivot until no reduced cost is on the wrong side, or until so much work is done; an Outcome.
+
+    BLOCKED: no basic variable stops the step, and `alpha` is its column, `candidate[0]` its variable. STUCK also where
+    fresh factors show that the values do not hold.
+    """
+    cdef int found
+    with nogil:
+        found = steps(tableau, most_work)
+    if found < 0:
+        raise MemoryError(f"the factors of a basis of {tableau.rows} rows")
+    return found
+
+
+cdef int steps(Tableau t, double most_work) noexcept nogil:
+    cdef double end = t.factor.work + most_work, sign, length
+    cdef int p = -1, q, found, trouble = 0, idle = 0
+    while True:
+        if t.stale:
+            found = t.refactor()
+            if found < 0:
+                return STUCK if found == -2 else -1
+            t.primal_values()
+            t.dual_values()
+            if violated(t):
+                return STUCK
+        if t.factor.work > end:
+            return PAUSED
+        q = entering(t)
+        if q < 0:
+            if t.fresh:
+                return DONE
+            t.stale = True
+            continue
+        sign = -1.0 if t.d[q] > 0.0 else 1.0
+        t.load(q, t.alpha)
+        length = longest(t, q, sign, &p)
+        if length == INFINITY:
+            t.candidate[0] = q
+            if t.fresh:
+                return BLOCKED
+            t.stale = True
+            continue
+        idle = 0 if length > 0.0 else idle + 1
+        if idle > MOST_IDLE * t.rows:
+            return STUCK
+        if p >= 0:
+            t.pivot_row(p)
+            if fabs(t.alpha[p] - t.row[q]) > AGREEMENT * (1.0 + fabs(t.alpha[p])):
+                trouble += 1
+                if t.fresh or trouble > MOST_TROUBLE:
+                    return STUCK
+                t.stale = True
+                continue
+        if step(t, p, q, sign, length) < 0:
+            return -1
+
+
+cdef bint violated(Tableau t) noexcept nogil:
+    cdef int i
+    for i in range(t.rows):
+        if fabs(t.violation(t.head[i])) > 1e2 * t.primal_tolerance:
+            return True
+    return False
+
+
+cdef int entering(Tableau t) noexcept nogil:
+    """The variable whose reduced cost is farthest on the wrong side in units of its reference weight; -1 for none."""
+    cdef int j, best = -1
+    cdef double d, largest = 0.0
+    for j in range(t.total):
+        if t.place[j] >= 0:
+            continue
+        d = t.misfit(j)
+        if d != 0.0 and d * d > largest * t.weight[j]:
+            largest, best = d * d / t.weight[j], j
+    t.factor.work += t.total
+    return best
+
+
+cdef double longest(Tableau t, int q, double sign, int *leaving) noexcept nogil:
+    """Harris's ratio test: the largest pivot among the rows that block within tolerance; q's own range blocks too.
+
+    `leaving` is the row, or -1 where q goes to its other bound.
+    """
+    cdef int i, j
+    cdef double rate, gap, bound = INFINITY, largest = 0.0, length = INFINITY
+    for i in range(t.rows):
+        rate = -sign * t.alpha[i]
+        if fabs(rate) <= LEAST_PIVOT:
+            continue
+        j = t.head[i]
+        gap = (t.upper[j] - t.x[j] if rate > 0.0 else t.x[j] - t.lower[j]) + t.primal_tolerance
+        bound = min(bound, max(gap, 0.0) / fabs(rate))
+    leaving[0] = -1
+    for i in range(t.rows):
+        rate = -sign * t.alpha[i]
+        if fabs(rate) <= LEAST_PIVOT or fabs(rate) <= largest:
+            continue
+        j = t.head[i]
+        gap = max(t.upper[j] - t.x[j] if rate > 0.0 else t.x[j] - t.lower[j], 0.0)
+        if gap <= bound * fabs(rate):
+            largest, leaving[0], length = fabs(rate), i, gap / fabs(rate)
+    t.factor.work += 2.0 * t.rows
+    if t.upper[q] - t.lower[q] <= length:
+        leaving[0] = -1
+        return t.upper[q] - t.lower[q]
+    return length
+
+
+cdef int step(Tableau t, int p, int q, double sign, double size) noexcept nogil:
+    """Move q upwards (sign 1) or downwards (-1), and exchange it for p's variable unless p is -1."""
+    cdef int i, j, k, out
+    cdef double theta, ratio, reference = t.weight[q], entry, length = sign * size
+    for i in range(t.rows):
+        if t.alpha[i] != 0.0:
+            t.x[t.head[i]] -= length * t.alpha[i]
+    if p < 0:
+        t.x[q] = t.upper[q] if sign > 0.0 else t.lower[q]
+        t.fresh = False
+        return 0
+    t.x[q] += length
+    entry, out = t.alpha[p], t.head[p]
+    theta = t.d[q] / entry
+    for k in range(t.touched_count):
+        j = t.touched[k]
+        t.d[j] -= theta * t.row[j]
+        ratio = t.row[j] / entry
+        t.weight[j] = max(t.weight[j], ratio * ratio * reference)
+    t.x[out] = t.upper[out] if sign * entry < 0.0 else t.lower[out]
+    t.d[out] = -theta
+    t.weight[out] = max(reference / (entry * entry), 1.0)
+    if t.weight[out] > MOST_WEIGHT:
+        for j in range(t.total):
+            t.weight[j] = 1.0
+    t.factor.work += 2.0 * t.touched_count + t.rows
+    return t.exchange(p, q)

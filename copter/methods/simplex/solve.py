@@ -1,0 +1,216 @@
+"""One small linear program by the dual simplex method, from the basis of its logical variables (method/simplex.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.simplex.dual_steps import dual_steps
+from copter.methods.simplex.form import Form, formed
+from copter.methods.simplex.primal_steps import primal_steps
+from copter.methods.simplex.tableau import Tableau
+from copter.problem.checker import check, is_improving_ray, is_infeasibility_ray
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution, Status
+from copter.runtime.watch import Stopped, Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+
+CHUNK = 5e6  # work between two looks at the clock
+FIRST_CHUNK = 5e5  # and before the first one
+IDLE = 0.2  # share of dual steps without a length, from which costs are perturbed
+SHARP = 1e-12  # tolerances, in scaled units, of a second try where the first ones do not do for the program as given
+DONE, BLOCKED, PAUSED, STUCK = range(4)
+BOX = 1e3  # of free variables in the first phase, whose others are in boxes of one
+IMPROVES = 1e-7  # objective of the first phase, below zero, that shows a direction of improvement
+CANCELLED = 1e6  # sum of the terms of the objective, in units of the objective, above which it has lost six digits
+SEED = 20_151
+SPARSE = 10.0  # work of a step for each row up to which solves with the factors count as sparse
+SHIFT = 5e-7  # of a cost, relative, where many steps change nothing
+
+
+class GivenUp(Exception):
+    """Rounding, or more work than the method is worth."""
+
+
+class SimplexSolve:
+    """One solve of one program that has rows and columns."""
+
+    def __init__(
+        self,
+        lp: LinearProgram,
+        settings: Settings,
+        watch: Watch,
+        most_work: float,
+        most_sparse_work: float = 0.0,
+        callback: Callable[[int, float, float], bool | None] | None = None,
+    ) -> None:
+        self.lp, self.settings, self.watch = lp, settings, watch
+        self.form: Form = formed(lp)
+        self.most_work, self.most_sparse_work = most_work, max(most_work, most_sparse_work)
+        self.perturbed = False
+        self.callback = callback
+
+    @property
+    def tableau(self) -> Tableau:
+        """The tableau of the form."""
+        return self.form.tableau
+
+    def run(self) -> Solution | None:
+        """The solution, judged on the program as given; None where the method is given up."""
+        try:
+            solution = self.solution(*self.ended())
+            if solution is None:
+                self.tableau.sharpen(SHARP, SHARP)
+                solution = self.solution(*self.second_phase())
+            return solution
+        except (GivenUp, ArithmeticError):
+            return None
+        except Stopped:
+            return self.solution(Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None)
+
+    def ended(self) -> tuple[Status, Floats | None]:
+        """Both phases; how the method ends, with its ray."""
+        if self.tableau.settle(False):
+            ray = self.first_phase()
+            if ray is not None:
+                return self.unbounded(ray)
+        return self.second_phase()
+
+    def second_phase(self) -> tuple[Status, Floats | None]:
+        """The dual method with costs that fit, then the primal one with the true costs."""
+        if self.perturbed:
+            self.perturb()
+        self.tableau.settle(True)
+        if self.pivot(dual_steps) == BLOCKED:
+            return Status.PRIMAL_INFEASIBLE, self.infeasibility_ray()
+        self.tableau.arrays["cost"][:] = self.form.cost
+        self.tableau.renew()
+        if self.tableau.misfits():
+            self.tableau.unit_weights()
+            if self.pivot(primal_steps) == BLOCKED:
+                return Status.DUAL_INFEASIBLE, self.improving_ray(self.direction())
+        return Status.OPTIMAL, None
+
+    def first_phase(self) -> Floats | None:
+        """Pivot to a basis whose reduced costs fit, or to a direction of improvement, which is returned (D6)."""
+        arrays, below, above = self.tableau.arrays, np.isfinite(self.form.lower), np.isfinite(self.form.upper)
+        arrays["lower"][:] = np.where(below, 0.0, np.where(above, -1.0, -BOX))
+        arrays["upper"][:] = np.where(above, 0.0, np.where(below, 1.0, BOX))
+        arrays["x"][:] = 0.0
+        self.tableau.settle(False)
+        if self.pivot(dual_steps) == BLOCKED:
+            raise GivenUp  # zero holds in every row: this is rounding
+        found = None
+        if float(self.form.cost @ arrays["x"]) < -IMPROVES:
+            ray = arrays["x"][: self.tableau.columns] * self.form.column
+            found = ray if is_improving_ray(self.lp, ray) else None
+        arrays["lower"][:], arrays["upper"][:] = self.form.lower, self.form.upper
+        arrays["cost"][:] = self.form.cost
+        arrays["x"][:] = 0.0
+        self.tableau.restart()
+        self.tableau.settle(False)
+        return found
+
+    def unbounded(self, ray: Floats) -> tuple[Status, Floats | None]:
+        """Whether a program that improves along a ray has a point to begin from."""
+        self.tableau.arrays["cost"][:] = 0.0
+        self.tableau.settle(False)
+        if self.pivot(dual_steps) == BLOCKED:
+            return Status.PRIMAL_INFEASIBLE, self.infeasibility_ray()
+        return Status.DUAL_INFEASIBLE, ray
+
+    def perturb(self) -> None:
+        """Move the costs outside the basis a little to the side on which their reduced costs fit (D8)."""
+        arrays = self.tableau.arrays
+        lower, upper = arrays["lower"], arrays["upper"]
+        below, above = np.isfinite(lower), np.isfinite(upper)
+        side = np.where(below & above, np.where(arrays["d"] >= 0.0, 1.0, -1.0), below * 1.0 - above * 1.0)
+        side[(lower == upper) | (arrays["place"][: len(lower)] >= 0)] = 0.0
+        amount = np.random.default_rng(SEED).uniform(SHIFT, 2.0 * SHIFT, len(lower))
+        amount *= side * (1.0 + np.abs(arrays["cost"]))
+        arrays["cost"] += amount
+        arrays["d"] += amount
+        self.perturbed = True
+
+    def pivot(self, steps: Callable[[Tableau, float], int]) -> int:
+        """Steps until they end, a piece of work at a time; DONE or BLOCKED."""
+        chunk, since = FIRST_CHUNK, self.tableau.idle
+        first = self.tableau.iterations
+        while True:
+            found = steps(self.tableau, min(chunk, max(self.left, 0.0)))
+            self.tell()
+            if self.watch():
+                raise Stopped
+            if found in (DONE, BLOCKED):
+                return found
+            if found == STUCK or self.left <= 0.0:
+                raise GivenUp
+            if not self.perturbed and self.tableau.idle - since > IDLE * (self.tableau.iterations - first):
+                self.perturb()
+            chunk = CHUNK
+
+    def tell(self) -> None:
+        """Tell the callback where the method stands; True from it ends the solve. Nothing else is changed."""
+        if self.callback is not None:
+            judged = check(self.lp, self.form.point(), self.form.prices())
+            if self.callback(self.tableau.iterations, judged.gap, judged.primal):
+                self.watch.interrupted = True
+
+    @property
+    def left(self) -> float:
+        """Work that may still be done: more where steps touch few rows each, as those of networks do."""
+        spent, tableau = self.tableau.factor.work, self.tableau
+        sparse = spent <= SPARSE * tableau.rows * tableau.iterations
+        return (self.most_sparse_work if sparse else self.most_work) - spent
+
+    def infeasibility_ray(self) -> Floats:
+        """Verified multipliers of the rows, from the row of the tableau that no column can answer (D7)."""
+        ray = self.tableau.arrays["ray"][: self.tableau.rows] * self.form.row
+        for each in (ray, -ray):
+            if is_infeasibility_ray(self.lp, each):
+                size: Floats = each / np.abs(each).max()
+                return size
+        raise GivenUp
+
+    def direction(self) -> Floats:
+        """The direction of the column that no row blocks."""
+        tableau, arrays = self.tableau, self.tableau.arrays
+        entering = int(arrays["candidate"][0])
+        sign = -1.0 if arrays["d"][entering] > 0.0 else 1.0
+        found = np.zeros(tableau.total)
+        found[arrays["head"][: tableau.rows]] = -sign * arrays["alpha"][: tableau.rows]
+        found[entering] = sign
+        return found[: tableau.columns] * self.form.column
+
+    def improving_ray(self, ray: Floats) -> Floats:
+        """The direction with its largest entry 1, if the checker verifies it."""
+        if not is_improving_ray(self.lp, ray):
+            raise GivenUp
+        size: Floats = ray / np.abs(ray).max()
+        return size
+
+    def solution(self, status: Status, ray: Floats | None) -> Solution | None:
+        """What the checker says of the basis; None where it is not what the method takes it for."""
+        x, y = self.form.point(), self.form.prices()
+        judged = check(self.lp, x, y)
+        within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)
+        # A vertex may be so far out that its objective is what cancellation leaves; the middle of the face is nearer.
+        far = float(np.abs(self.lp.c * x).sum()) > CANCELLED * (1.0 + abs(judged.objective))
+        if status is Status.OPTIMAL and (far or not within):
+            return None
+        return Solution.of_program(
+            self.lp,
+            status,
+            x,
+            y,
+            judged,
+            ray,
+            solve_time_s=self.watch.elapsed_s,
+            iterations=self.tableau.iterations,
+            working_columns=self.lp.shape[1],
+            method="simplex",
+        )

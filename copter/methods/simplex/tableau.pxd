@@ -1,0 +1,55 @@
+from copter.methods.simplex.basis_factor cimport BasisFactor
+
+
+cdef enum Outcome:
+    DONE = 0  # nothing is violated any more
+    BLOCKED = 1  # no column, or row, stops the step: `ray` proves why there is no optimum
+    PAUSED = 2  # as much work as was asked for
+    STUCK = 3  # by rounding, or without an end
+
+
+cdef class Tableau:
+    cdef readonly int rows, columns, total, iterations, dual_misfits, idle
+    cdef readonly BasisFactor factor
+    cdef readonly object arrays
+    cdef int *start
+    cdef int *index
+    cdef double *value
+    cdef int *row_start
+    cdef int *row_index
+    cdef double *row_value
+    cdef double *lower
+    cdef double *upper
+    cdef double *cost
+    cdef double *x
+    cdef double *d
+    cdef double *weight
+    cdef double *edge
+    cdef double *squared
+    cdef int *head
+    cdef int *place
+    cdef double *rho
+    cdef double *alpha
+    cdef double *tau
+    cdef double *moved
+    cdef double *row
+    cdef int *touched
+    cdef int *candidate
+    cdef double *gap
+    cdef double *size
+    cdef int touched_count, flips
+    cdef bint fresh, stale
+    cdef double primal_tolerance, dual_tolerance
+
+    cdef void _transpose(self)
+    cdef int refactor(self) noexcept nogil
+    cdef void primal_values(self) noexcept nogil
+    cdef void dual_values(self) noexcept nogil
+    cdef double violation(self, int j) noexcept nogil
+    cdef void measure(self, int i) noexcept nogil
+    cdef double misfit(self, int j) noexcept nogil
+    cdef void settle_duals(self, bint shift) noexcept nogil
+    cdef void load(self, int j, double *into) noexcept nogil
+    cdef void add(self, int j, double factor, double *into) noexcept nogil
+    cdef void pivot_row(self, int p) noexcept nogil
+    cdef int exchange(self, int p, int q) noexcept nogil

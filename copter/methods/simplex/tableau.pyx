@@ -1,0 +1,308 @@
+"""A basis of a small program, and everything that follows from it: values, reduced costs, rows of the tableau.
+
+The program is min c'x subject to A x + s = 0 and bounds on all of (x, s): variable columns + i is the logical one
+of row i. A basic variable stands at the row of its pivot; one outside the basis is at one of its bounds, or at zero
+if it has none (equations D1 to D3).
+"""
+
+import numpy as np
+
+from libc.math cimport fabs, isfinite
+from libc.string cimport memset
+
+from copter.methods.simplex.basis_factor cimport BasisFactor
+
+cdef double LISTED = 1e-100  # what an entry that has cancelled out is, so that it is not listed again
+cdef double TINY = 1e-14  # entries of a row of the tableau that count as zero
+
+
+cdef double *doubles(dict arrays, str name, Py_ssize_t size, double value=0.0):
+    cdef double[::1] view = arrays.setdefault(name, np.full(max(size, 1), value))
+    return &view[0]
+
+
+cdef int *integers(dict arrays, str name, object given):
+    cdef int[::1] view = arrays.setdefault(name, given)
+    return &view[0]
+
+
+cdef class Tableau:
+    """A program in the form above, at the basis of its logical variables.
+
+    `arrays` holds what the tableau works on by name: cost, lower, upper, x and d of all variables, head, place, ray.
+    They may be written between runs; `restart` then has to be called.
+    """
+
+    def __init__(self, start, index, value, cost, lower, upper, double primal_tolerance, double dual_tolerance):
+        cdef Py_ssize_t m = len(lower) - (len(start) - 1), n = len(start) - 1
+        cdef dict arrays = {"value": np.append(value, 0.0), "cost": cost, "lower": lower, "upper": upper}
+        self.arrays = arrays
+        self.rows, self.columns, self.total = <int>m, <int>n, <int>(m + n)
+        self.iterations = self.dual_misfits = self.idle = 0
+        self.primal_tolerance, self.dual_tolerance = primal_tolerance, dual_tolerance
+        self.factor = BasisFactor(m)
+        self.start = integers(arrays, "start", start)
+        self.index = integers(arrays, "index", np.append(index, 0).astype(np.int32))
+        self.value = doubles(arrays, "value", 0)
+        self.row_start = integers(arrays, "row_start", np.zeros(m + 1, dtype=np.int32))
+        self.row_index = integers(arrays, "row_index", np.zeros(len(index) + 1, dtype=np.int32))
+        self.row_value = doubles(arrays, "row_value", len(index) + 1)
+        self.lower, self.upper = doubles(arrays, "lower", 0), doubles(arrays, "upper", 0)
+        self.cost, self.x, self.d = doubles(arrays, "cost", 0), doubles(arrays, "x", m + n), doubles(arrays, "d", m + n)
+        self.weight = doubles(arrays, "weight", m + n, 1.0)
+        self.edge, self.squared = doubles(arrays, "edge", m, 1.0), doubles(arrays, "squared", m)
+        self.rho, self.alpha = doubles(arrays, "ray", m), doubles(arrays, "alpha", m)
+        self.tau, self.moved = doubles(arrays, "tau", m), doubles(arrays, "moved", m)
+        self.row = doubles(arrays, "row", m + n)
+        self.touched = integers(arrays, "touched", np.zeros(m + n + 1, dtype=np.int32))
+        self.candidate = integers(arrays, "candidate", np.zeros(m + n + 1, dtype=np.int32))
+        self.gap, self.size = doubles(arrays, "gap", m + n), doubles(arrays, "size", m + n)
+        self.head = integers(arrays, "head", np.arange(n, n + m + 1, dtype=np.int32))
+        self.place = integers(arrays, "place", np.concatenate((np.full(n, -1), np.arange(m + 1))).astype(np.int32))
+        self._transpose()
+        self.restart()
+
+    cdef void _transpose(self):
+        cdef int p, j, i, at
+        for p in range(self.start[self.columns]):
+            self.row_start[self.index[p] + 1] += 1
+        for i in range(self.rows):
+            self.row_start[i + 1] += self.row_start[i]
+        for j in range(self.columns):
+            for p in range(self.start[j], self.start[j + 1]):
+                at = self.row_start[self.index[p]]
+                self.row_index[at], self.row_value[at] = j, self.value[p]
+                self.row_start[self.index[p]] += 1
+        for i in range(self.rows, 0, -1):
+            self.row_start[i] = self.row_start[i - 1]
+        self.row_start[0] = 0
+
+    def restart(self):
+        """Put the variables outside the basis at a bound, and work out all that follows from the basis anew."""
+        cdef int j
+        for j in range(self.total):
+            if self.place[j] < 0 and not (self.x[j] == self.lower[j] or self.x[j] == self.upper[j]):
+                self.x[j] = nearest(self.x[j], self.lower[j], self.upper[j])
+        self.stale = True
+
+    def renew(self):
+        """Fresh factors, values and reduced costs now; ArithmeticError where the factors fill in too much."""
+        cdef int found
+        with nogil:
+            found = self.refactor()
+        if found == -2:
+            raise ArithmeticError(f"the factors of a basis of {self.rows} rows fill in")
+        if found < 0:
+            raise MemoryError(f"the factors of a basis of {self.rows} rows")
+        with nogil:
+            self.primal_values()
+            self.dual_values()
+
+    def settle(self, bint shift):
+        """Put boxed variables at the bound that their reduced cost asks for; how many others ask in vain.
+
+        With `shift` those get a cost with which they do not.
+        """
+        self.renew()
+        self.settle_duals(shift)
+        self.primal_values()
+        return self.dual_misfits
+
+    def worst_violation(self):
+        """Largest violation of a bound."""
+        cdef double worst = 0.0
+        cdef int j
+        for j in range(self.total):
+            worst = max(worst, fabs(self.violation(j)))
+        return worst
+
+    def misfits(self):
+        """How many reduced costs are on the wrong side."""
+        cdef int j, count = 0
+        for j in range(self.total):
+            count += self.place[j] < 0 and self.misfit(j) != 0.0
+        return count
+
+    def sharpen(self, double primal_tolerance, double dual_tolerance):
+        """Count less as zero."""
+        self.primal_tolerance, self.dual_tolerance = primal_tolerance, dual_tolerance
+
+    def unit_weights(self):
+        """Forget what the pricing has learned."""
+        self.arrays["weight"][:] = 1.0
+        self.arrays["edge"][:] = 1.0
+
+    def prices(self):
+        """y of the basis, (m,)."""
+        return self.arrays["cost"][self.columns :] - self.arrays["d"][self.columns : self.total]
+
+    # What follows from a basis ----------------------------------------------------------------------------------------
+
+    cdef int refactor(self) noexcept nogil:
+        """Fresh factors; -1 without memory, -2 where they fill in too much.
+
+        Variables that leave because their columns are dependent go to a bound.
+        """
+        cdef int i, j, found
+        for i in range(self.rows):
+            self.weight[self.head[i]] = self.edge[i]
+        found = self.factor.factorise(self.start, self.index, self.value, self.columns, self.head)
+        if found < 0:
+            return found
+        if found:
+            for j in range(self.total):
+                if self.place[j] >= 0:
+                    self.place[j] = -2
+        for i in range(self.rows):
+            self.place[self.head[i]] = i
+            self.edge[i] = self.weight[self.head[i]]
+        if found:
+            for j in range(self.total):
+                if self.place[j] == -2:
+                    self.place[j] = -1
+                    self.x[j] = nearest(self.x[j], self.lower[j], self.upper[j])
+        self.fresh, self.stale = True, False
+        return 0
+
+    cdef void primal_values(self) noexcept nogil:
+        """Values of the basic variables from those of the others."""
+        cdef int i, j
+        memset(self.moved, 0, self.rows * sizeof(double))
+        for j in range(self.total):
+            if self.place[j] < 0 and self.x[j] != 0.0:
+                self.add(j, -self.x[j], self.moved)
+        self.factor.ftran(self.moved)
+        for i in range(self.rows):
+            self.x[self.head[i]] = self.moved[i]
+            self.measure(i)
+
+    cdef void dual_values(self) noexcept nogil:
+        """Reduced costs of all variables."""
+        cdef int i, j, p
+        cdef double total
+        cdef double *y = self.moved
+        for i in range(self.rows):
+            y[i] = self.cost[self.head[i]]
+        self.factor.btran(y)
+        for j in range(self.columns):
+            total = self.cost[j]
+            for p in range(self.start[j], self.start[j + 1]):
+                total -= self.value[p] * y[self.index[p]]
+            self.d[j] = total
+        for i in range(self.rows):
+            self.d[self.columns + i] = self.cost[self.columns + i] - y[i]
+        for i in range(self.rows):
+            if self.head[i] < self.columns:
+                self.d[self.head[i]] = 0.0
+        self.factor.work += self.start[self.columns]
+
+    cdef inline double violation(self, int j) noexcept nogil:
+        """How far a variable is outside its bounds: below zero at the lower one."""
+        if self.x[j] < self.lower[j] - self.primal_tolerance:
+            return self.x[j] - self.lower[j]
+        if self.x[j] > self.upper[j] + self.primal_tolerance:
+            return self.x[j] - self.upper[j]
+        return 0.0
+
+    cdef inline void measure(self, int i) noexcept nogil:
+        """The square of the violation at a row, for the pricing."""
+        cdef double violation = self.violation(self.head[i])
+        self.squared[i] = violation * violation
+
+    cdef inline double misfit(self, int j) noexcept nogil:
+        """The reduced cost of a variable outside the basis that its bound does not answer for, or zero."""
+        cdef double d = self.d[j]
+        if self.lower[j] == self.upper[j] or fabs(d) <= self.dual_tolerance:
+            return 0.0
+        if d < 0.0:
+            return 0.0 if self.x[j] == self.upper[j] else d
+        return 0.0 if self.x[j] == self.lower[j] else d
+
+    cdef void settle_duals(self, bint shift) noexcept nogil:
+        """Boxed variables go to the bound that their reduced cost asks for; others are counted, or get another cost."""
+        cdef int j
+        cdef double d
+        self.dual_misfits = 0
+        for j in range(self.total):
+            if self.place[j] >= 0:
+                continue
+            d = self.misfit(j)
+            if d == 0.0:
+                continue
+            if isfinite(self.lower[j]) and isfinite(self.upper[j]):
+                self.x[j] = self.upper[j] if d < 0.0 else self.lower[j]
+            elif shift:
+                self.cost[j] -= d
+                self.d[j] = 0.0
+                self.dual_misfits += 1
+            else:
+                self.dual_misfits += 1
+
+    cdef inline void add(self, int j, double factor, double *into) noexcept nogil:
+        """Add a multiple of a column to a vector."""
+        cdef int p
+        if j >= self.columns:
+            into[j - self.columns] += factor
+            return
+        for p in range(self.start[j], self.start[j + 1]):
+            into[self.index[p]] += factor * self.value[p]
+
+    cdef void load(self, int j, double *into) noexcept nogil:
+        """B^-1 times a column."""
+        memset(into, 0, self.rows * sizeof(double))
+        self.add(j, 1.0, into)
+        self.factor.ftran(into)
+
+    cdef void pivot_row(self, int p) noexcept nogil:
+        """rho = B^-T e_p, and the row's entries rho'a_j for all variables outside the basis, listed in `touched`."""
+        cdef int i, j, q, k, count = 0
+        cdef double factor
+        for k in range(self.touched_count):
+            self.row[self.touched[k]] = 0.0
+        memset(self.rho, 0, self.rows * sizeof(double))
+        self.rho[p] = 1.0
+        self.factor.btran(self.rho)
+        for i in range(self.rows):
+            factor = self.rho[i]
+            if fabs(factor) <= TINY:
+                self.rho[i] = 0.0
+                continue
+            j = self.columns + i
+            if self.place[j] < 0:
+                self.row[j] = factor
+                self.touched[count] = j
+                count += 1
+            for q in range(self.row_start[i], self.row_start[i + 1]):
+                j = self.row_index[q]
+                if self.place[j] >= 0:
+                    continue
+                if self.row[j] == 0.0:
+                    self.touched[count] = j
+                    count += 1
+                self.row[j] += factor * self.row_value[q]
+                if self.row[j] == 0.0:
+                    self.row[j] = LISTED
+            self.factor.work += self.row_start[i + 1] - self.row_start[i]
+        self.touched_count = count
+
+    cdef int exchange(self, int p, int q) noexcept nogil:
+        """q takes the place of the variable at row p; `alpha` is q's column. -1 without memory."""
+        cdef int out = self.head[p]
+        self.place[out] = -1
+        self.head[p], self.place[q] = q, p
+        self.d[q] = 0.0
+        self.iterations += 1
+        self.fresh = False
+        if self.factor.update(self.alpha, p) < 0:
+            return -1
+        self.stale = self.factor.worn()
+        return 0
+
+
+cdef inline double nearest(double x, double lower, double upper) noexcept nogil:
+    """The bound that is nearer to a value; zero if there is none."""
+    if not isfinite(lower):
+        return upper if isfinite(upper) else 0.0
+    if not isfinite(upper):
+        return lower
+    return lower if x - lower <= upper - x else upper

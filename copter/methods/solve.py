@@ -1,0 +1,160 @@
+"""solve: one linear program, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from copter import choose
+from copter.choose import Choice, ProgramFacts
+from copter.errors import InvalidDataError, SettingsError
+from copter.methods.first_tries import by_simplex, by_structure
+from copter.methods.interior.solve import solve_interior
+from copter.methods.one_shot import solve_proximal
+from copter.problem.linear_program import LinearProgram, require_program
+from copter.problem.solution import Solution, Status
+from copter.runtime.progress import listening, told
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+LARGEST = 1e200  # a number whose products with others are still finite after scaling
+
+
+def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
+    """The settings, or the default ones; an error that names what is no linear program or no settings."""
+    require_program(lp)
+    for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper"):
+        numbers = getattr(lp, name)
+        beyond = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) > LARGEST))
+        if len(beyond):
+            raise InvalidDataError(
+                f"{name}[{beyond[0]}] is {numbers[beyond[0]]:g}, beyond {LARGEST:g}: take other units, or inf for none"
+            )
+    if np.abs(lp.A.data).max(initial=0.0) > LARGEST:
+        raise InvalidDataError(f"A has an entry of {np.abs(lp.A.data).max():g}, beyond {LARGEST:g}: take other units")
+    if settings is not None and not isinstance(settings, Settings):
+        raise SettingsError(f"settings is a {type(settings).__name__}, must be a Settings: Settings(tolerance=1e-6)")
+    return settings or Settings()
+
+
+def solve(
+    lp: LinearProgram,
+    settings: Settings | None = None,
+    callback: Callable[[int, float, float], bool | None] | None = None,
+    verbose: bool = False,
+) -> Solution:
+    """Solve a linear program (integrality is ignored).
+
+    Parameters
+    ----------
+    lp : LinearProgram
+    settings : Settings, optional
+        Its `method` chooses: "auto" (the default) is the order that `copter/choose.py` states; the solution's `method`
+        and `why` say what was chosen.
+    callback : callable, optional
+        Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
+        the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
+        the solve with INTERRUPTED. A callback that returns nothing changes nothing. :func:`copter.with_record` makes
+        one that gets a named record.
+    verbose : bool
+        A line on stderr for each iteration and for the solve. The logger "copter" has the same: iterations at DEBUG,
+        solves at INFO.
+
+    Returns
+    -------
+    Solution
+        Residuals are those of the problem as given, recomputed after unscaling and postsolve. Ctrl-C ends the solve
+        with INTERRUPTED and the best point so far.
+
+    Raises
+    ------
+    InvalidDataError, SettingsError
+        For an `lp` or `settings` of another type.
+
+    Notes
+    -----
+    For LPs that change from round to round, keep a :class:`copter.Session` instead. Where many points are optimal,
+    the one returned is among them and need not be a vertex, also of programs with integer columns.
+    """
+    settings = checked(lp, settings)
+    solution = _solved(lp, settings, listening(callback, verbose), vertex=False)
+    told("solve", solution.status.value, solution.iterations, solution.gap, solution.solve_time_s, verbose)
+    return solution
+
+
+def solve_relaxation(
+    lp: LinearProgram,
+    settings: Settings | None = None,
+    callback: Callable[[int, float, float], bool | None] | None = None,
+) -> Solution:
+    """The same, at a vertex of the optimal face where there are integer columns: what rounds or branches wants that."""
+    return _solved(lp, checked(lp, settings), callback, vertex=True)
+
+
+def _solved(
+    lp: LinearProgram,
+    settings: Settings,
+    callback: Callable[[int, float, float], bool | None] | None,
+    vertex: bool,
+) -> Solution:
+    """By the methods of `copter/choose.py`, in its order."""
+    with Watch(settings.time_limit_s) as watch:
+        if settings.method in ("proximal", "coordinate_descent"):
+            return solve_proximal(lp, settings, watch, callback)
+        for choice in choose.for_program(facts_of(lp, presolved=False), settings):
+            found = by_simplex(lp, settings, watch, choose.DIRECT_WORK, choose.DIRECT_WORK, callback)
+            if found is not None:
+                return replace(found, why=choice.why)
+        try:
+            result = _presolved(lp, settings, watch, callback, vertex)
+        except MemoryError:  # the proximal method factorises nothing of this size
+            other = solve_proximal(lp, replace(settings, method="proximal"), watch, callback)
+            return replace(other, why=choose.MEMORY.why)
+        if result.status is not Status.NUMERICAL_ERROR or settings.method != "auto":
+            return result
+        return _by_another_way(lp, settings, watch, result)
+
+
+def _presolved(
+    lp: LinearProgram,
+    settings: Settings,
+    watch: Watch,
+    callback: Callable[[int, float, float], bool | None] | None,
+    vertex: bool,
+) -> Solution:
+    """By presolve, then the methods for a presolved program."""
+    asked: list[Choice] = []
+
+    def first(reduced: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:
+        order = choose.for_program(facts_of(reduced, presolved=True), settings)
+        asked.extend(order)
+        for choice in order:
+            found = None
+            if choice.method == "simplex":
+                work = (np.inf, np.inf) if choice.why == choose.NAMED else (choose.SIMPLEX_WORK, choose.SPARSE_WORK)
+                found = by_simplex(reduced, settings, watch, *work, callback)
+            elif choice.method == "blocks" and not vertex:
+                found = by_structure(reduced, settings, watch, callback)
+            if found is not None:
+                return found
+        return None
+
+    solution = solve_interior(lp, settings, watch, callback, first, vertex)
+    why = next((each.why for each in asked if each.method == solution.method), choose.PRESOLVED.why)
+    return replace(solution, why=why)
+
+
+def facts_of(lp: LinearProgram, presolved: bool) -> ProgramFacts:
+    """What the choice of a method depends on."""
+    return ProgramFacts(lp.A.nnz, *lp.shape, presolved)
+
+
+def _by_another_way(lp: LinearProgram, settings: Settings, watch: Watch, result: Solution) -> Solution:
+    """Where rounding has ended the interior-point method: the proximal method's answer, if it gets to one soon."""
+    limit = min(settings.time_limit_s, choose.PATIENCE * watch.elapsed_s + 1.0)
+    if watch():
+        return result
+    other = solve_proximal(lp, replace(settings, time_limit_s=limit), watch)
+    return replace(other, why=choose.ROUNDED.why) if other.status is Status.OPTIMAL else result

@@ -1,0 +1,162 @@
+"""One warm solve of a model: from an iterate to a solution. Sessions and the one-shot proximal solve both call it.
+
+`copter/choose.py` says which methods are tried, in which order; this file runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import choose
+from copter.choose import Choice, ModelFacts
+from copter.errors import InternalError
+from copter.methods.blocks.basis import WarmBasis
+from copter.methods.bounds import proven_bound, with_bound
+from copter.methods.by_coupling import CouplingSolve
+from copter.methods.by_whole import WholeSolve
+from copter.methods.crossover import vertex_of
+from copter.methods.interior_start import InteriorStart
+from copter.methods.proximal.iterate import Iterate
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.solve import Outcome, Solve
+from copter.model.assembly import named_by
+from copter.model.model import Model
+from copter.model.values import dense_ray, sparse_values
+from copter.problem.checker import is_improving_ray, is_infeasibility_ray
+from copter.problem.solution import Solution, Status
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+Callback = Callable[[int, float, float], bool | None]
+
+
+def warm_solve(
+    model: Model,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    callback: Callback | None = None,
+    restart_reason: str | None = None,
+) -> Solution:
+    """Solve a model as it now stands, from an iterate.
+
+    Parameters
+    ----------
+    model : Model
+        Not edited; the caller holds its guard.
+    iterate : Iterate
+        Where the solve starts; moved to where it ends.
+    settings : Settings
+    watch : Watch
+        Runs since the solve began; says when it must stop.
+    callback : callable, optional
+        Called as ``callback(passes, relative_gap, largest_violation)`` after each pricing pass and each answer; True
+        ends the solve. It is told what happens and changes nothing else.
+    restart_reason : str, optional
+        Why the iterate is a new one, for the solution to say.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    SettingsError
+        If `settings.method` names a method that takes no such model.
+    """
+    facts = facts_of(model, iterate)
+    order = choose.for_model(facts, settings)
+    if choose.pivots_fit(facts, settings) and iterate.basis is None:
+        iterate.basis = WarmBasis()  # this round's prices are where the next round's pivots start
+    if facts.private_rows or order[0].method in ("simplex", "interior"):
+        return WholeSolve.of(model, iterate, settings, watch).run(order, callback, restart_reason)
+    basis, coupling = iterate.basis, None
+    answered = isinstance(basis, WarmBasis) and basis.answer is not None
+    unchanged = iterate.version == model.version and not answered  # one pricing pass is enough
+    for place, choice in enumerate(order):
+        if choice.method in ("basis", "blocks"):
+            if unchanged and choice.why != choose.NAMED:
+                continue
+            coupling = coupling or CouplingSolve.of(model, iterate, settings, watch)
+            solution = coupling.run(choice, callback, restart_reason)
+            if solution is not None:
+                return solution
+        elif choice is choose.VERDICT:
+            return WholeSolve.of(model, iterate, settings, watch).run((choice,), callback, restart_reason)
+        else:
+            return by_prices(model, iterate, settings, watch, order[place:], callback, restart_reason)
+    raise InternalError("the order of methods ends without one that always answers")
+
+
+def facts_of(model: Model, iterate: Iterate) -> ModelFacts:
+    """What the choice of a method depends on."""
+    matrix = model.ledger.matrix
+    return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), iterate.basis is not None)
+
+
+def by_prices(
+    model: Model,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    order: tuple[Choice, ...],
+    callback: Callback | None,
+    restart_reason: str | None,
+) -> Solution:
+    """By proximal steps; the interior-point method of the whole program comes before them, or after, or not at all."""
+    whole = next((each for each in order if each.method == "interior"), None)
+    steps = next(each for each in order if each.method != "interior")
+    start = None
+    if whole is not None:
+        start = InteriorStart(model, iterate, settings, watch, whole, comes_first=order[0] is whole)
+    offset = model.ledger.sign * model.offset
+
+    def crossover(rows: Rows) -> Floats | None:
+        return vertex_of(iterate.ws, rows, iterate.y, watch) if steps.method == "proximal" else None
+
+    outcome = Solve(model.ledger.matrix, iterate, settings, steps, callback, offset, watch, start, crossover).run()
+    if outcome.status is Status.OPTIMAL and steps.method == "proximal":
+        iterate.version = model.version
+    return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
+
+
+def solution_of(
+    model: Model, iterate: Iterate, outcome: Outcome, seconds: float, restart_reason: str | None
+) -> Solution:
+    """How a solve ended, in the signs and with the constant of the model's objective."""
+    sign = model.ledger.sign
+    objective = sign * outcome.objective + model.offset
+    bound, certified = proven_bound(model, outcome.priced.bound, outcome.priced.margin, outcome.priced.certified)
+    values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * outcome.priced.y)
+    version, status, ray = model.version, outcome.status, outcome.ray
+    whole_ray = None
+    if ray is not None:
+        improving = status is Status.DUAL_INFEASIBLE
+        whole_ray = partial(dense_ray, model.ledger, values.key, improving, ray, version)
+        proves = is_improving_ray if improving else is_infeasibility_ray
+        if not proves(model.to_linear_program(), whole_ray()):
+            status, whole_ray = Status.NUMERICAL_ERROR, None
+    infeasible = status is Status.PRIMAL_INFEASIBLE and whole_ray is not None
+    return Solution.of_model(
+        status,
+        objective,
+        bound,
+        certified,
+        with_bound(outcome.residuals, objective, bound),
+        values,
+        whole_ray,
+        (lambda: named_by(model.ledger, whole_ray(), version)) if infeasible and whole_ray is not None else None,
+        solve_time_s=seconds,
+        model_version=version,
+        iterations=outcome.newton_steps,
+        pricing_passes=outcome.passes,
+        proximal_steps=outcome.proximal_steps,
+        restart_reason=restart_reason,
+        method=outcome.choice.method,
+        why=outcome.choice.why,
+    )

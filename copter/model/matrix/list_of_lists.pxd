@@ -1,0 +1,42 @@
+from copter.model.matrix.layout cimport Block
+from copter.model.matrix.row_lists cimport RowLists
+from copter.model.matrix.template cimport Template
+
+
+cdef class Slab:
+    cdef readonly Template template
+    cdef readonly int slot
+    cdef readonly object cost
+    cdef readonly object lower_each
+    cdef readonly object upper_each
+    cdef readonly object exception_column
+    cdef readonly object exception_cost
+    cdef readonly object private_bounds
+    cdef readonly double rounding
+    cdef readonly bint integer
+
+
+cdef class SavedSlab:
+    cdef readonly int slot
+    cdef Block block
+    cdef Slab slab
+    cdef tuple held
+    cdef object generation
+
+
+cdef class ListOfLists(RowLists):
+    cdef Block* blocks
+    cdef int capacity
+    cdef readonly int n_slots
+    cdef readonly list slabs
+    cdef readonly object generation
+    cdef readonly long long n_columns
+    cdef readonly int n_with_rows
+    cdef readonly list free_slots
+    cdef readonly dict fixed_slots
+    cdef int reserve(self, int slots) except -1
+    cdef Block* block_at(self, int slot) except NULL
+    cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset,
+                   double least)
+    cdef void note_residence(self, Block* block, Slab slab)
+    cdef void hold_private(self, int slot, private_bounds, Py_ssize_t place) except *

@@ -1,0 +1,563 @@
+"""The constraint matrix as a list of slabs, one per request, edited in place.
+
+A request is a slab of columns that share a template (usage pattern and coefficients) and own their costs. Slabs hang
+in a table of slots: adding one fills a free slot, removing one empties it, and nothing else moves. This is the
+List-of-Lists trade of thesis 4.3.2 with the inner lists long enough to run at memory speed. Every edit can be taken
+back exactly: see :class:`SavedSlab` and the `retract` methods.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+from copter.model.matrix.layout cimport Block, has_rows
+from copter.model.matrix.row_lists cimport RowLists
+from copter.model.matrix.template cimport Template, double_pointer, int_pointer
+
+
+cdef const void* cost_pointer(object cost) except? NULL:
+    """Address of a float64 or float32 array that its owner keeps alive."""
+    cdef const double[::1] wide
+    cdef const float[::1] narrow
+    if cost.dtype == np.float32:
+        narrow = cost
+        return &narrow[0]
+    wide = cost
+    return &wide[0]
+
+
+cdef inline bint is_simple(const Block* block) noexcept nogil:
+    """Whether the bounds of the columns are zero and one number that the limit is within."""
+    return (block.lower_each == NULL and block.upper_each == NULL and block.limit < INFINITY
+            and block.limit <= block.upper)
+
+
+cdef int require_table(Template template, table, Py_ssize_t place) except -1:
+    """ValueError unless a table has a row of bounds for the template's private rows at this place."""
+    cdef int rows = template.pattern.n_private
+    if table is None:
+        if rows:
+            raise ValueError(f"the template has {rows} private rows, of which no bounds are given")
+    elif rows == 0 or table.ndim != 2 or table.shape[1] != 2 * rows or not 0 <= place < table.shape[0]:
+        raise ValueError(f"private bounds have shape {table.shape}, the template has {rows} private rows")
+    return 0
+
+
+cdef class Slab:
+    """One request's columns: the arrays that its block in the slot table points at.
+
+    rounding: largest error that storing the costs (before scale) has made; zero for float64. integer: whether the
+    columns must be whole in an integer plan. private_bounds: the table whose row the block points at, lower bounds of
+    the private rows, then upper ones; slabs that were added together share it. Its entries change in place.
+    """
+
+    def __init__(self, Template template, int slot):
+        self.template = template
+        self.slot = slot
+
+
+cdef class SavedSlab:
+    """A slab as it was: what :meth:`ListOfLists.restore_slab` needs to put it back, to the last bit."""
+
+
+cdef class ListOfLists(RowLists):
+    """Slabs in slots over rows in row slots; every edit costs time in proportion to the slab that it touches."""
+
+    def __cinit__(self):
+        self.blocks = NULL
+        self.capacity = 0
+
+    def __init__(self):
+        RowLists.__init__(self)
+        self.slabs = []
+        self.free_slots = []
+        self.fixed_slots = {}
+        self.generation = np.zeros(0, dtype=np.int64)
+
+    def __dealloc__(self):
+        free(self.blocks)
+
+    # Slabs --------------------------------------------------------------------------------------------------------
+
+    cdef int reserve(self, int slots) except -1:
+        """Make room for this many slots."""
+        cdef int room
+        cdef Block* grown
+        if slots <= self.capacity:
+            return 0
+        room = max(16, slots, 2 * self.capacity)
+        grown = <Block*>realloc(self.blocks, room * sizeof(Block))
+        if grown == NULL:
+            raise MemoryError("no memory for more requests")
+        memset(grown + self.capacity, 0, (room - self.capacity) * sizeof(Block))
+        self.blocks = grown
+        self.capacity = room
+        if room > len(self.generation):
+            self.generation = np.concatenate(
+                (self.generation, np.zeros(room - len(self.generation), dtype=np.int64))
+            )
+        return 0
+
+    cdef Block* block_at(self, int slot) except NULL:
+        if slot < 0 or slot >= self.n_slots or self.slabs[slot] is None:
+            raise IndexError(f"no slab in slot {slot}")
+        return &self.blocks[slot]
+
+    def add_slab(self, Template template, cost, double limit, lower, upper, double scale=1.0, double offset=0.0,
+                 bint integer=False, double rounding=0.0, double least=-INFINITY, private_bounds=None,
+                 Py_ssize_t place=0):
+        """Hang a slab into a free slot and return the slot.
+
+        `cost` (n,), float64 or float32, is kept, not copied. `lower`, `upper`: a float for all columns or an array
+        (n,) that is kept. `private_bounds` (k, 2 * rows): a table of which row `place` is the slab's, kept.
+        """
+        cdef int slot
+        slab = self.new_slab(template, cost, lower, upper, integer, rounding)
+        require_table(template, private_bounds, place)
+        if self.free_slots:
+            slot = self.free_slots.pop()
+        else:
+            self.reserve(self.n_slots + 1)
+            slot = self.n_slots
+            self.n_slots += 1
+            self.slabs.append(None)
+        self.hang(slot, slab, limit, upper if np.isscalar(upper) else INFINITY, scale, offset, least)
+        self.hold_private(slot, private_bounds, place)
+        self.generation[slot] += 1
+        return slot
+
+    def retract_slab(self, int slot, bint reused):
+        """Take back :meth:`add_slab`, the last edit that is not taken back yet; `reused`: its slot was a free one."""
+        self.remove_slab(slot)
+        self.generation[slot] -= 2
+        if not reused:
+            self.free_slots.pop()
+            self.n_slots -= 1
+            self.slabs.pop()
+
+    def place_slab(self, int slot, Template template, cost, double limit, lower, upper, double scale, double offset,
+                   bint integer, double rounding, double least=-INFINITY, private_bounds=None, Py_ssize_t place=0):
+        """Hang a slab into an empty slot of a table that :meth:`restore_slots` has laid out."""
+        if not 0 <= slot < self.n_slots or self.slabs[slot] is not None:
+            raise ValueError(f"slot {slot} is not empty")
+        slab = self.new_slab(template, cost, lower, upper, integer, rounding)
+        require_table(template, private_bounds, place)
+        self.hang(slot, slab, limit, upper if np.isscalar(upper) else INFINITY, scale, offset, least)
+        self.hold_private(slot, private_bounds, place)
+
+    def new_slab(self, Template template, cost, lower, upper, bint integer, double rounding):
+        """A slab that holds these arrays; ValueError if their lengths are not the template's."""
+        cdef Slab slab = Slab(template, -1)
+        n = template.n_columns
+        if cost.shape != (n,) or n == 0 or cost.dtype not in (np.float64, np.float32):
+            raise ValueError(f"costs have shape {cost.shape} and type {cost.dtype}, the template has {n} columns")
+        for bound in (lower, upper):
+            if not np.isscalar(bound) and bound.shape != (n,):
+                raise ValueError(f"bounds have shape {bound.shape}, the template has {n} columns")
+        slab.cost = cost
+        slab.lower_each = None if np.isscalar(lower) and lower == 0.0 else \
+            np.ascontiguousarray(np.broadcast_to(lower, n), dtype=np.float64)
+        slab.upper_each = None if np.isscalar(upper) else upper
+        slab.integer, slab.rounding = integer, rounding
+        return slab
+
+    cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset, double least):
+        """Fill a slot's block."""
+        cdef Block* block = &self.blocks[slot]
+        slab.slot = slot
+        self.slabs[slot] = slab
+        memset(block, 0, sizeof(Block))
+        block.n_columns = slab.template.pattern.n_columns
+        block.fixed = -1
+        block.scale, block.offset, block.limit, block.upper, block.least = scale, offset, limit, upper, least
+        block.pattern = &slab.template.pattern
+        block.single_precision = slab.cost.dtype == np.float32
+        block.cost = cost_pointer(slab.cost)
+        block.lower_each = double_pointer(slab.lower_each)
+        block.upper_each = double_pointer(slab.upper_each)
+        self.note_residence(block, slab)
+        slab.template.pattern.n_users += 1
+        self.n_columns += block.n_columns
+        self.n_with_rows += has_rows(block)
+
+    cdef void hold_private(self, int slot, private_bounds, Py_ssize_t place) except *:
+        """Point a block without private bounds at a row of a table of them; :func:`require_table` has checked it."""
+        cdef Block* block = &self.blocks[slot]
+        cdef Slab slab = self.slabs[slot]
+        cdef double[:, ::1] table
+        slab.private_bounds = private_bounds
+        if private_bounds is not None:
+            table = private_bounds
+            block.private_lower = &table[place, 0]
+            block.private_upper = &table[place, block.pattern.n_private]
+
+    cdef void note_residence(self, Block* block, Slab slab):
+        """All columns are in the working set at all times unless :meth:`is_simple`; the sum may have a least too."""
+        block.resident = not is_simple(block) or has_rows(block)
+
+    def remove_slab(self, int slot):
+        """Empty a slot: pointers only, whatever the size of the model."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        slab.template.pattern.n_users -= 1
+        self.n_columns -= block.n_columns
+        self.n_with_rows -= has_rows(block)
+        memset(block, 0, sizeof(Block))
+        block.fixed = -1
+        self.fixed_slots.pop(slot, None)
+        self.slabs[slot] = None
+        self.generation[slot] += 1
+        self.free_slots.append(slot)
+
+    def save_slab(self, int slot):
+        """All that an edit of this slab can change; nothing is copied but the block."""
+        cdef SavedSlab saved = SavedSlab.__new__(SavedSlab)
+        cdef Slab slab
+        saved.block = self.block_at(slot)[0]
+        slab = self.slabs[slot]
+        saved.slot, saved.slab, saved.generation = slot, slab, self.generation[slot]
+        saved.held = (slab.template, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column,
+                      slab.exception_cost, slab.rounding, slab.integer, slab.private_bounds)
+        return saved
+
+    def save_costs(self, const int[::1] slots):
+        """All that an edit of the costs of many slabs can change, for :meth:`restore_costs`; no cost is copied."""
+        cdef Py_ssize_t i
+        cdef Slab slab
+        blocks = self.save_blocks(slots)
+        costs, columns, values, roundings = [], [], [], np.empty(slots.shape[0])
+        cdef double[::1] rounding = roundings
+        for i in range(slots.shape[0]):
+            slab = self.slabs[slots[i]]
+            costs.append(slab.cost)
+            columns.append(slab.exception_column)
+            values.append(slab.exception_cost)
+            rounding[i] = slab.rounding
+        return blocks, costs, columns, values, roundings
+
+    def restore_costs(self, const int[::1] slots, saved):
+        """Take back an edit of the costs of many slabs."""
+        cdef Py_ssize_t i
+        cdef Slab slab
+        blocks, costs, columns, values, roundings = saved
+        for i in range(slots.shape[0]):
+            slab = self.slabs[slots[i]]
+            slab.cost, slab.exception_column, slab.exception_cost = costs[i], columns[i], values[i]
+            slab.rounding = roundings[i]
+        self.restore_blocks(slots, blocks)
+
+    def restore_slab(self, SavedSlab saved):
+        """Take back the edits of a slab, or its removal, since :meth:`save_slab`; later edits are taken back first."""
+        cdef Slab slab = saved.slab
+        cdef Template template = saved.held[0]
+        if self.slabs[saved.slot] is None:
+            self.free_slots.pop()
+            self.slabs[saved.slot] = slab
+            self.n_columns += saved.block.n_columns
+        else:
+            slab.template.pattern.n_users -= 1
+            self.n_with_rows -= has_rows(&self.blocks[saved.slot])
+        slab.template = template
+        (_, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column, slab.exception_cost, slab.rounding,
+         slab.integer, slab.private_bounds) = saved.held
+        template.pattern.n_users += 1
+        self.blocks[saved.slot] = saved.block
+        self.n_with_rows += has_rows(&self.blocks[saved.slot])
+        self.generation[saved.slot] = saved.generation
+        if saved.block.fixed >= 0:
+            self.fixed_slots[saved.slot] = None
+        else:
+            self.fixed_slots.pop(saved.slot, None)
+
+    def save_blocks(self, const int[::1] slots):
+        """The blocks of many slabs, for :meth:`restore_blocks`, when an edit changes nothing but blocks."""
+        cdef Py_ssize_t i
+        blocks = np.empty((slots.shape[0], sizeof(Block)), dtype=np.uint8)
+        cdef unsigned char[:, ::1] view = blocks
+        for i in range(slots.shape[0]):
+            memcpy(&view[i, 0], self.block_at(slots[i]), sizeof(Block))
+        return blocks
+
+    def restore_blocks(self, const int[::1] slots, const unsigned char[:, ::1] blocks):
+        """Take back an edit of many blocks."""
+        cdef Py_ssize_t i
+        cdef Block* block
+        for i in range(slots.shape[0]):
+            block = self.block_at(slots[i])
+            self.n_with_rows -= has_rows(block)
+            memcpy(block, &blocks[i, 0], sizeof(Block))
+            self.n_with_rows += has_rows(block)
+
+    # Edits of a slab ----------------------------------------------------------------------------------------------
+
+    def set_cost(self, int slot, cost, double scale, double offset, double rounding=0.0):
+        """Replace a slab's cost array (kept, not copied), scale and offset; exceptions are forgotten."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        if cost.shape != (block.n_columns,) or cost.dtype not in (np.float64, np.float32):
+            raise ValueError(f"costs have shape {cost.shape} and type {cost.dtype}, the slab {block.n_columns} columns")
+        slab.cost, slab.rounding = cost, rounding
+        block.single_precision = cost.dtype == np.float32
+        block.cost = cost_pointer(cost)
+        block.scale, block.offset = scale, offset
+        self.set_exceptions(slot, None, None)
+
+    def set_costs(self, const int[::1] slots, costs, double scale, double offset):
+        """:meth:`set_cost` with one float64 array for all, slab by slab (or a matrix with a row for each)."""
+        cdef Py_ssize_t i, at = 0
+        flat = costs.reshape(-1)
+        cdef const double[::1] values = flat
+        cdef Block* block
+        cdef Slab slab
+        for i in range(slots.shape[0]):
+            at += self.block_at(slots[i]).n_columns
+        if at != values.shape[0]:
+            raise ValueError(f"{values.shape[0]} costs for {at} columns")
+        at = 0
+        for i in range(slots.shape[0]):
+            block, slab = self.block_at(slots[i]), self.slabs[slots[i]]
+            slab.cost, slab.rounding = flat[at:at + block.n_columns], 0.0
+            slab.exception_column = slab.exception_cost = None
+            block.single_precision = False
+            block.cost = &values[at]
+            block.scale, block.offset, block.n_exceptions = scale, offset, 0
+            block.exception_column, block.exception_cost = NULL, NULL
+            at += block.n_columns
+
+    def set_scale(self, int slot, double scale, double offset):
+        """Change scale and offset of a slab's costs: O(1)."""
+        cdef Block* block = self.block_at(slot)
+        block.scale, block.offset = scale, offset
+
+    def set_exceptions(self, int slot, columns, costs):
+        """Columns (ascending) whose costs are given as they are; None for none."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        count = 0 if columns is None else len(columns)
+        if count and (columns[0] < 0 or columns[count - 1] >= block.n_columns or len(costs) != count):
+            raise ValueError(f"exceptions must be of columns 0 to {block.n_columns - 1}, ascending, each with its cost")
+        block.n_exceptions = <int>count
+        slab.exception_column = np.ascontiguousarray(columns, dtype=np.int32) if count > 1 else None
+        slab.exception_cost = np.ascontiguousarray(costs, dtype=np.float64) if count > 1 else None
+        block.exception_column = int_pointer(slab.exception_column)
+        block.exception_cost = double_pointer(slab.exception_cost)
+        if count == 1:
+            block.single_column, block.single_cost = columns[0], costs[0]
+
+    def rescale(self, const int[::1] slots, const double[::1] scale, const double[::1] offset,
+                const int[::1] column, const double[::1] cost):
+        """Set scale, offset and at most one exception (column -1: none) of many slabs, in one call."""
+        cdef Py_ssize_t i
+        cdef Block* block
+        for i in range(slots.shape[0]):
+            block = self.block_at(slots[i])
+            if column[i] < -1 or column[i] >= block.n_columns:
+                raise IndexError(f"slot {slots[i]} has no column {column[i]}")
+            block.scale, block.offset = scale[i], offset[i]
+            block.n_exceptions = column[i] >= 0
+            block.single_column, block.single_cost = column[i], cost[i]
+
+    def set_fixed(self, int slot, int column):
+        """Hold one column at its upper bound and all others at their lower; -1 frees them."""
+        cdef Block* block = self.block_at(slot)
+        if column < -1 or column >= block.n_columns:
+            raise IndexError(f"slot {slot} has no column {column}")
+        block.fixed = column
+        if column >= 0:
+            self.fixed_slots[slot] = None
+        else:
+            self.fixed_slots.pop(slot, None)
+
+    def set_template(self, int slot, Template template):
+        """Give a slab another usage pattern of as many columns."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        if template.pattern.n_columns != block.n_columns:
+            raise ValueError(f"the template has {template.n_columns} columns, the slab {block.n_columns}")
+        if template.pattern.n_private != block.pattern.n_private:
+            raise ValueError(f"the template has {template.n_private} private rows, not {block.pattern.n_private}")
+        slab.template.pattern.n_users -= 1
+        slab.template = template
+        template.pattern.n_users += 1
+        block.pattern = &template.pattern
+
+    def set_limits(self, int slot, double limit, lower, upper, double least=-INFINITY):
+        """Change limit, least sum and bounds of a slab: a float for all columns or an array (n,) that is kept."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        other = self.new_slab(slab.template, slab.cost, lower, upper, slab.integer, slab.rounding)
+        slab.lower_each, slab.upper_each = other.lower_each, other.upper_each
+        block.lower_each, block.upper_each = double_pointer(slab.lower_each), double_pointer(slab.upper_each)
+        self.n_with_rows -= has_rows(block)
+        block.limit, block.upper, block.least = limit, upper if np.isscalar(upper) else INFINITY, least
+        self.n_with_rows += has_rows(block)
+        self.note_residence(block, slab)
+
+    def set_sums(self, const int[::1] slots, const double[::1] limit, const double[::1] least):
+        """Change limits and least sums of many slabs."""
+        cdef Py_ssize_t i
+        cdef Block* block
+        for i in range(slots.shape[0]):
+            self.block_at(slots[i])
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            self.n_with_rows -= has_rows(block)
+            block.limit, block.least = limit[i], least[i]
+            self.n_with_rows += has_rows(block)
+            block.resident = not is_simple(block) or has_rows(block)
+
+    def set_private_bounds(self, const int[::1] slots, const double[::1] lower, const double[::1] upper):
+        """Change the bounds of the private rows of many slabs, all of each, in place; slab by slab in the arrays."""
+        cdef Py_ssize_t i, k, at = 0
+        cdef Block* block
+        for i in range(slots.shape[0]):
+            at += self.block_at(slots[i]).pattern.n_private
+        if lower.shape[0] != at or upper.shape[0] != at:
+            raise ValueError(f"{lower.shape[0]} and {upper.shape[0]} bounds for {at} private rows")
+        at = 0
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            for k in range(block.pattern.n_private):
+                block.private_lower[k], block.private_upper[k] = lower[at], upper[at]
+                at += 1
+
+    def set_integer(self, int slot, bint integer):
+        """Change whether a slab's columns must be whole in an integer plan."""
+        self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        slab.integer = integer
+
+    # What a slab holds --------------------------------------------------------------------------------------------
+
+    def scale_of(self, int slot):
+        """(scale, offset) of a slab's costs."""
+        cdef Block* block = self.block_at(slot)
+        return block.scale, block.offset
+
+    def limit_of(self, int slot):
+        """Largest sum of a slab's columns."""
+        return self.block_at(slot).limit
+
+    def least_of(self, int slot):
+        """Least sum of a slab's columns, -inf for none."""
+        return self.block_at(slot).least
+
+    def upper_of(self, int slot):
+        """Upper bound of every column, inf where they have their own."""
+        return self.block_at(slot).upper
+
+    def fixed_of(self, int slot):
+        """Column that a slab is fixed on, or -1."""
+        return self.block_at(slot).fixed
+
+    def is_resident(self, int slot):
+        """Whether all columns of a slab are in the working set at all times."""
+        return self.block_at(slot).resident == 1
+
+    def is_fixable(self, int slot):
+        """Whether one column can be held at its upper bound (or the limit), the others at zero."""
+        cdef Block* block = self.block_at(slot)
+        return is_simple(block) and block.pattern.n_private == 0
+
+    def sums_of(self, const int[::1] slots):
+        """(limit, least) of the sums of many slabs, (n,) float64 each."""
+        cdef Py_ssize_t i
+        limit, least = np.empty(slots.shape[0]), np.empty(slots.shape[0])
+        cdef double[::1] limit_view = limit, least_view = least
+        for i in range(slots.shape[0]):
+            limit_view[i], least_view[i] = self.blocks[slots[i]].limit, self.blocks[slots[i]].least
+        return limit, least
+
+    def contradiction(self, const int[::1] slots, const double[::1] limit):
+        """(place, sum of lower bounds, whether it is fixed) of the first slab that a limit does not fit; -1 for none.
+
+        It does where it is no less than the lower bounds' sum, and where a fixed slab stays one that can be fixed.
+        """
+        cdef Py_ssize_t i
+        cdef Block* block
+        cdef Slab slab
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            if block.lower_each != NULL and limit[i] < INFINITY:
+                slab = self.slabs[slots[i]]
+                total = float(slab.lower_each.sum())
+                if not -INFINITY < total <= limit[i]:
+                    return i, total, False
+            if block.fixed >= 0 and not (limit[i] < INFINITY and limit[i] <= block.upper):
+                return i, 0.0, True
+        return -1, 0.0, False
+
+    def any_single_precision(self, const int[::1] slots):
+        """Whether the costs of any of these slabs are float32."""
+        cdef Py_ssize_t i
+        for i in range(slots.shape[0]):
+            if self.blocks[slots[i]].single_precision:
+                return True
+        return False
+
+    def private_sizes(self, const int[::1] slots):
+        """Number of private rows of each slab, (n,) int32."""
+        cdef Py_ssize_t i
+        sizes = np.empty(slots.shape[0], dtype=np.int32)
+        cdef int[::1] view = sizes
+        for i in range(slots.shape[0]):
+            view[i] = self.blocks[slots[i]].pattern.n_private
+        return sizes
+
+    def private_bounds_of(self, const int[::1] slots):
+        """(lower, upper) of the private rows of many slabs, slab by slab, new arrays."""
+        cdef Py_ssize_t i, k, at = 0
+        cdef Block* block
+        for i in range(slots.shape[0]):
+            at += self.block_at(slots[i]).pattern.n_private
+        lower, upper = np.empty(at), np.empty(at)
+        cdef double[::1] lower_view = lower, upper_view = upper
+        at = 0
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            for k in range(block.pattern.n_private):
+                lower_view[at], upper_view[at] = block.private_lower[k], block.private_upper[k]
+                at += 1
+        return lower, upper
+
+    # Laying out anew ----------------------------------------------------------------------------------------------
+
+    def compact(self):
+        """Move slabs down into the empty slots, in order; return the new slot of every old one, -1 for an empty one.
+
+        What was known of a moved slab by its old slot is forgotten, unless the caller follows the returned map.
+        """
+        cdef int slot, target = 0
+        cdef Slab slab
+        moved = np.full(self.n_slots, -1, dtype=np.int64)
+        for slot in range(self.n_slots):
+            if self.slabs[slot] is None:
+                continue
+            moved[slot] = target
+            if slot != target:
+                slab = self.slabs[slot]
+                slab.slot = target
+                self.blocks[target] = self.blocks[slot]
+                memset(&self.blocks[slot], 0, sizeof(Block))
+                self.slabs[target], self.slabs[slot] = slab, None
+                self.generation[target] += 1
+                self.generation[slot] += 1
+            target += 1
+        self.fixed_slots = {int(moved[slot]): None for slot in sorted(self.fixed_slots)}
+        del self.slabs[target:]
+        self.free_slots = []
+        self.n_slots = target
+        self.settle_scales()
+        return moved
+
+    def restore_slots(self, int n_slots, free_slots, generation):
+        """Lay out a table of empty slots as another had it."""
+        if n_slots < 0 or len(generation) != n_slots:
+            raise ValueError(f"{len(generation)} generations for {n_slots} slots")
+        self.reserve(n_slots)
+        self.n_slots = n_slots
+        self.slabs = [None] * n_slots
+        self.free_slots = [int(slot) for slot in free_slots]
+        self.generation[:n_slots] = generation

@@ -1,0 +1,186 @@
+"""Resources as rows, and the list of the templates that use each, so that a row can be dropped without a search."""
+
+import numpy as np
+
+from libc.math cimport fabs
+
+from copter.model.matrix.template cimport Template
+
+
+cdef class RowLists:
+    """Rows in row slots and the templates over them; every edit costs time in proportion to the templates it touches.
+
+    Every edit can be taken back exactly, last one first: see the `retract` and `restore` methods. The lists of the rows
+    are made when the first row is dropped, and kept from then on: most models never drop one, and a million requests
+    with patterns of their own have tens of millions of entries in them.
+    """
+
+    def __init__(self):
+        self.free_rows = []
+        self.row_lower = np.zeros(0)
+        self.row_upper = np.zeros(0)
+        self.row_scale = np.zeros(0)
+        self.row_generation = np.zeros(0, dtype=np.int64)
+        self.row_serial = np.zeros(0, dtype=np.int64)
+        self.row_templates = None
+        self.templates = {}
+        self.template_of_serial = {}
+
+    # Rows ---------------------------------------------------------------------------------------------------------
+
+    def add_row(self, double lower, double upper):
+        """Add a row lower <= a'x <= upper without entries; return its slot."""
+        if self.free_rows:
+            slot = self.free_rows.pop()
+        else:
+            slot = self.n_rows
+            if slot >= len(self.row_lower):
+                room = max(8, 2 * slot)
+                self.row_lower = np.concatenate((self.row_lower, np.full(room - slot, -np.inf)))
+                self.row_upper = np.concatenate((self.row_upper, np.full(room - slot, np.inf)))
+                self.row_scale = np.concatenate((self.row_scale, np.ones(room - slot)))
+                self.row_generation = np.concatenate((self.row_generation, np.zeros(room - slot, dtype=np.int64)))
+                self.row_serial = np.concatenate((self.row_serial, np.zeros(room - slot, dtype=np.int64)))
+            self.n_rows += 1
+            if self.row_templates is not None:
+                self.row_templates.append({})
+        self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = lower, upper, 1.0
+        self.row_serial[slot] = self.next_row
+        self.next_row += 1
+        return slot
+
+    def retract_row(self, int slot, bint reused):
+        """Take back :meth:`add_row`, the last edit that is not taken back yet; `reused`: its slot was a free one."""
+        self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = -np.inf, np.inf, 1.0
+        self.next_row -= 1
+        if reused:
+            self.free_rows.append(slot)
+        else:
+            self.n_rows -= 1
+            if self.row_templates is not None:
+                self.row_templates.pop()
+
+    def set_row_bounds(self, int slot, double lower, double upper):
+        """Change the bounds of a row."""
+        self.row_lower[slot], self.row_upper[slot] = lower, upper
+
+    def set_rows_bounds(self, rows, lower, upper):
+        """Change the bounds of many rows."""
+        self.row_lower[rows], self.row_upper[rows] = lower, upper
+
+    def drop_row(self, int slot):
+        """Take a row out, with its entries in the templates on its list; return what :meth:`restore_row` needs."""
+        before = self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot]
+        touched = [(template, template.contents()) for template in self.lists()[slot]]
+        for template, _ in touched:
+            template.drop_row(slot)
+        self.row_templates[slot] = {}
+        self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = -np.inf, np.inf, 1.0
+        self.row_generation[slot] += 1
+        self.free_rows.append(slot)
+        return before, touched
+
+    def restore_row(self, int slot, before, touched):
+        """Take back :meth:`drop_row`."""
+        self.free_rows.pop()
+        self.row_generation[slot] -= 1
+        self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot] = before
+        for template, contents in touched:
+            template.replace(*contents)
+            if self.row_templates is not None:
+                self.row_templates[slot][template] = None
+
+    # Templates ----------------------------------------------------------------------------------------------------
+
+    def add_template(self, column_start, row, coefficient, bint shared=True):
+        """Add a usage pattern; `row` holds row slots, ascending within a column."""
+        return self.enlist(Template(column_start, row, coefficient, shared))
+
+    def enlist(self, Template template):
+        """Give a new template its serial number and hang it."""
+        self.require_rows(template.rows)
+        template.serial = self.next_serial
+        self.next_serial += 1
+        self.hang_template(template)
+        return template
+
+    def hang_template(self, Template template):
+        """List a template, and in the lists of the rows that it uses."""
+        self.templates[template] = None
+        self.template_of_serial[template.serial] = template
+        self.list_template(template)
+        self.raise_scales(template)
+
+    def list_template(self, Template template):
+        """Put a template into the lists of the rows that it uses, if there are lists."""
+        if self.row_templates is not None:
+            for slot in template.rows.tolist():
+                self.row_templates[slot][template] = None
+
+    def unlist_template(self, Template template, rows):
+        """Take a template out of the lists of rows that it has used."""
+        if self.row_templates is not None:
+            for slot in rows.tolist():
+                del self.row_templates[slot][template]
+
+    def lists(self):
+        """The templates that use each row, a list of dicts by row slot: made now if nobody has asked for them yet."""
+        if self.row_templates is None:
+            self.row_templates = [{} for _ in range(self.n_rows)]
+            for template in self.templates:
+                self.list_template(template)
+        return self.row_templates
+
+    cdef void raise_scales(self, Template template) except *:
+        """A row's scale is the largest coefficient that it has had."""
+        cdef Py_ssize_t e
+        cdef const int[::1] row = template.row
+        cdef const double[::1] coefficient = template.coefficient
+        cdef double[::1] scale = self.row_scale
+        for e in range(row.shape[0]):
+            if fabs(coefficient[e]) > scale[row[e]]:
+                scale[row[e]] = fabs(coefficient[e])
+
+    def drop_template(self, Template template):
+        """Forget a pattern that no slab uses."""
+        self.unlist_template(template, template.rows)
+        del self.templates[template]
+        del self.template_of_serial[template.serial]
+
+    def sort_templates(self):
+        """Bring templates that were hung again back into the order they were added in."""
+        self.templates = {template: None for template in sorted(self.templates, key=lambda each: each.serial)}
+
+    def update_template(self, Template template, column_start, row, coefficient, private=None):
+        """Replace a template's pattern and coefficients, for all its slabs; return the contents that it had."""
+        before, rows = template.contents(), template.rows
+        if len(column_start) - 1 != template.pattern.n_columns:
+            raise ValueError(f"the template has {template.n_columns} columns, not {len(column_start) - 1}")
+        if template.pattern.n_users and (0 if private is None else len(private[3])) != template.pattern.n_private:
+            raise ValueError(f"the template is in use, with {template.n_private} private rows")
+        self.require_rows(row)
+        template.replace(column_start, row, coefficient, private)
+        self.unlist_template(template, rows)
+        self.hang_template(template)
+        return before
+
+    def require_rows(self, row):
+        """ValueError unless these are row slots."""
+        if len(row) and (row.min() < 0 or row.max() >= self.n_rows):
+            raise ValueError(f"a row slot is outside 0 to {self.n_rows - 1}")
+
+    def settle_scales(self):
+        """Forget the coefficients that rows have had and have no more."""
+        self.row_scale[:self.n_rows] = 1.0
+        for template in self.templates:
+            self.raise_scales(template)
+
+    def restore_rows(self, lower, upper, scale, generation, serial, free_rows):
+        """Lay out rows as another matrix had them; templates come after."""
+        if not len(lower) == len(upper) == len(scale) == len(generation) == len(serial):
+            raise ValueError("the rows' arrays differ in length")
+        self.row_lower, self.row_upper, self.row_scale = lower, upper, scale
+        self.row_generation, self.row_serial = generation, serial
+        self.free_rows = [int(slot) for slot in free_rows]
+        self.n_rows = <int>len(lower)
+        self.row_templates = None

@@ -1,0 +1,19 @@
+from copter.model.matrix.layout cimport Pattern
+
+
+cdef class Template:
+    cdef Pattern pattern
+    cdef readonly object column_start
+    cdef readonly object row
+    cdef readonly object coefficient
+    cdef readonly object segment_start
+    cdef readonly object rows
+    cdef readonly object private
+    cdef public long long serial
+    cdef public bint shared
+    cdef object priced_usage
+    cdef void refresh(self)
+
+
+cdef const double* double_pointer(object array) except? NULL
+cdef const int* int_pointer(object array) except? NULL

@@ -1,0 +1,184 @@
+"""The usage pattern of a slab's columns, shared by all requests of one shape."""
+
+import numpy as np
+
+from libc.stdlib cimport calloc, free
+
+from copter.model.matrix.layout cimport MAX_SEGMENTS
+
+
+cdef const double* double_pointer(object array) except? NULL:
+    """Address of a float64 array that its owner keeps alive; NULL for None or an empty one."""
+    cdef const double[::1] view
+    if array is None or len(array) == 0:
+        return NULL
+    view = array
+    return &view[0]
+
+
+cdef const int* int_pointer(object array) except? NULL:
+    """Address of an int32 array that its owner keeps alive; NULL for None or an empty one."""
+    cdef const int[::1] view
+    if array is None or len(array) == 0:
+        return NULL
+    view = array
+    return &view[0]
+
+
+def segments_of(const int[::1] column_start, const int[::1] row):
+    """Cut columns into runs that use the same rows; one run if there would be more than MAX_SEGMENTS."""
+    cdef int n = <int>column_start.shape[0] - 1, j, e, width, count = 0
+    cdef int[MAX_SEGMENTS + 1] starts
+    cdef bint same
+    for j in range(n):
+        width = column_start[j + 1] - column_start[j]
+        same = j > 0 and width == column_start[j] - column_start[j - 1]
+        if same:
+            for e in range(column_start[j], column_start[j + 1]):
+                if row[e] != row[e - width]:
+                    same = False
+                    break
+        if not same:
+            if count == MAX_SEGMENTS:
+                return np.array([0, n], dtype=np.int32)
+            starts[count] = j
+            count += 1
+    starts[count] = n
+    found = np.empty(count + 1, dtype=np.int32)
+    cdef int[::1] view = found
+    for j in range(count + 1):
+        view[j] = starts[j]
+    return found
+
+
+def distinct(const int[::1] row):
+    """Distinct row slots, ascending; by marking them where they are dense, else by sorting them."""
+    cdef Py_ssize_t e, entries = row.shape[0]
+    cdef int highest = -1, count = 0, at = 0, slot
+    cdef char* mark
+    cdef int[::1] ordered
+    for e in range(entries):
+        if row[e] > highest:
+            highest = row[e]
+    if highest > 4 * entries + 1024:
+        in_order = np.sort(row)
+        ordered = in_order
+        for e in range(entries):
+            if e == 0 or ordered[e] != ordered[count - 1]:
+                ordered[count] = ordered[e]
+                count += 1
+        return in_order if count == entries else in_order[:count].copy()
+    mark = <char*>calloc(highest + 2, 1)
+    if mark == NULL:
+        raise MemoryError("no memory for a usage")
+    for e in range(entries):
+        count += not mark[row[e]]
+        mark[row[e]] = 1
+    found = np.empty(count, dtype=np.int32)
+    cdef int[::1] view = found
+    for slot in range(highest + 1):
+        if mark[slot]:
+            view[at] = slot
+            at += 1
+    free(mark)
+    return found
+
+
+cdef bint is_pattern(const int[::1] start, const int[::1] row, Py_ssize_t values) noexcept:
+    """Whether these are the column starts and rows of a CSC matrix of so many values."""
+    cdef Py_ssize_t i, n = start.shape[0] - 1
+    if n < 0 or start[0] != 0 or start[n] != row.shape[0] or row.shape[0] != values:
+        return False
+    for i in range(n):
+        if start[i + 1] < start[i]:
+            return False
+    for i in range(values):
+        if row[i] < 0:
+            return False
+    return True
+
+
+def checked_private(private, n):
+    """Private rows with their arrays' types made sure of; ValueError unless they are those of n columns."""
+    own_start, own_row, own_value, lower, upper = private
+    start, rows = (np.ascontiguousarray(each, dtype=np.int32) for each in (own_start, own_row))
+    values, low, high = (np.ascontiguousarray(each, dtype=np.float64) for each in (own_value, lower, upper))
+    whole = is_pattern(start, rows, len(values)) and len(start) == n + 1 and low.shape == high.shape
+    if not whole or low.ndim != 1 or (len(rows) and rows.max() >= len(low)):
+        raise ValueError(f"private rows are not a sparse matrix of {n} columns with two bounds for every row")
+    return start, rows, values, low, high
+
+
+cdef class Template:
+    """Usage of a request's columns (n of them), by column: CSC arrays over row slots, held read-only.
+
+    rows: the distinct row slots, ascending. serial: number of the template in its matrix, never given twice.
+    shared: whether it was declared for many requests, or belongs to one. private: None, or (own_start, own_row,
+    own_value, lower, upper): the private rows' entries by column, rows ascending in a column, and the bounds of a
+    request that is given none of its own.
+    """
+
+    def __init__(self, column_start, row, coefficient, bint shared=True, private=None):
+        self.serial = -1
+        self.shared = shared
+        self.pattern.n_users = 0
+        self.replace(column_start, row, coefficient, private)
+
+    def replace(self, column_start, row, coefficient, private=None):
+        """Take other arrays; ValueError unless they are CSC matrices of as many columns."""
+        start = np.ascontiguousarray(column_start, dtype=np.int32)
+        rows = np.ascontiguousarray(row, dtype=np.int32)
+        values = np.ascontiguousarray(coefficient, dtype=np.float64)
+        if not is_pattern(start, rows, len(values)):
+            raise ValueError("column starts, rows and coefficients are not those of a sparse matrix by columns")
+        if private is not None:
+            private = checked_private(private, len(start) - 1)
+        self.column_start, self.row, self.coefficient, self.private = start, rows, values, private
+        self.refresh()
+
+    def contents(self):
+        """(column_start, row, coefficient, private), as they are: what :meth:`replace` takes."""
+        return self.column_start, self.row, self.coefficient, self.private
+
+    cdef void refresh(self):
+        """Point the kernels at the arrays as they now are."""
+        cdef double[::1] usage
+        self.segment_start = segments_of(self.column_start, self.row)
+        self.rows = distinct(self.row)
+        self.pattern.n_columns = <int>len(self.column_start) - 1
+        self.pattern.n_segments = <int>len(self.segment_start) - 1
+        self.priced_usage = np.zeros(max(self.pattern.n_columns, 1))
+        usage = self.priced_usage
+        self.pattern.priced_usage = &usage[0]
+        self.pattern.column_start = int_pointer(self.column_start)
+        self.pattern.row = int_pointer(self.row)
+        self.pattern.coefficient = double_pointer(self.coefficient)
+        self.pattern.segment_start = int_pointer(self.segment_start)
+        own_start, own_row, own_value, lower, _ = self.private or (None, None, None, (), ())
+        self.pattern.n_private = <int>len(lower)
+        self.pattern.own_start = int_pointer(own_start)
+        self.pattern.own_row = int_pointer(own_row)
+        self.pattern.own_value = double_pointer(own_value)
+
+    @property
+    def n_columns(self):
+        """Number of columns."""
+        return self.pattern.n_columns
+
+    @property
+    def n_private(self):
+        """Number of private rows of every slab that uses this template."""
+        return self.pattern.n_private
+
+    @property
+    def users(self):
+        """Number of live slabs that use this template."""
+        return self.pattern.n_users
+
+    def drop_row(self, int slot):
+        """Take a row's entries out."""
+        counts = np.diff(self.column_start)
+        owner = np.repeat(np.arange(len(counts)), counts)
+        kept = self.row != slot
+        start = np.concatenate(([0], np.cumsum(np.bincount(owner[kept], minlength=len(counts)))))
+        self.replace(start, self.row[kept], self.coefficient[kept], self.private)

@@ -1,1 +1,0 @@
-"""Scaling, and sums in a fixed order."""

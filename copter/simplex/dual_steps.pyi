@@ -1,3 +1,0 @@
-from copter.simplex.tableau import Tableau
-
-def dual_steps(tableau: Tableau, most_work: float) -> int: ...

@@ -1,0 +1,63 @@
+"""Loads, sizes and memory from text files: numbers with commas or spaces between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from copter_frontends.shards.cluster import Floats
+from copter_frontends.shards.errors import ShardError
+
+
+def read_rows(path: str | Path, what: str, length: int) -> list[Floats]:
+    """The lines of a file, each of `length` numbers; empty lines and lines that begin with # are left out.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What the numbers are, for messages ("loads").
+    length : int
+        Numbers of a line: of shards or of servers.
+
+    Raises
+    ------
+    ShardError
+        Names the file and the line: it cannot be read, is no text, has a word that is no number or another length.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ShardError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ShardError(f"{path}: not a text file of {what}: {error}") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        words = line.replace(",", " ").split()
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            row = np.array([float(word) for word in words])
+        except ValueError as error:
+            raise ShardError(f"{path}, line {number}: {what} must be numbers: {error}") from error
+        if len(row) != length:
+            raise ShardError(f"{path}, line {number}: {len(row)} numbers, there must be {length}")
+        rows.append(row)
+    if not rows:
+        raise ShardError(f"{path}: no {what} in it")
+    return rows
+
+
+def read_column(path: str | Path, what: str, length: int) -> Floats:
+    """A file of one line of numbers, or of one number a line; ShardError."""
+    try:
+        lines = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError):
+        lines = []  # said by read_rows
+    if len([line for line in lines if not line.startswith("#")]) <= 1:
+        return read_rows(path, what, length)[0]
+    rows = read_rows(path, what, 1)
+    if len(rows) != length:
+        raise ShardError(f"{path}: {len(rows)} {what}, there must be {length}")
+    return np.concatenate(rows)

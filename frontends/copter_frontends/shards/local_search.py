@@ -1,0 +1,56 @@
+"""Local search as in Rebalancer (Kumar et al., OSDI 2024): whole shards, the worst server's best move first (SH14)."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from copter_frontends.shards.cluster import ShardCluster, summed
+from copter_frontends.shards.greedy import homes_of
+from copter_frontends.shards.plan import ShardPlan, plan_of
+from copter_frontends.shards.policy import ShardBase
+from copter_frontends.shards.search_kernel import search
+
+MOVE_PRICE = 1e-3
+"""Of a shard that is not where it was, in mean loads outside the band: the second goal, far below the first."""
+
+SLICE = 64
+"""Moves between two looks at the clock."""
+
+
+class LocalSearch(ShardBase):
+    """One copy of every shard; single moves, and swaps where no move improves, until none does or time is over.
+
+    Parameters
+    ----------
+    cluster : ShardCluster
+    time_limit_s : float
+        Of a round without a deadline of its own.
+    """
+
+    def __init__(self, cluster: ShardCluster, time_limit_s: float = 600.0) -> None:
+        super().__init__(cluster)
+        self.time_limit_s = time_limit_s
+
+    def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
+        """A balance for the round's loads; it may be out of the band. ShardError, NoRoomError."""
+        started = time.perf_counter()
+        checked, load = self.scaled(loads)
+        cluster = self.cluster
+        home = homes_of(cluster, load)
+        first, stuck = home.copy(), np.zeros(cluster.n_servers, dtype=np.bool_)
+        total = summed(home, load, cluster.n_servers)
+        used = summed(home, cluster.size, cluster.n_servers)
+        begun = time.perf_counter()
+        ends = started + (self.time_limit_s if deadline_s is None else deadline_s)
+        done = False
+        while not done and time.perf_counter() < ends:
+            _, done = search(
+                home, first, load, cluster.size, total, used, cluster.memory, cluster.is_up, stuck, cluster.band,
+                MOVE_PRICE, SLICE,
+            )  # fmt: skip
+        every = np.arange(cluster.n_shards)
+        seconds = {"edit": begun - started, "solve": time.perf_counter() - begun, "shim": 0.0}
+        return self.adopt(plan_of(cluster, checked, every, home, np.ones(cluster.n_shards), seconds=seconds))

@@ -1,0 +1,111 @@
+"""Coupling rows that cannot bind: what they reach, and that no answer needs them (docs/method/blocks.md, K14)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter.methods.blocks.loose_rows import reach_of_rows
+from copter.methods.blocks.program import BlockProgram
+from copter.methods.blocks.solve import solve_blocks
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+
+def program(seed: int, rows: int, blocks: int, negative: bool = False, limited: float = 1.0) -> BlockProgram:
+    """A random maximisation with a limited sum for each block (as minimised)."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 4, blocks)
+    n = int(counts.sum())
+    dense = np.where(rng.random((n, rows)) < 0.4, rng.integers(1, 4, (n, rows)), 0).astype(np.float64)
+    if negative:
+        dense *= rng.choice([-1.0, 1.0], dense.shape)
+    column, row = np.nonzero(dense)
+    limits = np.where(rng.random(blocks) < limited, rng.uniform(0.1, 2.0, blocks), np.inf)
+    upper = np.where(rng.random(n) < 0.3, rng.uniform(0.1, 1.0, n), np.inf)
+    capacity = blocks * rng.uniform(0.1, 3.0, rows)
+    return BlockProgram(
+        n_rows=rows,
+        column_start=np.concatenate(([0], np.cumsum(counts))).astype(np.int32),
+        private_start=np.arange(blocks + 1, dtype=np.int32),
+        start=np.concatenate(([0], np.cumsum((dense != 0.0).sum(axis=1)))).astype(np.int32),
+        row=row.astype(np.int32),
+        value=dense[column, row],
+        own_start=np.arange(n + 1, dtype=np.int32),
+        own_row=np.zeros(n, dtype=np.int32),
+        own_value=np.ones(n),
+        cost=-rng.uniform(0.5, 1.5, n),
+        lower=np.concatenate((np.zeros(n), np.full(rows + blocks, -np.inf))),
+        upper=np.concatenate((upper, capacity, limits)),
+    )
+
+
+def dense_of(found: BlockProgram) -> np.ndarray:
+    matrix = np.zeros((found.n_rows, found.n_columns))
+    for j in range(found.n_columns):
+        own = slice(found.start[j], found.start[j + 1])
+        matrix[found.row[own], j] = found.value[own]
+    return matrix
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.booleans(), st.sampled_from([1.0, 0.5]))
+def test_no_point_of_the_blocks_is_beyond_the_reach(seed: int, negative: bool, limited: float) -> None:
+    found = program(seed, 5, 6, negative, limited)
+    least, most = reach_of_rows(*found.arrays, found.lower, found.upper)
+    rng = np.random.default_rng(seed + 1)
+    matrix, n = dense_of(found), found.n_columns
+    for _ in range(20):
+        x = np.minimum(rng.uniform(0.0, 3.0, n), found.upper[:n]) * (rng.random(n) < 0.5)
+        for g in range(6):
+            own = slice(found.column_start[g], found.column_start[g + 1])
+            limit = found.upper[n + 5 + g]
+            x[own] *= min(1.0, limit / max(x[own].sum(), 1e-300))
+        activity = matrix @ x
+        assert (activity <= most + 1e-9).all()
+        assert (activity >= least - 1e-9).all()
+
+
+def test_the_reach_of_a_block_is_its_limit_at_the_largest_coefficient() -> None:
+    found = BlockProgram(
+        n_rows=2,
+        column_start=np.array([0, 2], dtype=np.int32),
+        private_start=np.array([0, 1], dtype=np.int32),
+        start=np.array([0, 1, 3], dtype=np.int32),
+        row=np.array([0, 0, 1], dtype=np.int32),
+        value=np.array([2.0, 3.0, -1.0]),
+        own_start=np.array([0, 1, 2], dtype=np.int32),
+        own_row=np.zeros(2, dtype=np.int32),
+        own_value=np.ones(2),
+        cost=-np.ones(2),
+        lower=np.array([0.0, 0.0, -np.inf, -np.inf, -np.inf]),
+        upper=np.array([np.inf, np.inf, 30.0, 5.0, 4.0]),
+    )
+    least, most = reach_of_rows(*found.arrays, found.lower, found.upper)
+    assert least.tolist() == [0.0, -4.0]
+    assert most.tolist() == [12.0, 0.0]
+    lean, kept = found.without_loose_rows()
+    assert kept.tolist() == []
+    assert lean.n_rows == 0
+    assert len(lean.row) == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_optimum_is_that_of_all_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = program(seed, 12, 40)
+    lean, kept = found.without_loose_rows()
+    assert 0 < len(kept) < 12
+    assert lean.n_rows == len(kept)
+    with Watch(np.inf) as watch:
+        answer = solve_blocks(found, Settings(), watch, vertex=False)
+        monkeypatch.setattr(BlockProgram, "without_loose_rows", lambda self: (self, np.arange(12, dtype=np.int32)))
+        whole = solve_blocks(found, Settings(), watch, vertex=False)
+    assert answer is not None
+    assert whole is not None
+    assert found.cost @ answer.x == pytest.approx(found.cost @ whole.x, rel=1e-8)
+    assert (dense_of(found) @ answer.x <= found.upper[found.n_columns : found.n_columns + 12] + 1e-8).all()
+    gone = np.setdiff1d(np.arange(12), kept)
+    assert (answer.y[gone] == 0.0).all()
+    np.testing.assert_allclose(whole.y[gone], 0.0, atol=1e-7)

@@ -1,0 +1,498 @@
+"""Every kernel against a slow twin, on problems drawn by hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from copter.methods.proximal.accumulate import (
+    activities,
+    block_violation,
+    group_least,
+    idle_columns,
+    plain_groups,
+    reduced_costs,
+)
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.project import block_minimum, jacobian_product, newton_matrix, project
+from copter.methods.proximal.purification import purify
+from copter.methods.proximal.settle import settled_radius
+from copter.methods.proximal.sweep import refresh_prices, sweep
+from copter.methods.proximal.working_set import WorkingSet
+from copter.model.matrix import BlockMatrix
+from tests.copter.twins import Flat, Floats, Group, augmented_lagrangian, flat, projected
+
+quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+seeds = st.integers(0, 2**32 - 1)
+
+
+def some_groups(rng: np.random.Generator, rows: int, tight: bool = False) -> list[Group]:
+    """Blocks with bounds and limits of every kind, degenerate ones among them."""
+    groups = []
+    for _ in range(int(rng.integers(1, 6))):
+        n = int(rng.integers(1, 7))
+        lower = rng.choice([0.0, 0.0, -1.0, 0.25], n)
+        upper = lower + rng.choice([0.0, 1.0, 2.0, np.inf], n, p=[0.1, 0.5, 0.2, 0.2])
+        limit = float(lower.sum() + rng.choice([0.0, 0.5, 1.0, 3.0, np.inf], p=[0.05, 0.25, 0.4, 0.1, 0.2]))
+        if tight:
+            limit = float(lower.sum() + 0.3)
+        if np.isinf(limit) and rng.random() < 0.3:
+            lower = np.where(rng.random(n) < 0.5, -np.inf, lower)
+        usage = np.where(rng.random((rows, n)) < 0.6, np.round(rng.normal(2, 2, (rows, n)), 2), 0.0)
+        room = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+        center = np.where(np.isfinite(lower), lower, np.minimum(upper, 0.0)) + room * rng.random(n) * 0.2
+        groups.append(Group(rng.normal(size=n), lower, upper, limit, usage, np.clip(center, lower, upper)))
+    return groups
+
+
+def project_all(problem: Flat, y: Floats, sigma: float, pieces: int = 1, guess: Floats | float = 0.0) -> dict[str, Any]:
+    """Outputs of the projection kernel, run on so many pieces from these guesses of the multipliers."""
+    n, groups = len(problem.cost), len(problem.limit)
+    multiplier = np.full(groups, 0.0) + guess
+    out = {"x": np.empty(n), "free": np.zeros(n, dtype=np.uint8), "multiplier": multiplier}
+    activity, value = np.empty((pieces, len(y))), np.empty(pieces)
+    project(*problem.columns, problem.center, sigma, y, out["x"], out["free"], out["multiplier"], activity, value)
+    return out | {"activity": activity.sum(axis=0), "value": float(value.sum())}
+
+
+@quick
+@given(seeds, st.sampled_from([1e-3, 0.1, 1.0, 50.0]), st.booleans())
+def test_projection(seed: int, sigma: float, tight: bool) -> None:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, 5))
+    groups = some_groups(rng, rows, tight)
+    problem, y = flat(groups), rng.normal(size=rows)
+    got = project_all(problem, y, sigma)
+    wanted = [projected(group, y, sigma) for group in groups]
+    x = np.concatenate([x for x, _ in wanted])
+    np.testing.assert_allclose(got["x"], x, atol=1e-9 * (1 + sigma), rtol=1e-9)
+    assert got["value"] == pytest.approx(sum(value for _, value in wanted), rel=1e-8, abs=1e-8 * (1 + sigma))
+    np.testing.assert_allclose(
+        got["activity"], np.hstack([g.usage for g in groups]) @ got["x"], atol=1e-9 * (1 + sigma)
+    )
+    np.testing.assert_array_equal(got["free"] == 1, (got["x"] > problem.lower) & (got["x"] < problem.upper))
+    for g, group in enumerate(groups):
+        total = got["x"][problem.start[g] : problem.start[g + 1]].sum()
+        assert total <= group.limit + 1e-10 * (1 + sigma)
+        if got["multiplier"][g] > 0:
+            assert total == pytest.approx(group.limit, abs=1e-9 * (1 + sigma))
+
+
+@quick
+@given(seeds, st.sampled_from([1e-3, 1.0, 50.0]), st.integers(2, 4))
+def test_projection_depends_neither_on_the_pieces_nor_on_the_guesses(seed: int, sigma: float, pieces: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem, y = flat(some_groups(rng, 3, bool(rng.random() < 0.5))), rng.normal(size=3)
+    one = project_all(problem, y, sigma)
+    other = project_all(problem, y, sigma, pieces, rng.uniform(-1.0, 5.0, len(problem.limit)) * sigma)
+    for key in ("x", "activity"):  # a multiplier is unique only where a column is free
+        np.testing.assert_allclose(other[key], one[key], atol=1e-9 * (1 + sigma), rtol=1e-9)
+    assert other["value"] == pytest.approx(one["value"], rel=1e-9, abs=1e-9 * (1 + sigma))
+
+
+@quick
+@given(seeds)
+def test_sums_over_entries(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 3)
+    problem, y = flat(groups), rng.normal(size=3)
+    usage = np.hstack([g.usage for g in groups])
+    x, reduced, activity = rng.normal(size=len(problem.cost)), np.empty(len(problem.cost)), np.empty(3)
+    reduced_costs(problem.cost, problem.entry_start, problem.row, problem.coefficient, y, reduced)
+    np.testing.assert_allclose(reduced, problem.cost - usage.T @ y, atol=1e-12)
+    activities(problem.entry_start, problem.row, problem.coefficient, x, activity)
+    np.testing.assert_allclose(activity, usage @ x, atol=1e-12)
+    least, plain = np.empty(len(groups)), np.empty(len(groups), dtype=np.uint8)
+    group_least(problem.start, x, least)
+    plain_groups(problem.start, problem.limit, problem.lower, problem.upper, plain)
+    for g, (begin, end) in enumerate(pairwise(problem.start)):
+        assert least[g] == x[begin:end].min()
+        bounds = (problem.lower[begin:end] == 0).all() and (problem.upper[begin:end] >= problem.limit[g]).all()
+        assert plain[g] == (bounds and np.isfinite(problem.limit[g]))
+
+
+@quick
+@given(seeds)
+def test_violations_and_idle_columns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 2)
+    problem = flat(groups)
+    x = np.where(
+        rng.random(len(problem.cost)) < 0.5, problem.lower, problem.center + rng.normal(size=len(problem.cost))
+    )
+    x = np.where(np.isfinite(x), x, 0.0)
+    over = [
+        max(value - high, low - value, 0.0) for value, low, high in zip(x, problem.lower, problem.upper, strict=True)
+    ]
+    over += [max(x[a:b].sum() - t, 0.0) for (a, b), t in zip(pairwise(problem.start), problem.limit, strict=True)]
+    squares, largest = block_violation(problem.start, problem.limit, problem.lower, problem.upper, x)
+    assert squares == pytest.approx(np.dot(over, over), rel=1e-9, abs=1e-30)
+    assert largest == pytest.approx(max(over), rel=1e-12, abs=1e-15)
+
+    reduced, idle = rng.normal(size=len(x)), np.empty(len(x), dtype=np.uint8)
+    idle_columns(problem.start, reduced, problem.cost, problem.lower, problem.upper, x, 0.3, idle)
+    for a, b in pairwise(problem.start):
+        best, size = min(0.0, reduced[a:b].min()), np.abs(problem.cost[a:b]).max()
+        for j in range(a, b):
+            at_rest = x[j] == problem.lower[j] != problem.upper[j]
+            assert bool(idle[j]) == bool(at_rest and reduced[j] - best > 0.3 * size)
+
+
+@quick
+@given(seeds, st.sampled_from([0.1, 10.0]))
+def test_settled_groups_answer_every_price_in_their_radius_with_the_same_column(seed: int, sigma: float) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 3)
+    for group in groups:
+        if rng.random() < 0.7:  # one of the kind that can be settled: at zero, or one column at the limit
+            group.limit = float(rng.choice([1.0, 0.5, 3.0]))
+            group.lower, group.upper = np.zeros(len(group.cost)), np.full(len(group.cost), group.limit)
+            group.center = np.zeros(len(group.cost))
+            if rng.random() < 0.7:
+                group.center[rng.integers(len(group.cost))] = group.limit
+        group.center = np.minimum(group.center, group.limit)  # a group of limit zero is at zero
+    problem, y, weight = flat(groups), rng.normal(size=3), rng.random(3)
+    reduced, radius = np.empty(len(problem.cost)), np.empty(len(groups))
+    entries = (problem.entry_start, problem.row, problem.coefficient)
+    reduced_costs(problem.cost, *entries, y, reduced)
+    settled_radius(
+        problem.start, problem.limit, problem.lower, problem.upper, problem.center, reduced, *entries, weight, radius
+    )
+    for group, found in zip(groups, radius, strict=True):
+        corner = (group.center == 0.0) | (group.center == group.limit)
+        plain = np.isfinite(group.limit) and np.all(group.lower == 0.0) and np.all(group.upper >= group.limit)
+        if not (plain and corner.all() and np.count_nonzero(group.center) <= 1):
+            assert found == 0.0
+            continue
+        d, chosen = group.cost - group.usage.T @ y, np.flatnonzero(group.center)
+        size = (
+            np.abs(group.usage).T @ weight
+            if len(chosen) == 0
+            else np.abs(group.usage.T - group.usage[:, chosen[0]]) @ weight
+        )
+        margin = d if len(chosen) == 0 else d - d[chosen[0]]
+        ways = [(margin[j], size[j]) for j in range(len(d)) if j not in chosen]
+        ways += [(-d[j], np.abs(group.usage[:, j]) @ weight) for j in chosen]
+        expected = min(0.0 if a < 0 else a / b if b > 0 else np.inf for a, b in ways)
+        assert found == pytest.approx(expected, rel=1e-9)
+        for _ in range(5 if found > 0.0 else 0):
+            moved = y + min(found, 1e3) * (1 - 1e-9) * weight * rng.uniform(-1, 1, 3)
+            assert projected(group, moved, sigma)[0] == pytest.approx(group.center, abs=1e-6)
+
+
+@quick
+@given(seeds, st.sampled_from([0.1, 1.0, 20.0]), st.booleans())
+def test_newton_matrix(seed: int, sigma: float, tight: bool) -> None:
+    """The matrix, the product without it, and differences of A x(y) are one linear map where x(y) is smooth."""
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, 5))
+    problem, y = flat(some_groups(rng, rows, tight)), rng.normal(size=rows)
+    here = project_all(problem, y, sigma)
+    pattern = (problem.start, here["free"], here["multiplier"], problem.entry_start, problem.row, problem.coefficient)
+    matrix = np.zeros((rows, rows))
+    newton_matrix(*pattern, sigma, matrix)
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-9)
+    assert np.linalg.eigvalsh(matrix).min() >= -1e-9 * (1 + np.abs(matrix).max())
+    direction = rng.normal(size=rows)
+    product = np.ones(rows)
+    jacobian_product(*pattern, sigma, direction, product)
+    np.testing.assert_allclose(product - 1.0, matrix @ direction, atol=1e-9 * (1 + np.abs(matrix).max()))
+    step = 1e-6 / sigma
+    ahead, behind = project_all(problem, y + step * direction, sigma), project_all(problem, y - step * direction, sigma)
+    smooth = all(
+        np.array_equal(ahead[k], behind[k]) and np.array_equal(ahead[k], here[k]) for k in ("free",)
+    ) and np.array_equal(ahead["multiplier"] > 0, behind["multiplier"] > 0)
+    assume(smooth)
+    slope = (ahead["activity"] - behind["activity"]) / (2 * step)
+    np.testing.assert_allclose(slope, matrix @ direction, atol=1e-5 * (1 + np.abs(matrix).max()))
+
+
+@quick
+@given(seeds)
+def test_dual_value_has_the_residual_as_gradient(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, sigma = int(rng.integers(1, 4)), 2.0
+    problem, y = flat(some_groups(rng, rows)), rng.normal(size=rows)
+    here, direction = project_all(problem, y, sigma), rng.normal(size=rows)
+    step = 1e-6
+    ahead = project_all(problem, y + step * direction, sigma)["value"]
+    behind = project_all(problem, y - step * direction, sigma)["value"]
+    scale = 1 + np.abs(here["activity"]).max() + abs(here["value"])
+    assert (ahead - behind) / (2 * step) == pytest.approx(-direction @ here["activity"], abs=1e-4 * scale)
+
+
+@quick
+@given(seeds)
+def test_block_minimum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 1)
+    problem = flat(groups)
+    reduced = np.where(rng.random(len(problem.cost)) < 0.2, 0.0, np.round(rng.normal(size=len(problem.cost)), 1))
+    order = np.concatenate([a + np.argsort(reduced[a:b], kind="stable") for a, b in pairwise(problem.start)])
+    least = np.empty(len(groups))
+    bounded = ~(np.isposinf(problem.upper) & np.repeat(np.isinf(problem.limit), np.diff(problem.start)) & (reduced < 0))
+    assume(bounded.all())
+    block_minimum(problem.start, problem.limit, reduced, problem.lower, problem.upper, order.astype(np.int64), least)
+    for g, group in enumerate(groups):
+        part = slice(problem.start[g], problem.start[g + 1])
+        limit = {"A_ub": np.ones((1, len(group.cost))), "b_ub": [group.limit]} if np.isfinite(group.limit) else {}
+        found = linprog(reduced[part], bounds=np.column_stack((group.lower, group.upper)), **limit)
+        if found.status == 3 or (not reduced[part].any() and not np.isfinite(found.fun or 0.0)):
+            assert least[g] == -np.inf
+        else:
+            assert least[g] == pytest.approx(found.fun, abs=1e-9)
+
+
+@quick
+@given(seeds)
+def test_sweep_goes_down_within_bounds_and_limits(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, sigma = int(rng.integers(1, 5)), float(rng.choice([0.1, 1.0, 30.0]))
+    groups = some_groups(rng, rows)
+    problem = flat(groups)
+    usage, x = np.hstack([g.usage for g in groups]), problem.center.copy()
+    for g in range(len(groups)):  # a start within every limit
+        part = slice(problem.start[g], problem.start[g + 1])
+        if x[part].sum() > problem.limit[g]:
+            x[part] = problem.lower[part]
+    center, y = x.copy(), rng.normal(size=rows)
+    row_lower = np.where(rng.random(rows) < 0.5, -np.inf, -rng.random(rows))
+    row_upper = np.where(rng.random(rows) < 0.3, np.inf, rng.random(rows) * 3)
+    penalty = rng.uniform(0.1, 10.0, rows)
+    activity, price = usage @ x, np.empty(rows)
+    refresh_prices(row_lower, row_upper, y, penalty, activity, price)
+
+    def value() -> float:
+        return augmented_lagrangian(x, usage, problem.cost, center, sigma, y, penalty, row_lower, row_upper)
+
+    before = value()
+    for _ in range(5):
+        active = np.ones(len(x), dtype=np.uint8)
+        rest = (y, penalty, center, sigma, x, activity, price, active, 0.0)
+        largest = sweep(*problem.columns, row_lower, row_upper, *rest)
+        after = value()
+        assert after <= before + 1e-9 * (1 + abs(before))
+        before = after
+        assert np.all((x >= problem.lower) & (x <= problem.upper))
+        totals = np.add.reduceat(x, problem.start[:-1])
+        assert np.all(totals <= problem.limit + 1e-9)
+        np.testing.assert_allclose(activity, usage @ x, atol=1e-8 * (1 + np.abs(x).max()))
+        assert largest >= 0
+
+
+def test_sweeps_reach_the_minimum_of_a_smooth_block() -> None:
+    """One block, no limit, one row: descent ends where the projection at the row's multiplier does."""
+    group = Group(np.array([-1.0, -0.5]), np.zeros(2), np.full(2, 5.0), np.inf, np.array([[1.0, 2.0]]), np.zeros(2))
+    problem, x = flat([group]), np.zeros(2)
+    low, high, y, penalty = np.array([-np.inf]), np.array([1.0]), np.zeros(1), np.full(1, 3.0)
+    activity, price = np.zeros(1), np.zeros(1)
+    for _ in range(2000):
+        rest = (y, penalty, group.center, 1.0, x, activity, price, np.ones(2, dtype=np.uint8), 0.0)
+        largest = sweep(*problem.columns, low, high, *rest)
+    assert largest < 1e-12
+    np.testing.assert_allclose(x, projected(group, price, 1.0)[0], atol=1e-9)
+
+
+# Pricing ----------------------------------------------------------------------------------------------------------
+
+
+def priced_slowly(cost: Floats, usage: Floats, y: Floats, weight: float) -> Floats:
+    """Reduced costs of one block."""
+    return weight * cost - usage.T @ y
+
+
+@quick
+@given(seeds, st.sampled_from([1.0, 0.0, 0.5]), st.integers(1, 2))
+def test_pricing(seed: int, weight: float, threads: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, 4))
+    matrix = BlockMatrix()
+    for _ in range(rows):
+        matrix.add_row(-np.inf, 10.0)
+    blocks: dict[int, tuple[Floats, Floats, int]] = {}
+    for _ in range(int(rng.integers(1, 4))):
+        n = int(rng.integers(1, 30))
+        usage = np.zeros((rows, n))
+        if rng.random() < 0.6:  # runs of columns on one row: segments
+            usage[np.sort(rng.integers(0, rows, n)), np.arange(n)] = rng.uniform(1, 5, n)
+        else:
+            usage = np.where(rng.random((rows, n)) < 0.5, rng.uniform(1, 5, (rows, n)), 0.0)
+        pattern = flat([Group(np.zeros(n), np.zeros(n), np.ones(n), 1.0, usage, np.zeros(n))])
+        template = matrix.add_template(pattern.entry_start, pattern.row, pattern.coefficient)
+        for _ in range(int(rng.integers(1, 4))):
+            base, scale, offset = rng.normal(size=n), float(rng.normal()), float(rng.normal())
+            slot = matrix.add_slab(template, base.copy(), 1.0, 0.0, 1.0, scale, offset)
+            cost = scale * base + offset
+            if rng.random() < 0.5:
+                columns = np.sort(rng.choice(n, int(rng.integers(0, n + 1)), replace=False))
+                values = rng.normal(size=len(columns))
+                matrix.set_exceptions(slot, columns if len(columns) else None, values if len(columns) else None)
+                cost[columns] = values
+            fixed = int(rng.integers(n)) if rng.random() < 0.2 else -1
+            matrix.set_fixed(slot, fixed)
+            blocks[slot] = (cost, usage, fixed)
+    if rng.random() < 0.5 and len(blocks) > 1:
+        gone = int(rng.choice(list(blocks)))
+        matrix.remove_slab(gone)
+        del blocks[gone]
+    y, threshold = rng.normal(size=rows), rng.normal(-1.0, 1.0, matrix.n_slots)
+    smallest, slot_of, column, reduced_cost = matrix.price(y, threshold, threads, weight)
+    found: dict[int, list[tuple[int, float]]] = {slot: [] for slot in blocks}
+    for slot, j, value in zip(slot_of, column, reduced_cost, strict=True):
+        found[int(slot)].append((int(j), float(value)))
+    for slot in range(matrix.n_slots):
+        if slot not in blocks:
+            assert smallest[slot] == np.inf
+            continue
+        cost, usage, fixed = blocks[slot]
+        reduced = priced_slowly(cost, usage, y, weight)
+        if fixed >= 0:
+            assert smallest[slot] == pytest.approx(reduced[fixed])
+            assert found[slot] == []
+            continue
+        assert smallest[slot] == pytest.approx(reduced.min())
+        for j, value in found[slot]:
+            assert value == pytest.approx(reduced[j])
+            assert value < threshold[slot]
+        if reduced.min() < threshold[slot]:
+            assert min(value for _, value in found[slot]) == pytest.approx(reduced.min())
+        else:
+            assert found[slot] == []
+        starts = matrix.slabs[slot].template.segment_start
+        best = [reduced[a:b].min() for a, b in pairwise(starts)]
+        assert len(found[slot]) == sum(value < threshold[slot] for value in best)
+
+
+@quick
+@given(seeds)
+def test_gather_copies_what_the_matrix_holds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = BlockMatrix()
+    for _ in range(3):
+        matrix.add_row(-np.inf, 5.0)
+    usage = np.where(rng.random((3, 6)) < 0.5, rng.uniform(1, 5, (3, 6)), 0.0)
+    pattern = flat([Group(np.zeros(6), np.zeros(6), np.ones(6), 1.0, usage, np.zeros(6))])
+    template = matrix.add_template(pattern.entry_start, pattern.row, pattern.coefficient)
+    costs = []
+    for _ in range(4):
+        cost = rng.normal(size=6)
+        slot = matrix.add_slab(template, cost, 1.0, 0.0, 1.0, 2.0, 0.5)
+        matrix.set_exceptions(slot, np.array([1, 4]), np.array([7.0, 8.0]))
+        costs.append(2.0 * cost + 0.5)
+        costs[-1][[1, 4]] = [7.0, 8.0]
+    matrix.set_fixed(2, 3)
+    ws = WorkingSet()
+    picks = [(slot, j) for slot in range(4) for j in range(6) if rng.random() < 0.5] or [(0, 0)]
+    slots, columns = np.array(picks, dtype=np.int32).T
+    assert ws.grow(matrix, np.ascontiguousarray(slots), np.ascontiguousarray(columns)) == len(picks)
+    assert ws.grow(matrix, np.ascontiguousarray(slots), np.ascontiguousarray(columns)) == 0
+    np.testing.assert_allclose(ws.cost, [costs[slot][j] for slot, j in picks])
+    np.testing.assert_array_equal(ws.lower, [float(pick == (2, 3)) for pick in picks])
+    np.testing.assert_array_equal(ws.upper, [float(slot != 2 or j == 3) for slot, j in picks])
+    y = rng.normal(size=3)
+    np.testing.assert_allclose(ws.reduced_costs(y), [costs[slot][j] - usage[:, j] @ y for slot, j in picks])
+    x = rng.random(len(picks))
+    ws.x[:] = x
+    np.testing.assert_allclose(ws.activity(3), sum(usage[:, j] * v for (_, j), v in zip(picks, x, strict=True)))
+    seen = {"slots": ws.slots.tolist(), "groups": np.repeat(ws.slots, np.diff(ws.start)).tolist()}
+    assert seen["slots"] == sorted(set(slots.tolist()))
+    assert seen["groups"] == slots.tolist()
+
+
+@given(st.lists(st.lists(st.integers(0, 2), max_size=3, unique=True), min_size=1, max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_segments_are_runs_on_the_same_rows(rows_of: list[list[int]]) -> None:
+    rows_of = [sorted(rows) for rows in rows_of]
+    start = np.cumsum([0] + [len(rows) for rows in rows_of]).astype(np.int32)
+    matrix = BlockMatrix()
+    for _ in range(3):
+        matrix.add_row(0.0, 1.0)
+    flat_rows = np.array([r for rows in rows_of for r in rows], dtype=np.int32)
+    starts = matrix.add_template(start, flat_rows, np.ones(len(flat_rows))).segment_start.tolist()
+    cuts = [0] + [j for j in range(1, len(rows_of)) if rows_of[j] != rows_of[j - 1]] + [len(rows_of)]
+    assert starts == (cuts if len(cuts) <= 9 else [0, len(rows_of)])
+
+
+# Purification -----------------------------------------------------------------------------------------------------
+
+
+def working_set(problem: Flat, x: Floats) -> WorkingSet:
+    """A working set over the flat arrays, without a matrix behind it."""
+    ws = WorkingSet()
+    sizes = np.diff(problem.start)
+    slot = np.repeat(np.arange(len(sizes)), sizes)
+    ws.key = slot << 32 | np.concatenate([np.arange(size) for size in sizes])
+    ws.x = x.copy()
+    ws.allocate()
+    ws.limit[:], ws.cost[:], ws.lower[:], ws.upper[:] = problem.limit, problem.cost, problem.lower, problem.upper
+    ws.entry_start, ws.row, ws.coefficient = problem.entry_start, problem.row, problem.coefficient
+    return ws
+
+
+@quick
+@given(seeds, st.booleans())
+def test_purification(seed: int, ties: bool) -> None:
+    """From an interior point of a face: not worse, still feasible, and a vertex."""
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, 4))
+    groups = []
+    for _ in range(int(rng.integers(2, 12))):
+        n = int(rng.integers(1, 6))
+        cost = np.zeros(n) if ties else np.round(rng.normal(size=n), 1)
+        usage = rng.integers(0, 5, (rows, n)).astype(float)
+        groups.append(Group(cost, np.zeros(n), np.ones(n), float(rng.choice([1.0, np.inf], p=[0.8, 0.2])), usage, cost))
+    problem = flat(groups)
+    x = np.concatenate([rng.dirichlet(np.ones(len(g.cost) + 1))[:-1] if rng.random() < 0.7 else
+                        rng.dirichlet(np.ones(len(g.cost))) for g in groups])  # fmt: skip
+    usage = np.hstack([g.usage for g in groups])
+    activity = usage @ x
+    upper = np.where(rng.random(rows) < 0.7, activity, activity + rng.uniform(0, 3, rows))
+    bounds = Rows(np.full(rows, -np.inf), upper, np.maximum(1.0, usage.max(axis=1)))
+    ws = working_set(problem, x)
+    purify(ws, bounds, 256)
+    assert problem.cost @ ws.x <= problem.cost @ x + 1e-9
+    assert np.all((ws.x >= 0.0) & (ws.x <= 1.0))
+    assert np.all(usage @ ws.x <= upper + 1e-7 * (1 + upper))
+    totals = np.add.reduceat(ws.x, problem.start[:-1])
+    assert np.all(totals <= problem.limit + 1e-9)
+    require_vertex(problem, usage, upper, ws.x, totals)
+
+
+def require_vertex(problem: Flat, usage: Floats, upper: Floats, x: Floats, totals: Floats) -> None:
+    """Columns between bounds are independent in the tight constraints, and few blocks are fractional (F10)."""
+    between = np.flatnonzero((x > 1e-8) & (x < 1 - 1e-8))
+    group = np.repeat(np.arange(len(totals)), np.diff(problem.start))
+    tight = usage @ x >= upper - 1e-6 * (1 + upper)
+    limited = np.isfinite(problem.limit) & (totals >= problem.limit - 1e-8)
+    rows = [usage[tight][:, between]] + [(group[between] == g)[None, :] for g in np.flatnonzero(limited)]
+    constraints = np.vstack([np.asarray(row, dtype=float) for row in rows])
+    rank = np.linalg.matrix_rank(constraints, tol=1e-8) if len(between) else 0
+    assert rank == len(between)
+    if np.isfinite(problem.limit).all():
+        assert len(np.unique(group[between])) <= int(tight.sum())
+
+
+def test_purification_leaves_many_tight_rows_alone() -> None:
+    group = Group(np.zeros(2), np.zeros(2), np.ones(2), 1.0, np.eye(2), np.zeros(2))
+    problem, x = flat([group]), np.array([0.5, 0.5])
+    ws = working_set(problem, x)
+    assert purify(ws, Rows(np.full(2, -np.inf), np.array([0.5, 0.5]), np.ones(2)), 1) == 0
+    np.testing.assert_array_equal(ws.x, x)
+
+
+@pytest.mark.parametrize("make", [lambda: np.array([0.3, 0.7]), lambda: np.array([5.0, -2.0])])
+def test_purification_of_a_face_without_vertices(make: Callable[[], Floats]) -> None:
+    """Free columns without cost: nothing to walk to, and the walk ends."""
+    free = np.full(2, np.inf)
+    group = Group(np.zeros(2), -free, free, np.inf, np.array([[1.0, 0.0]]), np.zeros(2))
+    ws = working_set(flat([group]), make())
+    steps = purify(ws, Rows(np.array([-np.inf]), np.array([np.inf]), np.ones(1)), 256)
+    assert steps <= 4
+    assert np.isfinite(ws.x).all()

@@ -1,0 +1,187 @@
+"""Proximal steps by coordinate descent alone (A14 to A16): tiny programs with known answers, HiGHS, and rounds."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import highspy
+import numpy as np
+import pytest
+from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
+
+import copter.methods.proximal.newton
+import copter.methods.warm
+from copter import LinearProgram, Model, Session, Settings, Status, solve
+from copter.errors import SettingsError
+from copter.methods.proximal.coordinate_descent import Descent
+from copter.methods.proximal.proximal_point import Control
+from tests.copter.highs import highs
+from tests.copter.problems import INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
+from tests.copter.random_programs import random_program
+
+DESCENT = Settings(method="coordinate_descent", time_limit_s=10.0)
+
+
+@pytest.mark.parametrize("problem", OPTIMAL, ids=str)
+def test_tiny_programs_as_worked_out_by_hand(problem: Problem) -> None:
+    solution = solve(problem.lp, DESCENT)
+    assert solution.status in problem.statuses
+    assert solution.objective == pytest.approx(problem.objective, rel=3e-6, abs=3e-6)
+    assert_optimal(problem.lp, solution.x, solution.y)
+    if problem.x is not None:
+        np.testing.assert_allclose(solution.x, problem.x, atol=1e-4, rtol=1e-5)
+    if problem.y is not None:
+        np.testing.assert_allclose(solution.y, problem.y, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("problem", INFEASIBLE + UNBOUNDED, ids=str)
+def test_programs_without_an_optimum_are_told_with_a_ray(problem: Problem) -> None:
+    solution = solve(problem.lp, DESCENT)
+    assert solution.status in problem.statuses
+    assert solution.ray is not None
+    holds = is_infeasibility_ray if solution.status is Status.PRIMAL_INFEASIBLE else is_improving_ray
+    assert holds(problem.lp, solution.ray)
+
+
+@pytest.mark.parametrize("kind", ["assignment", "transport", "covering", "all_fixed"])
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_against_highs(kind: str, seed: int) -> None:
+    lp = random_program(kind, seed)
+    status, objective, _, _ = highs(lp)
+    solution = solve(lp, DESCENT)
+    if status == highspy.HighsModelStatus.kOptimal:
+        assert solution.status is Status.OPTIMAL
+        assert solution.objective == pytest.approx(objective, rel=1e-5, abs=1e-5)
+        assert_optimal(lp, solution.x, solution.y)
+    else:
+        assert status == highspy.HighsModelStatus.kInfeasible
+        assert solution.status is Status.PRIMAL_INFEASIBLE
+
+
+def job_model(rng: np.random.Generator, jobs: int = 60) -> Model:
+    """Jobs that take one configuration each of GPUs of two types, more than there are."""
+    model = Model("max")
+    model.add_resources("a", 24)
+    model.add_resources("b", 16)
+    for job in range(jobs):
+        add_job(model, job, rng)
+    return model
+
+
+SIZES = np.array([1.0, 2.0, 4.0, 8.0])
+
+
+def add_job(model: Model, job: int, rng: np.random.Generator) -> None:
+    """Concave values of 1 to 8 GPUs of either type."""
+    value = np.concatenate([rng.uniform(0.5, 2.0) * SIZES ** rng.uniform(0.3, 0.9) for _ in "ab"])
+    none = np.zeros(4)
+    usage = {"a": np.concatenate((SIZES, none)), "b": np.concatenate((none, SIZES))}
+    model.add_request(job, value, usage=usage, integer=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_edited_rounds_equal_fresh_ones_equal_highs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = job_model(rng)
+    session = Session(model, DESCENT)
+    for round_number in range(5):
+        warm, fresh = session.solve(), Session(model, DESCENT).solve()
+        lp = model.to_linear_program()
+        _, objective, _, _ = highs(lp)
+        for solution in (warm, fresh):
+            assert solution.status is Status.OPTIMAL
+            assert solution.objective == pytest.approx(objective, rel=2e-6)
+            assert solution.bound_is_certified
+            assert solution.bound >= objective - 1e-9 * objective
+            assert_optimal(lp, solution.x, solution.y)
+        if round_number:
+            assert warm.iterations < fresh.iterations
+        model.remove_request(round_number)
+        add_job(model, 100 + round_number, rng)
+        model.add_resources("a", 1)
+
+
+def test_a_round_in_which_nothing_changed_is_one_pass() -> None:
+    session = Session(job_model(np.random.default_rng(5)), DESCENT)
+    first, again = session.solve(), session.solve()
+    assert (again.pricing_passes, again.iterations) == (1, 0)
+    assert again.objective == pytest.approx(first.objective, rel=1e-14)
+    assert first.iterations > 0
+
+
+def test_nothing_is_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        raise AssertionError("a factorisation")
+
+    session = Session(job_model(np.random.default_rng(7)), Settings(method="coordinate_descent", purify=False))
+    monkeypatch.setattr(copter.methods.proximal.newton, "solve_dense", refused)
+    monkeypatch.setattr(copter.methods.proximal.newton.Subproblem, "ascent_direction", refused)
+    monkeypatch.setattr(copter.methods.warm.CouplingSolve, "of", refused)
+    monkeypatch.setattr(copter.methods.warm, "InteriorStart", refused)
+    assert session.solve().status is Status.OPTIMAL
+
+
+def test_a_step_is_solved_the_more_exactly_the_smaller_the_error() -> None:
+    """Sweeps end when none moves by 1% of the error; a step so solved again from its end needs one sweep to say so."""
+    session = Session(job_model(np.random.default_rng(6)), DESCENT)
+    session.solve()
+    iterate = session._iterate
+    matrix = session.model.ledger.matrix
+    descent = Descent(iterate.ws, iterate.rows(matrix))
+    control = Control(DESCENT, 1e-6, np.full(2, 1e-6))
+    start, y = iterate.ws.x.copy(), 0.7 * iterate.y  # prices that are off, so that there is something to do
+    sweeps = []
+    for error in (1e-2, 1e-8):
+        iterate.ws.x[:] = start
+        _, taken, converged = descent.step(y, 50.0, 0.01, error, control)
+        assert converged
+        sweeps.append(taken)
+    assert sweeps[0] < sweeps[1]
+
+
+def test_settings_limit_the_steps() -> None:
+    settings = Settings(method="coordinate_descent", max_proximal_steps=2, max_pricing_passes=2)
+    solution = Session(job_model(np.random.default_rng(10)), settings).solve()
+    assert solution.status is Status.ITERATION_LIMIT
+    assert (solution.pricing_passes, solution.proximal_steps) == (2, 2)
+    assert 2 <= solution.iterations <= 100
+
+
+def test_a_plan_is_made_of_its_vertex() -> None:
+    """At most as many jobs are split as there are rows (F10)."""
+    plan = Session(job_model(np.random.default_rng(8)), DESCENT).solve_integer()
+    assert plan.is_feasible
+    assert plan.fractional_requests <= 2
+    assert 0.0 <= plan.gap < 1e-3
+
+
+def test_a_solve_that_time_ends_has_a_point_and_a_bound_that_holds() -> None:
+    """The callback ends it where a clock would: after the first pass that proves a bound."""
+    model = job_model(np.random.default_rng(9), 200)
+    _, objective, _, _ = highs(model.to_linear_program())
+    solution = Session(model, DESCENT).solve(callback=lambda passes, gap, violation: passes == 2)
+    assert solution.status is Status.INTERRUPTED
+    assert solution.pricing_passes == 2
+    assert solution.bound >= objective - 1e-9 * objective
+    assert solution.gap > DESCENT.tolerance
+
+
+def test_a_time_limit_is_kept() -> None:
+    """A program on which it is slow: equations without a limit on any column."""
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(40, 120))
+    b = A @ rng.uniform(0.0, 1.0, 120)
+    lp = LinearProgram(rng.uniform(0.0, 1.0, 120), A, row_lower=b, row_upper=b)
+    solution = solve(lp, Settings(method="coordinate_descent", time_limit_s=0.3))
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.x.shape == (120,)
+    assert solution.solve_time_s < 5.0
+
+
+def test_private_rows_are_refused() -> None:
+    model = Model("max")
+    model.add_resources("a", 3)
+    model.add_request("job", [1.0, 2.0], usage={"a": [1.0, 2.0]}, at_least=0.5)
+    with pytest.raises(SettingsError, match=r"coordinate_descent.*at_least: use 'auto'"):
+        Session(model, DESCENT).solve()
+    assert Session(model).solve().objective == pytest.approx(2.0)
