@@ -1,16 +1,20 @@
-"""A linopy solver with persistent updates: a model solved again keeps its session, also where linopy builds anew."""
+"""A linopy solver with persistent updates: a model solved again keeps its session, also where linopy builds anew.
+
+Importing this module registers it: ``model.solve("copter")``, and PyPSA's ``network.optimize(solver_name="copter")``.
+"""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, fields
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from linopy import solvers
 from linopy.constants import Result, Solution, SolverReport, Status, TerminationCondition
 from linopy.persistent.snapshot import VarKind
-from linopy.solvers import Solver, SolverFeature
+from linopy.solvers import Solver, SolverFeature, SolverName
 from numpy.typing import NDArray
 
 import copter
@@ -19,7 +23,8 @@ from copter.interop.live_program import LiveProgram
 
 Floats = NDArray[np.float64]
 
-NAME = SimpleNamespace(name="Copter", value="copter")
+NAME = "copter"
+LOG = logging.getLogger("copter")
 CONDITIONS = {
     copter.Status.OPTIMAL: TerminationCondition.optimal,
     copter.Status.PRIMAL_INFEASIBLE: TerminationCondition.infeasible,
@@ -118,11 +123,6 @@ class Copter(Solver[None]):  # type: ignore[misc]
     accepted_io_apis: ClassVar[frozenset[str]] = frozenset({"direct"})
     supports_persistent_update: ClassVar[bool] = True
     supports_sign_update: ClassVar[bool] = True
-
-    @property
-    def solver_name(self) -> Any:
-        """A name and a value, as linopy's own solvers have."""
-        return NAME
 
     @classmethod
     def is_available(cls) -> bool:
@@ -228,3 +228,25 @@ def entry_places(A: Any, rows: NDArray[np.integer[Any]], columns: NDArray[np.int
     if (places >= len(key)).any() or (key[np.minimum(places, len(key) - 1)] != wanted).any():
         raise ValueError("a coefficient changes where the matrix has no entry")
     return places
+
+
+def register() -> None:
+    """Add copter to linopy's solvers, after all others, so that linopy's default stays; once is enough.
+
+    linopy chooses solvers from an Enum and a tuple of its own, and asks no entry point; both get one member more.
+    """
+    if NAME in SolverName._value2member_map_:
+        return
+    member = object.__new__(SolverName)
+    member._name_, member._value_, member._sort_order_ = Copter.__name__, NAME, len(SolverName)
+    SolverName._member_map_[member._name_] = SolverName._value2member_map_[NAME] = member
+    SolverName._member_names_.append(member._name_)
+    setattr(solvers, Copter.__name__, Copter)
+    solvers._SOLVER_PROBE_ORDER = (*solvers._SOLVER_PROBE_ORDER, NAME)
+    solvers.NO_SOLUTION_FILE_SOLVERS.append(NAME)
+    for names in (solvers.available_solvers, solvers.licensed_solvers):
+        names.refresh()
+    LOG.info("copter is registered with linopy: model.solve('copter'), network.optimize(solver_name='copter')")
+
+
+register()
