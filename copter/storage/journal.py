@@ -286,9 +286,7 @@ class Journal:
             if self.sync != "never":
                 self._disk.sync(self._file)
         except OSError as error:
-            self._soiled = (
-                f"a failed write could not be taken back ({error.strerror}); each edit tries it again"
-            )
+            self._soiled = f"a failed write could not be taken back ({error.strerror}); each edit tries it again"
             return False
         self._soiled = None
         return True
