@@ -8,8 +8,8 @@ FUZZ_S ?= 3600
 MUTANTS ?= $(shell date +%Y%m%d)
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test test-ray test-ray-long quick check check-long simulate-faults fuzz bench bench-suite tapes suite tables lp-sets wheel \
-  wheel-test docs clean
+.PHONY: demo test test-ray test-ray-long quick check check-long simulate-faults fuzz bench bench-suite tapes suite tables \
+  lp-sets wheel wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \

@@ -81,18 +81,18 @@ def page_of(found: dict[str, Any]) -> str:
 Written by `python -m tests.faults.simulate --counts FILE --page`; `make simulate-faults` makes the counts anew.
 
 The service, its journal and its schedulers run in one process under a simulated clock, disk and network, from one seed
-(`tests/faults/`). After every step an oracle of plain dictionaries judges: no acknowledged delta is lost or done twice, none that was
-refused is there, the plan in force fits the nodes in whole numbers, nobody else's file is touched. After each start it compares all
-that was recovered. A step is one request or one fault.
+(`tests/faults/`). After every step an oracle of plain dictionaries judges: no acknowledged delta is lost or done twice,
+none that was refused is there, the plan in force fits the nodes in whole numbers, nobody else's file is touched. After
+each start it compares all that was recovered. A step is one request or one fault.
 
-{steps:,} steps in {worlds:,} worlds from seed {found["first_seed"]} on; promises broken: {broken}. Commit {found["commit"]},
-{found["date"]}.
+{steps:,} steps in {worlds:,} worlds from seed {found["first_seed"]} on; promises broken: {broken}.
+Commit {found["commit"]}, {found["date"]}.
 
 | what was done, and which faults were met | times |
 |---|---|
 {rows}
 
-Not simulated: HTTP and TLS (real sockets are tested beside this), the coordinator of shards over Ray, reordered messages.
+Not simulated: HTTP and TLS (real sockets are tested beside this), the coordinator of shards, reordered messages.
 """
 
 
