@@ -8,8 +8,8 @@ FUZZ_S ?= 3600
 MUTANTS ?= $(shell date +%Y%m%d)
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test test-ray test-ray-long quick check check-long fuzz bench bench-suite tapes suite tables lp-sets wheel \
-  wheel-test docs clean
+.PHONY: demo test test-ray test-ray-long quick check check-long simulate-faults fuzz bench bench-suite tapes suite tables \
+  lp-sets wheel wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -44,6 +44,11 @@ check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
 	PYTHONPATH=.:frontends:benchmarks $(PY) -m tests.adversary.long_run
 	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score --sample 4 --seed $(MUTANTS)
+
+# A million steps of the service under simulated faults; the counts go to the page of results.
+simulate-faults: $(VENV)/.test
+	PYTHONHASHSEED=0 OMP_NUM_THREADS=1 PYTHONPATH=.:frontends $(PY) -m tests.faults.simulate --counts simulation.json
+	PYTHONPATH=.:frontends $(PY) -m tests.faults.simulate --counts simulation.json --page
 
 # Damaged files to every reader, for an hour (FUZZ_S seconds).
 fuzz: $(VENV)/.test

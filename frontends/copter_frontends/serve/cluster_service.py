@@ -52,6 +52,7 @@ class ClusterService:
         self._waiting = 0
         self._saving: asyncio.Task[None] | None = None
         self._closed = False
+        self._gap = False  # whether a plan has been published that the journal has not
         self._streaming = True
         self._last_plan: asyncio.Future[None] | None = None
 
@@ -209,6 +210,11 @@ class ClusterService:
         if self._closed:
             return
         plan, pieces = read_plan(content)
+        if self._gap:  # changes of a plan that the journal has not cannot be read back: this one goes in whole
+            self._gap = False
+            there = {name: each for name, each in self.book.allocations.items() if name not in set(plan["stop"])}
+            whole = {"header": plan["header"], "whole": True, "stop": [], "set": {**there, **plan["set"]}}
+            content = compact(whole).encode()
         self._last_plan = self.log.append("plan", content, then=lambda error: self._publish(error, plan, pieces))
 
     def _publish(self, error: Exception | None, plan: dict[str, Any], pieces: list[bytes]) -> None:
@@ -216,6 +222,7 @@ class ClusterService:
         if error is not None and self.log.undone:
             return  # it may go by deltas that have been taken back; the scheduler begins again, and plans at once
         if error is not None:
+            self._gap = True
             LOG.error("cluster %s: plan %s is not in the journal: %s", self.name, plan["header"]["version"], error)
         self.book.take(plan, self.state, pieces)
         self.metrics.planned(self.name, self.book.header)

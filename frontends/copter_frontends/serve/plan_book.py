@@ -66,7 +66,8 @@ class PlanBook:
         Parameters
         ----------
         plan : mapping
-            ``header``, ``set`` {job id: allocation}, ``stop`` [job id].
+            ``header``, ``set`` {job id: allocation}, ``stop`` [job id]; with ``whole``, all jobs that are not
+            in ``set`` stop.
         state : ClusterState
         pieces : sequence of bytes, optional
             :func:`fragment` of every member of ``set``, in its order.
@@ -75,7 +76,10 @@ class PlanBook:
         told: list[bytes] = []
         stopped: list[str] = []
         jobs, nodes = state.jobs, state.type_of_node
-        for job_id in plan["stop"]:
+        gone = (
+            [job_id for job_id in self.allocations if job_id not in plan["set"]] if plan.get("whole") else plan["stop"]
+        )
+        for job_id in gone:
             self._stop(job_id, now_s, stopped)
         if pieces is None:
             pieces = [fragment(job_id, given) for job_id, given in plan["set"].items()]
