@@ -57,6 +57,11 @@ class JobModes:
     measured: dict[str, float] = field(default_factory=dict)
     """By job id: the time that its profile says, over the one that was believed."""
     _speeds: dict[str, Speeds] = field(default_factory=dict)
+    _timed: TimedThroughputs | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.throughputs, TimedThroughputs):  # a look at each of its methods: once, not for every job
+            object.__setattr__(self, "_timed", self.throughputs)
 
     def speeds(self, job: Job) -> Speeds:
         """A job's rates, asked for once; InvalidJobError for one that is negative or not finite."""
@@ -87,12 +92,11 @@ class JobModes:
 
     def restart_s(self, job: Job) -> float:
         """Seconds that a start takes the job, as far as that is known."""
-        return self.throughputs.restart_s(job) if isinstance(self.throughputs, TimedThroughputs) else 0.0
+        return 0.0 if self._timed is None else self._timed.restart_s(job)
 
     def time_done(self, job: Job, kind: str, gpus: int, progress: float) -> float:
         """Fraction of a job's time that has passed at this progress: leases are of time, and phases differ in rate."""
-        known = self.throughputs
-        return known.time_done(job, kind, gpus, progress) if isinstance(known, TimedThroughputs) else progress
+        return progress if self._timed is None else self._timed.time_done(job, kind, gpus, progress)
 
     def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
         """Take a profile in; the time it says over the one that was believed, None where it says nothing.
