@@ -9,7 +9,7 @@ from sys import float_info
 
 from copter.distributed.messages import Floats, Priced
 
-SAFE = 1.0 + 1e-12  # for the rounding of a sum
+SAFE = 1.0 + 1e-12  # factor that covers the rounding of a sum
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ Floats = NDArray[np.float64]
 MARKET = "copter: capacity bought and sold"  # id of the request that stands for the other cells
 
 TOLERANCE = 1e-3  # relative gap of all cells together
-CLOSER = 0.03  # of it: the tolerance of a cell's own solves
+CLOSER = 0.03  # tolerance of a cell's own solves, as a share of TOLERANCE
 SAME = 1e-9  # relative: first shares may exceed the counts by no more
-TOWARDS = (0.1, 0.3, 1.0)  # of the way from the best prices so far to the master's duals: where cells are asked next
+TOWARDS = (0.1, 0.3, 1.0)  # shares of the way from the best prices to the master's duals, where cells are asked next
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from copter.distributed.traffic import Traffic
 from copter.distributed.transport import LATE, LOST, ShardOptions
 from copter.errors import SettingsError
 
-LONGEST_S = 1e6  # that a wait without a deadline is cut into
+LONGEST_S = 1e6  # seconds of the pieces into which a wait without a deadline is cut
 PLACEMENTS = ("SPREAD", "PACK", "STRICT_SPREAD", "STRICT_PACK")  # Ray's strategies
 
 

@@ -14,12 +14,12 @@ from copter.model.private_rows import PrivateRows
 
 
 def at_all(ids: list[Hashable]) -> NDArray[np.int64]:
-    """Places of all."""
+    """Indices of all ids: 0, 1, ..., n - 1."""
     return np.arange(len(ids))
 
 
 def taken(value: Any, at: NDArray[Any], k: int, what: str = "an argument") -> Any:
-    """Entries of an argument that has one for each of k requests; one that holds for all stays as it is."""
+    """Entries `at` of an argument with one entry for each of k requests; a scalar or None stays as it is."""
     if value is None or (not isinstance(value, (list, tuple)) and np.ndim(value) == 0):
         return value
     if len(value) != k:
@@ -28,7 +28,7 @@ def taken(value: Any, at: NDArray[Any], k: int, what: str = "an argument") -> An
 
 
 def taken_rows(value: Any, at: NDArray[Any], k: int, one_each: bool) -> Any:
-    """The same of bounds of private rows: one row of them holds for all requests, unless there is `one_each`."""
+    """As :func:`taken`, for private rows' bounds: a single row of bounds holds for all requests unless `one_each`."""
     if value is None or np.ndim(value) == 0:
         return value
     if isinstance(value, (list, tuple)) and any(np.ndim(each) for each in value):

@@ -30,14 +30,14 @@ from copter.session.session import WORK
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 
-MASTER_SHARE = 0.3  # of the tolerance: the gap that the master's own solves may keep
-NEAR = 0.1  # of the last gap: the tolerance of the master's next solve
+MASTER_SHARE = 0.3  # gap that the master's own solves may keep, as a share of the tolerance
+NEAR = 0.1  # tolerance of the master's next solve, as a share of the last gap
 FAR = 1e-2  # loosest tolerance of the master's solves
-LEAP = 100.0  # times the last tolerance: a goal below this is not worth a master of its own
+LEAP = 100.0  # goals below this many times the last tolerance are skipped: the master is solved to that at once
 OPENING = 5e-4  # tolerance of the first master after a pass at the last solve's prices
-OPENING_SHARE = 0.3  # of a deadline, which that pass may wait for late shards
+OPENING_SHARE = 0.3  # share of a deadline that the first pass may wait for late shards
 SAME_PRICES = 1e-9  # relative: prices that have moved by no more need no pass of their own
-LP_SHARE = 0.7  # of a deadline, where a shim comes after the LP
+LP_SHARE = 0.7  # share of a deadline that the LP gets where a shim comes after it
 
 
 class Session(Coordinator):

@@ -16,11 +16,11 @@ from copter import LinearProgram, Model, Session, Settings, Solution, Status, so
 Floats = NDArray[np.float64]
 
 BLOCKS = 64  # requests that the columns are shared out to: an edit disturbs the basis only in the blocks it touches
-MOST_ROWS = 3000  # beyond which a session has no basis to keep
-MOST_COLUMNS = 1_000_000  # up to which a session pivots from its basis
+MOST_ROWS = 3000  # rows above which every program is solved afresh: no basis is kept
+MOST_COLUMNS = 1_000_000  # columns up to which a session pivots from its basis
 WIDE = 200  # columns to a row, from which on moved costs are followed by the prices rather than by the basis
 PATIENCE, LEAST_S = 2.0, 0.05  # times a one-shot solve's seconds that a session may take, and at least this long
-MOST_FAILURES = 2  # times in a row that the session did not end in time, after which it is given up
+MOST_FAILURES = 2  # times in a row that the session missed its time, after which it is given up
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
 
 
@@ -99,7 +99,7 @@ class LiveProgram:
 
     @property
     def is_warm(self) -> bool:
-        """Whether a session stands by."""
+        """Whether a session is kept, so that the next solve of the same structure starts warm."""
         return self._session is not None
 
     def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:

@@ -179,7 +179,7 @@ def components(given: Any, n: int) -> tuple[Any, Floats, Floats]:
 
 
 def kinds_of(integrality: Any, n: int) -> NDArray[np.uint8]:
-    """0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer."""
+    """Kind of each variable by SciPy's numbers: 0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer."""
     if sp.issparse(integrality):
         raise NotTaken
     try:
@@ -201,7 +201,7 @@ def program(
     kinds: NDArray[np.uint8],
     n_ub: int,
 ) -> Program:
-    """The program; one without a LinearProgram where bounds cross."""
+    """The arguments as a Program; its LinearProgram is None if a lower bound exceeds an upper one."""
     n, whole = len(cost), (kinds % SEMI == 1)
     plain = Program(None, n, n_ub, len(low), lower, upper, whole)
     crossed = (lower > upper).any() or (low > high).any()

@@ -28,8 +28,8 @@ MILP = ("disp", "presolve", "time_limit", "node_limit", "mip_rel_gap")
 EDGE_WEIGHTS = (None, "dantzig", "devex", "steepest", "steepest-devex")
 TOLERANCES = ("dual_feasibility_tolerance", "primal_feasibility_tolerance", "ipm_optimality_tolerance")
 TIGHTEST, USUAL = 1e-12, 1e-8  # of tolerances; SciPy's own usual ones are 1e-7 and 1e-8
-MIP_GAP = 1e-4  # at which HiGHS ends where no mip_rel_gap is given
-FRAMES = 4  # from a warning here to the caller of linprog or milp
+MIP_GAP = 1e-4  # relative gap at which HiGHS stops without mip_rel_gap
+FRAMES = 4  # stack frames from a warning here to the caller of linprog or milp
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def milp_options(given: Mapping[str, Any] | None) -> Options:
 
 
 def options(known: dict[str, Any], nodes: Any, kind: type[Warning]) -> Options:
-    """The options; a value that is none is warned of and left at its default."""
+    """copter's options from SciPy's; a value out of range raises a warning and the default stays."""
 
     def at_least(name: str, value: Any, least: float, strict: bool = False) -> Any:
         if value is None:

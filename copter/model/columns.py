@@ -22,14 +22,14 @@ COLUMN = 0xFFFFFFFF  # the part of a key that is the column
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the columns of some requests stand in a program.
+    """The mapping between columns of some requests and columns of a program that consists of them.
 
     Attributes
     ----------
     slots : ndarray (requests,) int32
-        In the program's order.
+        Slots of the requests, in the order of their columns in the program.
     first : ndarray (requests + 1,) int
-        First column of every request, and the number of all columns.
+        First program column of each request; the last entry is the number of columns.
     """
 
     slots: Ints
@@ -37,46 +37,46 @@ class Columns:
 
     @cached_property
     def _request(self) -> Keys:
-        """Place of the request of every slot; -1 for none, and at the end."""
+        """For each slot the index of its request in `slots`; -1 for other slots and in the last entry."""
         request = np.full(int(self.slots.max(initial=-1)) + 2, -1, dtype=np.int64)
         request[self.slots] = np.arange(len(self.slots))
         return request
 
     @classmethod
     def of(cls, matrix: BlockMatrix, slots: Ints) -> Columns:
-        """Of the requests in these slots, in this order."""
+        """The mapping of the requests in these slots, in this order."""
         return cls(slots, matrix.starts_of(slots))
 
     @classmethod
     def of_model(cls, ledger: Ledger) -> Columns:
-        """Of all requests, in the order of ``Model.to_linear_program``."""
+        """The mapping of all requests, in the order of ``Model.to_linear_program``."""
         return cls.of(ledger.matrix, slots_in_order(ledger))
 
     @property
     def count(self) -> int:
-        """Columns of all these requests."""
+        """Number of columns of all these requests."""
         return int(self.first[-1])
 
     def requests(self, slot: Ints) -> Keys:
-        """Place of the request in each slot among these; -1 where a slot holds none of them."""
+        """Index in `slots` of the request in each given slot; -1 for a slot whose request is not among them."""
         return np.asarray(self._request[np.minimum(slot, len(self._request) - 1)])
 
     def owners(self, column: Keys) -> Keys:
-        """Place of the request of each column of the program among these."""
+        """Index in `slots` of the request that owns each given program column."""
         return np.searchsorted(self.first, column, side="right") - 1
 
     def split(self, column: Keys) -> tuple[Ints, Ints]:
-        """(slot, column of the request) of columns of the program."""
+        """Slot of each given program column, and its number within its request."""
         request = self.owners(column)
         return self.slots[request], (column - self.first[request]).astype(np.int32)
 
     def keys(self, column: Keys, owner: Keys | None = None) -> Keys:
-        """Keys of columns of the program; `owner`: their :meth:`owners`, where they are known."""
+        """Keys (slot << 32 | column) of program columns; `owner` is what :meth:`owners` returns, if at hand."""
         request = self.owners(column) if owner is None else owner
         return self.slots[request].astype(np.int64) << 32 | (column - self.first[request])
 
     def places(self, key: Keys) -> Keys:
-        """Columns of the program that keys stand for; all of them must be of these requests."""
+        """Program columns of these keys; every key must belong to one of these requests."""
         return np.asarray(self.first[self._request[key >> 32]] + (key & COLUMN))
 
 

@@ -39,7 +39,7 @@ SHIM_S, SHIM_SLOT_S = 3e-3, 4e-7  # of a deadline, kept for rounding: and for ea
 WORK = 40_000  # of the search that closes a small plan's gap, nodes times rows: about a millisecond
 CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # of what is kept, for repairing and checking the plan
 LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
-LP_SHARE = 0.7  # of a deadline, where a shim that searches comes after the LP
+LP_SHARE = 0.7  # share of a deadline that the LP gets where a searching shim comes after it
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
 Ages = NDArray[np.int64]
 

@@ -23,12 +23,12 @@ IDLE = -1  # column of a request that gets nothing
 
 
 def no_keys() -> Keys:
-    """No columns."""
+    """An empty array of column keys: the plan's requests take no columns."""
     return np.zeros(0, dtype=np.int64)
 
 
 def no_shares() -> Floats:
-    """No values."""
+    """An empty array of shares: the plan has no continuous requests."""
     return np.zeros(0)
 
 

@@ -214,8 +214,9 @@ class Journal:
         self.history = after
 
     def record(self, operations: list[Buffers]) -> Record:
-        """What :meth:`append` would write, for one who does it himself, and then calls :meth:`wrote` or
-        :meth:`take_back`.
+        """The bytes that :meth:`append` would write, for a caller that writes them itself.
+
+        The caller then calls :meth:`wrote`, or :meth:`take_back` if the writing failed.
 
         Raises
         ------
@@ -226,13 +227,13 @@ class Journal:
         return Record(b"".join(parts), after)
 
     def growth(self, count: int) -> tuple[int, int]:
-        """(from, by) which the file must grow for so many more bytes and the reserve; (0, 0) if there is room."""
+        """Where the file must grow and by how many bytes, for `count` more and the reserve; (0, 0) if there is room."""
         if not self.reserve or self._length + count <= self._room:
             return 0, 0
         return self._room, self._length + count + self.reserve - self._room
 
     def grown(self, by: int, ever: bool) -> None:
-        """The file has grown; `ever`: whether the file system can do that at all."""
+        """Note that the file has grown; without `ever` the file system cannot reserve, and no more is asked for."""
         self._room += by
         if not ever:
             self.reserve = 0
@@ -394,9 +395,9 @@ def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[
 
 
 def _unfinished(data: memoryview, at: int, end: int, place: History) -> bool:
-    """Whether the disk has not got a record whole: it is the last, and a sector of it (from `at` to `end`) is zeros.
+    """Whether a crash cut the record from `at` to `end`: it is the last one, and a disk sector of it is zeros.
 
-    A record is written when the disk has the one before it, so that there is at most one such record.
+    A record is written only after the one before it is on the disk, so at most one record can be cut.
     """
     if bytes(data[at:]).find(RECORD.pack(MARK, place.edits + 1, 0)[:-8]) >= 0:
         return False

@@ -22,24 +22,24 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
-SLICE = 10  # pivots between two looks at the watch
-COLD_ITERATIONS = 20  # of an interior-point method
-PASSES = 20.0  # multiplications with every entry, in one of them
-PRODUCTS = 1.5  # ... with every entry, for each of its block's that is in another row, to eliminate the block
-CALLS = 500_000.0  # what it takes besides, whatever the size
-PART = 1e6  # entries from which a part of the program will do (K17): the larger they are, the less of that work
-FEW_ROWS = 64  # up to which the proximal method would solve the program instead ...
-PROXIMAL_PASSES = 200.0  # ... in so many passes over its entries
-TILED = 0.1  # what a multiplication takes in the factorisation, in those of a pivot
-MOST_COLD = (2.0, 1.25)  # cold solves that pivots may cost, from prices or from a basis, halved by every failure
-AGAIN = 3  # times that a basis is inverted afresh in a round
-LARGE = 2_000_000  # bytes of inverse and entries from which a pivot's multiplications ...
-SLOWER = 2.0  # ... take so much longer than a cold solve's
-MOST_FAILURES = 5  # in a row that are counted
-TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
-APART = 1e-8  # relative change of costs that keeps them from being equal
-LEAST_COST = 1e-3  # relative to the largest, that a change is relative to
-CLOSED = 1e-7  # error of the rows or of basic reduced costs that is still accepted at the end
+SLICE = 10  # pivots between two looks at the clock
+COLD_ITERATIONS = 20  # iterations that a cold interior-point solve is taken to need
+PASSES = 20.0  # multiplications for each entry in one such iteration
+PRODUCTS = 1.5  # multiplications for each pair of entries of a block in different rows, to eliminate the block
+CALLS = 500_000.0  # multiplications that one iteration is taken to cost whatever the size
+PART = 1e6  # entries above which pivots may cost only (PART / entries)^2 of a cold solve, as a part may do (K17)
+FEW_ROWS = 64  # coupling rows up to which the proximal method, not interior points, comes after pivots
+PROXIMAL_PASSES = 200.0  # passes over the entries that the proximal method is taken to need
+TILED = 0.1  # time of a multiplication in the tiled factorisation, in multiplications of a pivot
+MOST_COLD = (2.0, 1.25)  # cold solves that pivots may cost, from prices and from a basis; halved by every failure
+AGAIN = 3  # times that a basis may be inverted afresh in a round
+LARGE = 2_000_000  # bytes of inverse and entries above which they fall out of the cache, so that pivots are slower
+SLOWER = 2.0  # time of a multiplication of a pivot above LARGE, in those of a cold solve
+MOST_FAILURES = 5  # failures in a row that are counted: the basis rests for 2^failures rounds
+TOLERANCE = 1e-9  # how far a value may be outside its bounds, relative to the largest bound of a row or one
+APART = 1e-8  # relative perturbation of costs, so that no two are equal
+LEAST_COST = 1e-3  # costs below this share of the largest are perturbed as if they had this size
+CLOSED = 1e-7  # error of the rows, and of basic reduced costs, that is accepted at the end
 
 
 class Ending(IntEnum):

@@ -13,8 +13,8 @@ from copter.methods.blocks.program import BlockProgram
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-ROUNDS = 3  # of correction
-LEAST_ROOM = 1e-12  # of a column inside its bounds, relative to the largest
+ROUNDS = 3  # corrections towards the face, at most
+LEAST_ROOM = 1e-12  # a column inside its bounds has at least this room, relative to the largest
 SEED = 20_151  # of the costs that choose among the vertices: the same program gives the same vertex
 
 

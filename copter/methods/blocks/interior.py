@@ -21,10 +21,10 @@ PIVOT = 1e-13  # a pivot of the reduced matrix below this share of its diagonal 
 BACK_OFF = 0.9995  # share of the way to the boundary
 STALL = 8  # iterations without progress end the method
 PROGRESS = 0.9  # an iteration makes progress if it brings one of its figures below this share of the least so far
-CORRECTIONS = 2  # of centrality, after Mehrotra's
+CORRECTIONS = 2  # corrections of centrality in an iteration, after Mehrotra's
 LEAST_CLOSED = 0.5  # share of the rows' residuals that a step closes at least
 CLOSED = 1e-10  # residual of the rows left by a step, relative to the right sides, that is not solved for again
-SLOPE = 1e-12  # added to the diagonal of every row, relative to the mean diagonal of the start
+SLOPE = 1e-12  # added to every diagonal entry of the reduced matrix, relative to the mean diagonal at the start
 SMALL = 1e-30
 
 
@@ -103,11 +103,11 @@ class BlockMethod:
 
     @staticmethod
     def progress_of(figures: Figures) -> Floats:
-        """What must fall for the method to go on."""
+        """The figures of which at least one must fall for an iteration to count as progress."""
         return np.array([figures.primal, figures.dual, figures.gap, figures.mu if figures.worst > 1e-6 else np.inf])
 
     def measure(self) -> Figures:
-        """Residuals of the point; its weights are then ready."""
+        """Compute the residuals of the present point; this also prepares the weights of the next step."""
         product, dual, objective, bound, primal = self.state.measure()
         return Figures(
             primal=primal**0.5 / self.right_size,

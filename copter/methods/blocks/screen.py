@@ -18,9 +18,9 @@ Ints = NDArray[np.int32]
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-LEAST_ROWS = 64  # coupling rows, and ...
-LEAST_ENTRIES = 4.0  # ... entries in them of a column, on average, from which rows are worth leaving out
-BLOCKS = 3000  # of a sample, at least
+LEAST_ROWS = 64  # coupling rows from which leaving some out is worth a sample
+LEAST_ENTRIES = 4.0  # entries of a column in coupling rows, on average, from which it is worth it too
+BLOCKS = 3000  # blocks of a sample, at least
 FEWEST, MOST = 4, 16  # a sample has one block of so many
 WIDE = 0.25  # share of the coupling rows: a block with a column that has more of them is in every sample
 CLOSE = 3e-3  # how far the sample is solved, relative

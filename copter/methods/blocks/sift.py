@@ -1,4 +1,4 @@
-"""A program by the columns that prices nearby make worth having, other blocks as they were (method/blocks.md, K17)."""
+"""A large program solved by the columns that may become best near the last prices, other blocks held (K17)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ Ints = NDArray[np.int32]
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-LEAST_BLOCKS = 4000  # from which a part is worth looking for
-RADIUS = 0.02  # how far prices may move, in units of their size
-IDLE_PRICE = 0.01  # one of zero: this share of the largest cost over the row's largest entry
-TIE = 1e-7  # of the largest cost: reduced costs no farther apart are equal
-TIED = 1e-4  # of the radius: a block with another column that close may have it just as well
-MOST_TIED = (4, 0.01)  # such blocks in the first part: so many for each row with a price, and this share of all blocks
-ROOM = 1e-3  # of a row's bound: what blocks that stay leave of it at least
-MOST_COLUMNS = 0.5  # share of the columns from which on the whole program is solved instead
-PARTS = 8  # that are solved before the whole program is
+LEAST_BLOCKS = 4000  # a program of fewer blocks is solved whole: a part would not be much smaller
+RADIUS = 0.02  # columns that could become best while no price moves by more than this share of its size are in the part
+IDLE_PRICE = 0.01  # the size of a price of zero: this share of the largest cost over the row's largest entry
+TIE = 1e-7  # reduced costs that differ by less than this share of the largest cost count as equal
+TIED = 1e-4  # a block is tied if its second-best column is within this share of RADIUS of the best
+# Tied blocks in the first part, the largest first: at most so many for each priced row, or this share of all blocks.
+MOST_TIED = (4, 0.01)
+ROOM = 1e-3  # held blocks must leave this share of a row's bound free; else its largest users join the part
+MOST_COLUMNS = 0.5  # a part with more than this share of the columns is not worth it: the whole program is solved
+PARTS = 8  # parts tried, each larger than the last, before the whole program is solved
 MORE = 0.02
 """Second part: this share of the blocks with a positive reduced gain; each later part takes twice as many."""
 
-LEAST_MORE = 1000  # ... of which so many may
+LEAST_MORE = 1000  # ... but at least this many blocks, where so many have a positive reduced gain
 
 
 def has_parts(program: BlockProgram) -> bool:

@@ -132,12 +132,15 @@ class _Question:
     accept: Accept | None
 
     def without_loose_rows(self) -> _Question:
-        """The same of the rows that can bind (K5)."""
+        """The same question with only the coupling rows that can bind (K5)."""
         lean, kept = self.program.without_loose_rows()
         return replace(self, program=lean, kept=self.kept[kept])
 
     def by_parts(self, last: BlockAnswer) -> BlockAnswer | None:
-        """The answer by the part of the program that prices near the last ones may change (K17); None without one."""
+        """Solve only the requests whose choice could change near the last prices, the others fixed (K17).
+
+        None if the program has no such part, or no part's answer proves to be the optimum of the whole.
+        """
         if self.accept is None or self.path is None or not has_parts(self.program):
             return None
         sifting = Sifting(self.program, last, self.of_part, self.accept, self.vertex)
@@ -148,7 +151,7 @@ class _Question:
         return answer
 
     def of_part(self, part: BlockProgram, rows: Ints) -> BlockAnswer | None:
-        """The answer to a part of the program in some of its rows, as exact as the method is at first."""
+        """Solve a part of the program over some of its coupling rows, at `PART_TOLERANCE` times the tolerances."""
         looser = replace(
             self.settings,
             tolerance=PART_TOLERANCE * self.settings.tolerance,
@@ -163,7 +166,7 @@ class _Question:
         return ask.by(ask.program, ask.kept, lambda answer: True)
 
     def answer(self) -> BlockAnswer | None:
-        """The answer by the rows that are likely to bind, or by all."""
+        """Solve with the coupling rows that are likely to bind; with all of them where that fails."""
         if self.program.n_rows > MOST_ROWS:
             return None
         screened = is_worth_it(self.program)
@@ -175,7 +178,7 @@ class _Question:
         return answer
 
     def by(self, program: BlockProgram, kept: Ints, accept: Accept | None) -> BlockAnswer | None:
-        """The answer of the program with those of the rows, from the path where there is one, or cold."""
+        """Solve a program with the coupling rows `kept`: from the kept path if there is one, else cold."""
         run = _Run(program, self.settings, self.watch, self.vertex, self.path, kept, self.n_rows)
         if self.path is not None and self.path.passed:
             answer = run.solve(True, accept)
@@ -184,10 +187,10 @@ class _Question:
         return run.solve(False, accept)
 
     def by_likely_rows(self) -> BlockAnswer | None:
-        """The answer by the rows that may bind as far as the last answer, or a sample, tells (K6).
+        """Solve with the coupling rows that were near their bounds in the last answer, or in a sample (K6).
 
-        Rows that turn out to be exceeded come in with all that are then near their bounds. None where that does not
-        end soon: the program has to be solved with all its rows.
+        If the answer exceeds rows that were left out, these and all rows near their bounds come in and it is solved
+        again. None after `GUESSES` tries, or if too many rows may bind: then all rows are needed.
         """
         known = None if self.path is None else self.path.near_rows(self.kept)
         rows = likely_rows(self.program, self.settings.n_threads, self.watch) if known is None else known

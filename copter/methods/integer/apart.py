@@ -13,8 +13,8 @@ from copter.methods.integer.branch_and_bound import RELATIVE_GAP, Report, Task
 from copter.methods.integer.worker import given_back, taken
 from copter.problem.linear_program import LinearProgram
 
-ENDING_S = 2.0  # past its time limit, after which the process is ended
-SLICE_S = 0.5  # of waiting, so that Ctrl-C is seen
+ENDING_S = 2.0  # seconds past its time limit after which the process is ended
+SLICE_S = 0.5  # seconds between two looks for Ctrl-C while waiting
 
 
 def branch_and_bound(

@@ -10,7 +10,7 @@ from copter.problem.dual_bound import proven_dual_bound
 
 Floats = NDArray[np.float64]
 
-MARGIN = 1e-9  # relative: what propagating bounds in floating point may have lost
+MARGIN = 1e-9  # relative loss that propagating bounds in floating point is allowed
 WHOLE = 1e-6
 
 

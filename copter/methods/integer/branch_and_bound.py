@@ -31,7 +31,7 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-SHARE = 0.97  # of the time limit, where points come only at the end: the rest is for sending them
+SHARE = 0.97  # share of the time limit that HiGHS gets where points come only at its end; the rest is for sending them
 IDLE_S = 60.0  # seconds that a process without a task waits for the next one
 LOOK_S = 1.0  # seconds between two looks at whether the parent is still there
 RELATIVE_GAP = 1e-6

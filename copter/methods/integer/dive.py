@@ -11,12 +11,12 @@ from copter.methods.integer.relaxation import Relaxation
 
 Floats = NDArray[np.float64]
 
-SHARE = 0.25  # of the fractional columns that are fixed before the next relaxation
-SHRINK = 0.2  # of it after a batch that led nowhere
+SHARE = 0.25  # share of the fractional columns that one batch fixes before the next relaxation
+SHRINK = 0.2  # factor on the size of a batch after one that led nowhere
 WHOLE = 1e-5  # a value this close to a whole number is one
-PASSES = 60  # relaxations of one dive
+PASSES = 60  # relaxations of one dive, at most
 STEPS_BACK = 8
-TIME_SHARE = 0.3  # of the time left, for one dive
+TIME_SHARE = 0.3  # share of the time left that one dive may take
 
 
 def dive(

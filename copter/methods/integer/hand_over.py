@@ -21,9 +21,9 @@ Floats = NDArray[np.float64]
 HIGHS = "HiGHS"
 LEAST_S = 1.0  # seconds below which a long search is not handed over
 LEAST_START_S = 0.2  # seconds below which a short search takes the kept process or none: one takes as long to start
-SLICE_S = 0.05  # of waiting, between two looks at the clock
+SLICE_S = 0.05  # seconds between two looks at the clock while waiting
 GRACE = 0.2  # share of a short search's time that it may take beyond its limit
-ENDING_S = 2.0  # past the limit that the process has, after which it is ended
+ENDING_S = 2.0  # seconds past the process's own limit after which it is ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Exactly = Callable[[Floats], "Floats | None"]
 
-FEASIBLE = 1e-6  # of 1 + |side|: how far a row may be violated
+FEASIBLE = 1e-6  # how far a row may be violated, in units of 1 + |side|
 ENTRIES = 20_000_000  # entries that one propagation may look at
-ENTRIES_A_S = 10_000_000  # and at most for each second that is left
-WHOLE = 1e-3  # and at most, where columns and coefficients are whole, so that a violation is one of a unit or nothing
-IMPROVEMENT = 1e-4  # of the objective: what a better point must gain, where the objective is not integer
+ENTRIES_A_S = 10_000_000  # entries that one propagation may look at for each second that is left
+WHOLE = 1e-3  # how far a row of whole columns and coefficients may be violated: less than a unit is nothing
+IMPROVEMENT = 1e-4  # relative gain that a better point must bring where the objective is not integer
 
 
 class IntegerProblem:

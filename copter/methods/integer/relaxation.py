@@ -17,7 +17,7 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 
 GUIDE = 1e-3  # relative primal residual up to which an unfinished point still guides
-GUIDE_TOLERANCE = 1e-5  # of relaxations that only say where to go next
+GUIDE_TOLERANCE = 1e-5  # tolerance of relaxations that only say where to go next
 
 
 @dataclass(frozen=True, slots=True)

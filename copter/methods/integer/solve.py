@@ -16,7 +16,7 @@ from copter.problem.linear_program import LinearProgram
 from copter.settings import Settings
 
 ENDING_SHARE, ENDING_S = 0.02, 0.25  # of the time, and at most, kept back for ending what is under way
-LONGEST_S = 1e9  # a deadline beyond it is none
+LONGEST_S = 1e9  # seconds; a deadline beyond this counts as none
 LARGEST_GAP = 1e300
 SHIMS = ("rounding", "dive", "exact")
 

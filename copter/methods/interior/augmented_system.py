@@ -14,8 +14,8 @@ from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
-MOST_AUGMENTED = 1_000_000  # entries of a matrix that is tried again with this system
-SLOPE = 1e-12  # of the rows, so that dependent ones do not make it singular
+MOST_AUGMENTED = 1_000_000  # entries up to which a program is tried again with this system
+SLOPE = 1e-12  # added to the diagonal of every row, so that dependent rows do not make the system singular
 REFINEMENTS = 5
 ACCURATE = 1e-14
 

@@ -16,9 +16,9 @@ Floats = NDArray[np.float64]
 
 REFINEMENTS = 4
 ACCURATE = 1e-13  # residual of a step, relative to its right sides, at which it is not refined any more
-AT_REST = 1e-14  # theta, as a share of the largest, of columns that must not move
-LEAST = 1e-100  # theta, so that its inverse is a number
-WORTH = 2.0  # times that the rows' equations must be larger
+AT_REST = 1e-14  # columns whose theta is below this share of the largest do not move
+LEAST = 1e-100  # least theta, so that its inverse is finite
+WORTH = 2.0  # the rows' equations must be this many times larger for the columns' to be used
 
 
 def suits(form: StandardForm) -> bool:

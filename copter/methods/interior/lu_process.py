@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 PROGRAM = "from copter.methods.interior.lu_process import main; main()"
 FACTORISE, SOLVE, DROP = "factorise", "solve", "drop"
 ENDED = "the process of the factorisation has ended"
-LOOK_S = 1.0  # between two looks at whether the parent is still there
+LOOK_S = 1.0  # seconds between two looks at whether the parent process is still there
 
 
 class LuProcess:

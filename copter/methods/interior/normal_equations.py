@@ -23,15 +23,15 @@ PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that de
 LIFT = 1e-13  # every diagonal entry is raised by this share, so that rounding cannot make a pivot of a dependent row
 REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
 ACCURATE = 1e-10  # relative residual at which refinement stops
-ROUGH = 1e-4  # and the one of a step that only says how far the next one may go
+ROUGH = 1e-4  # relative residual of a step that only says how far the next one may go
 PATIENCE = 2  # steps in a row without a smaller residual, after which they end
 SINGULAR = 1e-7  # curvature, as a share of the factor's, at which a direction counts as one of dependent rows
-CLOSINGS = 2  # of the rows, after a step has been solved for
+CLOSINGS = 2  # corrections that close the rows after a step has been solved for
 CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
 
 CHUNK = 2e7  # products between two looks at the clock
-MOST_FLOPS = 1e9  # of a factorisation beside which the augmented system is tried
-FEW_FLOPS = 2e10  # of a factorisation whose fronts are too small for threads
+MOST_FLOPS = 1e9  # multiplications above which a factorisation is dear
+FEW_FLOPS = 2e10  # multiplications up to which the fronts of a factorisation are too small for threads
 
 
 class NormalEquations:

@@ -20,21 +20,21 @@ from copter.runtime.watch import Stopped
 Floats = NDArray[np.float64]
 
 FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1, t)^2, which is a bounded column's
-MOST_FREE_WEIGHT = 1e-7  # and its largest value
+MOST_FREE_WEIGHT = 1e-7  # largest proximal weight of a free column
 WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: where t is large it must move far
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
 BACK_OFF = 0.9995  # share of the way to the boundary
 PROGRESS = 0.9  # an iteration stalls if it brings no figure below this share of the least value that the figure has had
-NEAR = 1e-6  # of an optimum, in relative misfit
+NEAR = 1e-6  # relative misfit below which the point is near an optimum
 NOTHING = 1e-15  # mean complementarity below which its fall is no progress
 HOPELESS = 1e-6  # relative misfit of the equations above which a Farkas ray is looked for
 STALL = 12  # iterations in a row that stall, after which the method ends
-CORRECTIONS = 2  # of centrality, after Mehrotra's
+CORRECTIONS = 2  # corrections of centrality in an iteration, after Mehrotra's
 LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
 SMALL = 1e-30
-WORTH_KEEPING = 1e-6  # relative misfit of points whose prices are kept
-KEPT = 4  # of them at most
-HALFWAY = 1e-2  # least relative misfit of the point that another system of equations may go on from
+WORTH_KEEPING = 1e-6  # relative misfit below which the prices of a point are kept
+KEPT = 4  # points whose prices are kept, at most
+HALFWAY = 1e-2  # another system of equations goes on from the last point with at least this relative misfit
 
 
 class System(Protocol):

@@ -14,7 +14,7 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-MOST = 1e8  # by which an error is scaled up at most
+MOST = 1e8  # largest factor by which an error is scaled up
 LEAST = 1e-300
 
 

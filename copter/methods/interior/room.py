@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-SHARE = 0.5  # of the memory that one array may take
+SHARE = 0.5  # share of the free memory that one array may take
 
 
 def memory_bytes() -> float:

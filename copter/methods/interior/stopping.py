@@ -10,7 +10,7 @@ from copter.runtime.watch import Stopped
 
 T = TypeVar("T")
 
-SLICE_S = 0.01  # of waiting between two questions
+SLICE_S = 0.01  # seconds between two looks at the clock while a call runs
 SMALL = 20_000  # entries below which a call is over before it could be abandoned
 
 

@@ -58,7 +58,10 @@ class Iterate:
         self.own_key, self.own_dual, self.own_generation = key, dual, matrix.generation[key >> 32]
 
     def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
-        """Keep the duals of own rows of slabs that were moved; `before` are the slots' generations until then."""
+        """Give duals of requests' own rows their new keys after slabs moved.
+
+        `moved` is the new slot of every old one, `before` the slots' generations before the move.
+        """
         slot = self.own_key >> 32
         known = slot < len(moved)
         known[known] = (before[slot[known]] == self.own_generation[known]) & (moved[slot[known]] >= 0)
@@ -66,7 +69,7 @@ class Iterate:
         self.hold_own(matrix, target, self.own_dual[known])
 
     def own_at(self, key: NDArray[np.int64]) -> Floats:
-        """Duals of own rows by key; zero where none is kept."""
+        """Duals of requests' own rows with these keys; zero for a row without a kept dual."""
         place = np.minimum(np.searchsorted(self.own_key, key), max(len(self.own_key) - 1, 0))
         if not len(self.own_key):
             return np.zeros(len(key))

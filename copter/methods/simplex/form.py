@@ -13,7 +13,7 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-PASSES = 3  # of geometric scaling
+PASSES = 3  # passes of geometric scaling
 FEASIBLE = 1e-9  # violation of a scaled bound that counts as none
 FITTING = 1e-9  # reduced cost, in units of the largest scaled cost, that counts as zero
 

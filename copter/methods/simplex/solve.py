@@ -19,17 +19,17 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-CHUNK = 5e6  # work between two looks at the clock
-FIRST_CHUNK = 5e5  # and before the first one
-IDLE = 0.2  # share of dual steps without a length, from which costs are perturbed
-SHARP = 1e-12  # tolerances, in scaled units, of a second try where the first ones do not do for the program as given
+CHUNK = 5e6  # multiplications between two looks at the clock
+FIRST_CHUNK = 5e5  # multiplications before the first look at the clock
+IDLE = 0.2  # share of dual steps of length zero from which costs are perturbed
+SHARP = 1e-12  # scaled tolerances of a second try, where the first ones do not hold in the program's own units
 DONE, BLOCKED, PAUSED, STUCK = range(4)
-BOX = 1e3  # of free variables in the first phase, whose others are in boxes of one
-IMPROVES = 1e-7  # objective of the first phase, below zero, that shows a direction of improvement
+BOX = 1e3  # bound on free variables in the first phase, where all others are bounded by one
+IMPROVES = 1e-7  # the first phase has found a direction of improvement where its objective is below minus this
 CANCELLED = 1e6  # sum of the terms of the objective, in units of the objective, above which it has lost six digits
 SEED = 20_151
-SPARSE = 10.0  # work of a step for each row up to which solves with the factors count as sparse
-SHIFT = 5e-7  # of a cost, relative, where many steps change nothing
+SPARSE = 10.0  # work of a step per row up to which solves with the factors count as sparse
+SHIFT = 5e-7  # relative perturbation of costs where many steps change nothing
 
 
 class GivenUp(Exception):

@@ -207,7 +207,7 @@ class _Cycle:
         return LeaseSolution(min(mixture.value, bound), bound, whole, by_option, row, leases, count, passes, edits)
 
     def furthest(self, prices: LeasePrices, bound: float, origin: Draft) -> Bools:
-        """The jobs without which all others are together within a share of the gap of their best at these prices.
+        """The fewest jobs to plan again so that the regret of all others together is below a share of the gap.
 
         Value and bound differ by the jobs' regrets and by what is idle at a price.
         """

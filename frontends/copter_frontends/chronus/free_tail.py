@@ -12,18 +12,18 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 @dataclass(frozen=True, slots=True)
 class FreeTail:
-    """Where the leases begin that would not be full if all jobs that can have them had them.
+    """The leases from which on capacity suffices for every job that may still run in them.
 
-    A job takes what it can of them; what it needs of the leases before is what is left.
+    A job takes all it can of this tail for free; only the rest of its need competes for the scarce leases before it.
 
     Attributes
     ----------
     options : Options
-        As given.
+        The jobs' options over all leases.
     scarce : int
-        Leases before the tail; at least one.
+        Number of leases before the tail; at least one.
     horizon : int
-        All leases.
+        Number of all leases.
     """
 
     options: Options
@@ -32,7 +32,7 @@ class FreeTail:
 
     @classmethod
     def of(cls, options: Options, capacity: Ints) -> FreeTail:
-        """Find it."""
+        """Find the first lease from which on no GPU kind is wanted beyond its capacity."""
         kinds, horizon = capacity.shape
         gpus, last = (np.zeros((kinds, options.jobs), dtype=np.int64) for _ in range(2))
         np.maximum.at(gpus, (options.kind, options.job), options.gpus)

@@ -125,7 +125,10 @@ class MeasuredSteps:
         return step, sync
 
     def _in_space(self, nodes: int, gpus: int, local: int) -> tuple[float, float]:
-        """Linear over a Delaunay triangulation of (nodes, GPUs, local batch); the nearest point outside of it."""
+        """Step and synchronisation seconds, interpolated linearly between measured (nodes, GPUs, local batch).
+
+        Outside the convex hull of the measurements the nearest one answers.
+        """
         if self._space is None:
             points, where = np.unique(self._points, axis=0, return_inverse=True)
             count = np.bincount(where.ravel())

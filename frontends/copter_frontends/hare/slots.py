@@ -64,7 +64,7 @@ def counts_of(instance: HareInstance, owner: Ints) -> Ints:
 def steady_counts(
     instance: HareInstance, wanted: Ints, held: Ints, order: Ints, restart_s: Floats, slot_s: float
 ) -> Ints:
-    """GPUs of each type for each job, those that it holds where others would not repay a restart in the slot (HR27).
+    """GPUs of each type for each job: it keeps what it holds unless a change repays its restart within the slot (HR27).
 
     Parameters
     ----------

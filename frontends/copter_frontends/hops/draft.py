@@ -89,7 +89,7 @@ class Draft:
         return wish.weight * (gain + (self.stay_bonus if stays else 0.0))
 
     def copy(self) -> Draft:
-        """The same, to be changed on its own."""
+        """An independent copy: changes to it leave this draft alone."""
         other = copy(self)
         other.wishes, other.placed, other.fixed = dict(self.wishes), dict(self.placed), set(self.fixed)
         other.free, other.left = list(self.free), list(self.left)

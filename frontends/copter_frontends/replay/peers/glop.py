@@ -64,7 +64,7 @@ class GlopPeer:
         return [answer]
 
     def update(self, program: Program) -> float:
-        """Take a round's program; seconds of GLOP's own calls (and of what finds out which are needed)."""
+        """Change GLOP's program into this round's; return the seconds that comparing and GLOP's calls took."""
         before, self.known = self.known, program
         if before is None:
             return self.add(program, np.arange(program.shape[0]), np.arange(program.shape[1]))
