@@ -92,8 +92,8 @@ class ClusterService:
         delta = await self._read(document)
         if self._closed:
             raise Problem(503, "the service is stopping", fix="send it again after the restart")
-        if delta.id is not None and delta.id in self.state.accepted:
-            accepted = self.state.accepted[delta.id]
+        # Again after each wait: another sender of the same delta may have come first.
+        while delta.id is not None and (accepted := self.state.accepted.get(delta.id)) is not None:
             if accepted.content not in (None, delta.content):
                 raise conflict(
                     "/id",
