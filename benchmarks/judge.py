@@ -1,6 +1,6 @@
 """The second judge: what a point and its row duals prove, recomputed from the data of the program alone.
 
-Written from method/formulation.md (F1 to F9) with NumPy and SciPy. It imports nothing of copter, so that neither tests
+Written from method/formulation.md (F1 to F11) with NumPy and SciPy. It imports nothing of copter, so that neither tests
 nor benchmarks have to believe the engine; the engine decides OPTIMAL with a checker of its own. The file is in
 `benchmarks/` because benchmarks are run as scripts, which import the files next to them without any path; tests import
 it through pytest's configured path.
@@ -8,7 +8,7 @@ it through pytest's configured path.
 A program is any object with the arrays of F1 as attributes. Private rows and limits of requests are rows like others.
 Programs too large for one matrix are judged in parts (:class:`Judge`).
 
-Rounding: every figure is a double. The bound comes with `rounding`; the exact value of F5 at these duals is within it.
+Rounding: every figure is a double. The bound comes with `rounding`; the exact value of F7 at these duals is within it.
 It counts the terms of every reduced cost and sums their magnitudes (Higham, Accuracy and Stability of Numerical
 Algorithms, 3.1); the sum over each part's columns is correctly rounded, as is that of the parts.
 `bound_is_certified` is said only where the signs that infinite bounds ask for hold whatever the rounding; where a
@@ -66,16 +66,16 @@ class Judged:
     Attributes
     ----------
     objective, bound : float
-        P and D of F8. Parts of the bound that no finite bound supports are left out (F5).
+        P and D of F10. Parts of the bound that no finite bound supports are left out (F7).
     rounding : float
         The exact D at these duals is within this of `bound`.
     bound_is_certified : bool
-        Whether nothing was left out (w = 0 in F5), rounding included: no feasible point is then better than
+        Whether nothing was left out (w = 0 in F7), rounding included: no feasible point is then better than
         :attr:`safe_bound`.
     primal, dual, gap : float
-        F6, F7, F8. A price whose sign no bound of its row supports is taken as zero, and held against the dual.
+        F8, F9, F10. A price whose sign no bound of its row supports is taken as zero, and held against the dual.
     primal_absolute, dual_absolute, gap_absolute : float
-        F9.
+        F11.
     complementarity : float
         Largest product of a dual or reduced cost and the distance of its row or column from the bound that it stands
         for, over 1 + |P| + |D|.
@@ -263,7 +263,7 @@ def _unsupported(value: Floats, lower: Floats, upper: Floats) -> Bools:
 
 
 def _clipped(value: Floats, lower: Floats, upper: Floats) -> _Clipped:
-    """Prices with those that no side of their row supports brought to zero (F4)."""
+    """Prices with those that no side of their row supports brought to zero (F6)."""
     wrong = np.where(_unsupported(value, lower, upper), value, 0.0)
     return _Clipped(value - wrong, wrong)
 
@@ -289,7 +289,7 @@ class _Columns:
     """Reduced costs of columns and what they add to the bound, with what rounding can make of it."""
 
     reduced: Floats
-    wrong: Floats  # w of F5
+    wrong: Floats  # w of F7
     term: Floats  # min over the column's bounds of (d - w) x
     error: Floats  # the exact term is within this
     certified: bool
@@ -347,7 +347,7 @@ def integer_violation(program: Arrays, x: Floats) -> float:
 
 
 def is_infeasibility_ray(program: Arrays, ray: Floats, tolerance: float = 1e-7) -> bool:
-    """Whether row multipliers prove a program primal infeasible: with c = 0 their bound (F4) is positive.
+    """Whether row multipliers prove a program primal infeasible: with c = 0 their bound (F6) is positive.
 
     The ray is taken with its largest entry 1. The value must be above its rounding. A multiplier that no bound supports
     must be below `tolerance`, and below `tolerance` times the value: then no point with a sum of absolute values below

@@ -28,7 +28,7 @@ class Settings:
     Parameters
     ----------
     tolerance : float
-        Bound on the relative primal residual, dual residual and gap (docs/method/formulation.md, equations F6-F8).
+        Bound on the relative primal residual, dual residual and gap (docs/method/formulation.md, equations F8-F10).
     absolute_tolerance : float
         Bound on the largest absolute violation of a row or a bound.
     max_pricing_passes : int
@@ -67,8 +67,8 @@ class Settings:
         "auto": the order that `copter/choose.py` states. Each of the others names one method, for sessions and for
         one-shot solves: "basis", pivots from the last round's basis (sessions of models without private rows);
         "blocks", interior points with the requests eliminated; "proximal", proximal steps by Newton's method;
-        "coordinate_descent", proximal steps by coordinate descent, which factorises nothing (algorithm.md, A14 to
-        A16; iterations are then sweeps), both for models without private rows; "simplex", the dual simplex method;
+        "coordinate_descent", proximal steps by coordinate descent, which factorises nothing (algorithm.md, A12 to
+        A14; iterations are then sweeps), both for models without private rows; "simplex", the dual simplex method;
         "interior", the interior-point method of the whole program.
     presolve : bool
         Presolve the linear program of a one-shot solve.

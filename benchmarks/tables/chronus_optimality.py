@@ -1,7 +1,7 @@
 """The lease LP to a small gap beside HiGHS's optimum, the plan beside the bound, and the paper's MILP from that plan.
 
 Cycles are those of `benchmarks/rounds.py --family chronus`. HiGHS is given the form with a block of leases per deadline
-(chronus.md, C5), in which equal jobs are one of as many times the GPUs: the optimum is the same, the program much
+(chronus.md, C8), in which equal jobs are one of as many times the GPUs: the optimum is the same, the program much
 smaller. The MILP is the compact form, job by job; HiGHS solves it from nothing, and from copter's plan as its start.
 
 python benchmarks/tables/chronus_optimality.py --gpus 10000 --milp-s 0

@@ -46,7 +46,7 @@ SCHEDULERS = "chronus,edf,3sigma,genie,yarn,tiresias,themis"  # and genie-preemp
 class Outcome:
     """Figures of one run.
 
-    `miss_rate` is wDMR (C20), `rejected_miss_rate` that of the SLO jobs without a promise; `jct_h` the mean over
+    `miss_rate` is wDMR (C23), `rejected_miss_rate` that of the SLO jobs without a promise; `jct_h` the mean over
     best-effort jobs.
     """
 

@@ -1,6 +1,6 @@
 """Hare's figures 2, 3, 5 to 8 and 11, as far as they need no GPU: speeds, mixed GPUs, and what a switch costs.
 
-Figures 2 and 11 are inputs here (hare.md, HR24); the others follow from them and from Table 3. Figures 2, 5 and 7
+Figures 2 and 11 are inputs here (hare.md, HR29); the others follow from them and from Table 3. Figures 2, 5 and 7
 are pictures: the paper's column has what its text says of them. ResNet50 stands for ResNet152, which Table 2 lacks.
 
 python benchmarks/tables/hare_motivation.py
@@ -27,7 +27,7 @@ ONE_IN_TURN = 4  # rounds of each of two jobs on one GPU
 
 
 def gang_s(model: str, gpus: dict[str, int]) -> float:
-    """Seconds of a round with a task on every GPU: the slowest sets the pace (HR23)."""
+    """Seconds of a round with a task on every GPU: the slowest sets the pace (HR28)."""
     known = MODELS[model]
     return max(known.train_s(kind) for kind in gpus) + known.sync_s()
 
@@ -58,7 +58,7 @@ def mixed_gpus() -> list[Row]:
         rows.append(("5", f"a task on every GPU: {name}", said, gang_s(model, gpus) / slowest))
     for gpus in COMBINATIONS[1:3]:
         name = ", ".join(f"{count} {kind}" for kind, count in gpus.items())
-        rows.append(("5", f"the same tasks in turns (HR29): {name}", "-", round_s(model, 4, gpus) / slowest))
+        rows.append(("5", f"the same tasks in turns (HR24): {name}", "-", round_s(model, 4, gpus) / slowest))
     mixed = gang_s(model, {"k80": 2, "v100": 2})
     rows += [
         ("6", "busy share of the V100s among K80s", "rarely over 0.5", busy(model, "v100", mixed)),

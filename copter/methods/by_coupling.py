@@ -1,4 +1,4 @@
-"""A round by the basis of the last one: pivots, a proof by one pass, the solution (docs/method/blocks.md, K10 and K11).
+"""A round by the basis of the last one: pivots, a proof by one pass, the solution (docs/method/blocks.md, K14 and K18).
 
 The work is in proportion to the program's entries and to the pivots, and hardly any of it is Python.
 """

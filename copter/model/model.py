@@ -44,7 +44,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     """A resource-allocation LP kept alive: resources are rows, requests are blocks of columns.
 
     sense c'x + offset subject to, for every resource, sum of usage <= count (or within two bounds); for every request,
-    at_least <= sum x <= limit, its private rows, and lower <= x <= upper (equation F2; F12 for a variable that requests
+    at_least <= sum x <= limit, its private rows, and lower <= x <= upper (equation F2; F3 for a variable that requests
     share). An edit costs time in proportion to the nonzeros that it touches. Ids are the caller's own (any hashable);
     they never renumber, and a removed id can be added again. A failed edit leaves the model as it was, a failed
     :meth:`batch` of edits too.

@@ -86,7 +86,7 @@ class ModelValues:
         return self._pair
 
     def duals(self) -> tuple[Floats, Floats]:
-        """Prices, then duals of own rows; reduced costs (F11; all in the signs of the sense)."""
+        """Prices, then duals of own rows; reduced costs (F5; all in the signs of the sense)."""
         ledger = self.ledger
         self._own, reduced = duals_of(ledger, slots_in_order(ledger), self.y, self._own)
         own = self._own.in_order(slots_in_order(ledger).astype(np.int64))

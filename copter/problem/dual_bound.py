@@ -28,7 +28,7 @@ def proven_dual_bound(
     col_upper: Floats,
     price: Floats,
 ) -> float:
-    """Number that no feasible point of a minimisation is below: the dual function (F4) at these prices, rounded down.
+    """Number that no feasible point of a minimisation is below: the dual function (F6) at these prices, rounded down.
 
     Every reduced cost is known only to lie in an interval: sums in float64 with a running error bound, and the exact
     sum where that interval holds zero for a column without the bound that would answer for it, or where it is long in

@@ -1,4 +1,4 @@
-"""How far a point is from optimal (docs/method/formulation.md, F6-F9)."""
+"""How far a point is from optimal (docs/method/formulation.md, F8-F11)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """|P - D| / (1 + |P| + |D|), equation F8."""
+    """|P - D| / (1 + |P| + |D|), equation F10."""
     return abs(objective - bound) / (1.0 + abs(objective) + abs(bound))
 
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """How far a point is from optimal, on the problem as given (docs/method/formulation.md, F6-F9).
+    """How far a point is from optimal, on the problem as given (docs/method/formulation.md, F8-F11).
 
     Attributes
     ----------

@@ -226,7 +226,7 @@ class Solution:
         return self._require_sparse().values_of(list(requests))
 
     def reduced_costs_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """Reduced costs of many requests' columns (F11): (offsets, values) as :meth:`values_of`.
+        """Reduced costs of many requests' columns (F5): (offsets, values) as :meth:`values_of`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The best choice of one option for each of a few requests, found by going through all that may be better (M16)."""
+"""The best choice of one option for each of a few requests, found by going through all that may be better (M15)."""
 
 import numpy as np
 

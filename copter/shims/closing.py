@@ -1,4 +1,4 @@
-"""Closing a small plan's gap: every choice that could be better is gone through (M16)."""
+"""Closing a small plan's gap: every choice that could be better is gone through (M15)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Places = NDArray[np.intp]
 def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
     """Improve a draft that holds as far as it can be; what no plan costs less than (as minimised), where all are seen.
 
-    With prices p >= 0 a plan costs L(p) plus the losses of its options and the priced units that it leaves (M16), so a
+    With prices p >= 0 a plan costs L(p) plus the losses of its options and the priced units that it leaves (M15), so a
     better one has losses below the gap. None where there is too much to look at, or continuous requests.
     """
     ledger = draft.model.ledger

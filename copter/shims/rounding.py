@@ -32,7 +32,7 @@ class RoundingShim:
         Wall-clock seconds after which requests are no longer filled in nor shares improved; what there is then is
         returned, feasible.
     most_work : int
-        Of the search that closes the gap of a small plan (M16), in nodes times rows; 0 for none.
+        Of the search that closes the gap of a small plan (M15), in nodes times rows; 0 for none.
     """
 
     whole: float = 1.0 - 1e-6

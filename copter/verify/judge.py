@@ -124,7 +124,7 @@ def proven_exactly(program: Program, prices: Any, own: Any, with_costs: bool = T
 
 
 def point(program: Program, triples: Any) -> tuple[float, float, float]:
-    """(objective, violation relative to the bounds' norm, largest violation) of an LP's point (F6)."""
+    """(objective, violation relative to the bounds' norm, largest violation) of an LP's point (F8)."""
     use, off, size, total = np.zeros(len(program.low)), [], [], [np.zeros(0)]
     between = lambda value, low, high: off.append(np.maximum(np.maximum(low - value, value - high), 0.0))  # noqa: E731
     for template, places, cost, low, high, limit, least, bounds in program.groups():

@@ -186,7 +186,7 @@ def told(name: str, optimum: float, one_s: float, cells: Cells, pop: float | Non
 
 
 def shards(n_shards: int, servers: int, parts: int, seed: int, most_trips: int) -> None:
-    """The published start of shards with a round of loads (method/shards.md, SH2, SH13), and the plan put together."""
+    """The published start of shards with a round of loads (method/shards.md, SH2, SH10), and the plan put together."""
     cluster = ShardCluster.round_robin(n_shards, servers)
     load = list(load_rounds(n_shards, seed + 1, "stateless"))[seed].astype(np.float64)
     load *= servers / load.sum()

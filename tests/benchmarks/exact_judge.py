@@ -1,4 +1,4 @@
-"""The judge's slow twin for tiny programs: F5 to F9 of docs/method/formulation.md in fractions, term by term."""
+"""The judge's slow twin for tiny programs: F7 to F11 of docs/method/formulation.md in fractions, term by term."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Exact:
 
 
 def exact_judgement(program: Any, x: Any, y: Any) -> Exact:
-    """Objective, bound (F5) and largest violations (F9) of x and y."""
+    """Objective, bound (F7) and largest violations (F11) of x and y."""
     sign = 1 if program.sense == "min" else -1
     dense = [[Fraction(v) for v in row] for row in program.A.toarray().tolist()]
     cost = [sign * Fraction(v) for v in program.c.tolist()]

@@ -18,7 +18,7 @@ def kept_program(session: Session) -> BlockProgram | None:
 
 
 def assert_kept_program_is_the_models(session: Session) -> None:
-    """A program that was patched since the last whole one is what a whole one would be (K18)."""
+    """A program that was patched since the last whole one is what a whole one would be (K16)."""
     basis, matrix = session._iterate.basis, session.model.ledger.matrix
     if not isinstance(basis, WarmBasis) or basis.kept is None or basis.seen is None:
         return

@@ -35,14 +35,24 @@ PAGES = {
 
 # The same of a frontend: the page, how many there are, and the files or folders whose code cites all of them.
 FRONTEND_PAGES = {
-    "C": ("papers/chronus.md", 25, ("chronus", "baselines/three_sigma.py", "baselines/genie.py", "deadlines")),
+    "C": (
+        "papers/chronus.md",
+        25,
+        (
+            "chronus",
+            "baselines/three_sigma.py",
+            "baselines/genie.py",
+            "deadlines",
+            "policy_kit/training_throughputs.py",
+        ),
+    ),
     "TE": ("method/traffic.md", 20, ("traffic",)),
     "SH": ("method/shards.md", 14, ("shards",)),
 }
 
 
 def cited_by(paths: list[Path], letter: str) -> set[str]:
-    """Numbers of one letter in the text of files; "I3-I6" and "(equations I8, I9)" are all of theirs."""
+    """Numbers of one letter in the text of files; "I3-I6" and "(equations I10, I11)" are all of theirs."""
     found = set()
     for path in paths:
         for first, last in re.findall(rf"\b{letter}(\d{{1,2}})(?:(?:-| to ){letter}(\d{{1,2}}))?\b", path.read_text()):
@@ -80,6 +90,13 @@ def test_a_frontends_page_numbers_what_its_code_cites(letter: str) -> None:
 def test_pages_point_to_equations_that_exist(letter: str) -> None:
     pages = [ROOT / "docs" / page for page, _, _ in PAGES.values()]
     assert cited_by(pages, letter) == {f"{letter}{i}" for i in range(1, PAGES[letter][1] + 1)}
+
+
+@pytest.mark.parametrize("page", [page for page, *_ in (PAGES | FRONTEND_PAGES).values()])
+def test_equations_are_numbered_in_the_order_of_the_page(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    numbers = [int(tag or bold) for tag, bold in re.findall(r"\\tag\{[A-Z]+(\d+)\}|\*\*[A-Z]{1,2}(\d+)\.", text)]
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 # What the extensions of a room may import of ours; import-linter sees Python files only.

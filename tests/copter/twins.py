@@ -91,7 +91,7 @@ def augmented_lagrangian(
     x: Floats, usage: Floats, cost: Floats, center: Floats, sigma: float, y: Floats, penalty: Floats,
     row_lower: Floats, row_upper: Floats,
 ) -> float:  # fmt: skip
-    """The function that coordinate descent goes down (equation A8), slacks minimised out."""
+    """The function that coordinate descent goes down (equation A10), slacks minimised out."""
     activity = usage @ x
     slack = np.clip(activity - y / penalty, row_lower, row_upper)
     gap = activity - slack

@@ -1,4 +1,4 @@
-"""The basis of a block program, kept from round to round and through edits (docs/method/blocks.md, K7 to K11)."""
+"""The basis of a block program, kept from round to round and through edits (docs/method/blocks.md, K11 to K18)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLD_ITERATIONS = 20  # of an interior-point method
 PASSES = 20.0  # multiplications with every entry, in one of them
 PRODUCTS = 1.5  # ... with every entry, for each of its block's that is in another row, to eliminate the block
 CALLS = 500_000.0  # what it takes besides, whatever the size
-PART = 1e6  # entries from which a part of the program will do (K19): the larger they are, the less of that work
+PART = 1e6  # entries from which a part of the program will do (K17): the larger they are, the less of that work
 FEW_ROWS = 64  # up to which the proximal method would solve the program instead ...
 PROXIMAL_PASSES = 200.0  # ... in so many passes over its entries
 TILED = 0.1  # what a multiplication takes in the factorisation, in those of a pivot

@@ -1,4 +1,4 @@
-"""What of a kept basis holds in an edited program, and its prices for the costs as they are (method/blocks.md, K10)."""
+"""What of a kept basis holds in an edited program, and its prices for the costs as they are (method/blocks.md, K14)."""
 
 import numpy as np
 
@@ -184,7 +184,7 @@ def true_prices(BlockBasis basis, const double[::1] cost):
 
 def key_costs(const int[::1] key, const int[::1] private_start, const int[::1] start, const int[::1] row,
               const double[::1] value, const double[::1] cost, const double[::1] y):
-    """Reduced cost of the key of every block with a row of its own, zero where the key is the sum (K9).
+    """Reduced cost of the key of every block with a row of its own, zero where the key is the sum (K13).
 
     Returns
     -------

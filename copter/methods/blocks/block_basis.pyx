@@ -1,4 +1,4 @@
-"""A basis of a block program in which every block has a key, and its values (docs/method/blocks.md, K7 to K9).
+"""A basis of a block program in which every block has a key, and its values (docs/method/blocks.md, K11 to K13).
 
 Variables are numbered: columns first, then the sums of the blocks, then the activities of the coupling rows. The value
 of a block's key follows from the others of its block. The other basic variables stand at the positions of a working
@@ -326,7 +326,7 @@ cdef class BlockBasis:
                 out[self.row[e]] -= share * self.value[e]
 
     cdef void swap(self, int p) noexcept nogil:
-        """The variable at a position and the key of its block change places (K8)."""
+        """The variable at a position and the key of its block change places (K12)."""
         cdef int v = self.head[p], g = self.block(v), k = self.key[g], i, w, count = 0
         cdef int first = self.n_columns + self.n_blocks
         for i in range(self.n_rows):

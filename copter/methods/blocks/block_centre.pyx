@@ -1,4 +1,4 @@
-"""The centre of every block at given prices of the coupling rows (docs/method/blocks.md, K13)."""
+"""The centre of every block at given prices of the coupling rows (docs/method/blocks.md, K10)."""
 
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs, sqrt

@@ -1,4 +1,4 @@
-"""The dual simplex method on a block program (docs/method/blocks.md, K8, K10 and K17).
+"""The dual simplex method on a block program (docs/method/blocks.md, K12, K14 and K15).
 
 Most blocks are settled: nothing of them but their key is basic. Their columns take part in a ratio test by whole-block
 flips, which are found by classes of columns.

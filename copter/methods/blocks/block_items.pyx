@@ -1,4 +1,4 @@
-"""How far every variable of a settled block is from its breakpoint, kept from pivot to pivot (method/blocks.md, K17).
+"""How far every variable of a settled block is from its breakpoint, kept from pivot to pivot (method/blocks.md, K15).
 
 An item is a column or a block's sum, numbered as the variables are. Its distance, its reduced cost where that is to
 stay positive, is that of when it was laid down, less what the classes of two columns have moved since: its own and its

@@ -1,4 +1,4 @@
-"""What a point of a block program proves: its objective, violations, and a bound from its prices (F6 to F9, K11)."""
+"""What a point of a block program proves: its objective, violations, and a bound from its prices (F8 to F11, K18)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Coupling rows without capacity, such as a link that is down: their columns are zero and leave the program (K16)."""
+"""Coupling rows without capacity, such as a link that is down: their columns are zero and leave the program (K7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns with the same entries in the rows that matter, and their slopes along a row of the tableau (K17)."""
+"""Columns with the same entries in the rows that matter, and their slopes along a row of the tableau (K15)."""
 
 import numpy as np
 

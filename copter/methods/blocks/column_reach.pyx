@@ -1,4 +1,4 @@
-"""How far prices may move before a column is worth having in a block that stays as it was (method/blocks.md, K19)."""
+"""How far prices may move before a column is worth having in a block that stays as it was (method/blocks.md, K17)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""From the end of the interior-point method onto the optimal face, and to a vertex of it (equations K5, K6)."""
+"""From the end of the interior-point method onto the optimal face, and to a vertex of it (equations K8, K9)."""
 
 from __future__ import annotations
 

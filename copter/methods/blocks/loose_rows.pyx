@@ -1,4 +1,4 @@
-"""Coupling rows of a block program that cannot bind, whatever its blocks do (docs/method/blocks.md, K14)."""
+"""Coupling rows of a block program that cannot bind, whatever its blocks do (docs/method/blocks.md, K5)."""
 
 import numpy as np
 

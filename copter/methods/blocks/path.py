@@ -1,4 +1,4 @@
-"""The central path by the prices of the coupling rows alone, from which the next solve starts (blocks.md, K13)."""
+"""The central path by the prices of the coupling rows alone, from which the next solve starts (blocks.md, K10)."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class BlockProgram:
         )
 
     def shares_entries_of(self, other: BlockProgram) -> bool:
-        """Whether one was made of the other without touching blocks and coefficients (K18)."""
+        """Whether one was made of the other without touching blocks and coefficients (K16)."""
         return self.value is other.value and self.own_value is other.own_value
 
     def has_entries_of(self, other: BlockProgram) -> bool:
@@ -88,7 +88,7 @@ class BlockProgram:
         )
 
     def without_loose_rows(self) -> tuple[BlockProgram, Ints]:
-        """The program without the coupling rows that cannot bind: (program, rows that stay) (K14).
+        """The program without the coupling rows that cannot bind: (program, rows that stay) (K5).
 
         Every solution of it is one of this program, with prices of zero for the rows that are gone.
         """
@@ -190,7 +190,7 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
 
 
 def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: Ints) -> BlockProgram | None:
-    """The program with the bounds as they now are; None where blocks have other rows of their own than before (K18).
+    """The program with the bounds as they now are; None where blocks have other rows of their own than before (K16).
 
     Parameters
     ----------

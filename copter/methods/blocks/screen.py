@@ -1,4 +1,4 @@
-"""Coupling rows that an optimum leaves far from their bounds, guessed from a sample of blocks (blocks.md, K15)."""
+"""Coupling rows that an optimum leaves far from their bounds, guessed from a sample of blocks (blocks.md, K6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program by the columns that prices nearby make worth having, other blocks as they were (method/blocks.md, K19)."""
+"""A program by the columns that prices nearby make worth having, other blocks as they were (method/blocks.md, K17)."""
 
 from __future__ import annotations
 

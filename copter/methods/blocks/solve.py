@@ -132,12 +132,12 @@ class _Question:
     accept: Accept | None
 
     def without_loose_rows(self) -> _Question:
-        """The same of the rows that can bind (K14)."""
+        """The same of the rows that can bind (K5)."""
         lean, kept = self.program.without_loose_rows()
         return replace(self, program=lean, kept=self.kept[kept])
 
     def by_parts(self, last: BlockAnswer) -> BlockAnswer | None:
-        """The answer by the part of the program that prices near the last ones may change (K19); None without one."""
+        """The answer by the part of the program that prices near the last ones may change (K17); None without one."""
         if self.accept is None or self.path is None or not has_parts(self.program):
             return None
         sifting = Sifting(self.program, last, self.of_part, self.accept, self.vertex)
@@ -184,7 +184,7 @@ class _Question:
         return run.solve(False, accept)
 
     def by_likely_rows(self) -> BlockAnswer | None:
-        """The answer by the rows that may bind as far as the last answer, or a sample, tells (K15).
+        """The answer by the rows that may bind as far as the last answer, or a sample, tells (K6).
 
         Rows that turn out to be exceeded come in with all that are then near their bounds. None where that does not
         end soon: the program has to be solved with all its rows.

@@ -1,4 +1,4 @@
-"""Blocks found in a linear program: few rows that couple many small groups of columns (docs/method/blocks.md, K12)."""
+"""Blocks found in a linear program: few rows that couple many small groups of columns (docs/method/blocks.md, K19)."""
 
 from __future__ import annotations
 

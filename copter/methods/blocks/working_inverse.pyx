@@ -1,4 +1,4 @@
-"""The inverse of a working basis, dense: one row and one column for every coupling row (docs/method/blocks.md, K7)."""
+"""The inverse of a working basis, dense: one row and one column for every coupling row (docs/method/blocks.md, K11)."""
 
 import numpy as np
 

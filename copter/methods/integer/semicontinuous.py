@@ -1,4 +1,4 @@
-"""Semi-continuous columns by switches: binary columns that say which of them are not zero (M15)."""
+"""Semi-continuous columns by switches: binary columns that say which of them are not zero (M16)."""
 
 from __future__ import annotations
 

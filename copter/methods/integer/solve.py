@@ -36,7 +36,7 @@ def solve_integer(
     Parameters
     ----------
     lp : LinearProgram
-        Its `integrality` is kept, and so are its semi-continuous columns (M15).
+        Its `integrality` is kept, and so are its semi-continuous columns (M16).
     shim : {"rounding", "dive", "exact"}
         The relaxation rounded with propagation and 1-opt; the whole search (dives, local search, feasibility pump,
         neighbourhoods); or HiGHS's branch and bound, which needs the extra `highs`.

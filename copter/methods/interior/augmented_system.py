@@ -1,4 +1,4 @@
-"""The same step by the augmented system, slower and more accurate than the normal equations (equation I11)."""
+"""The same step by the augmented system, slower and more accurate than the normal equations (equation I13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same step by equations in the columns, for programs of many inequalities in few columns (equation I14)."""
+"""The same step by equations in the columns, for programs of many inequalities in few columns (equation I15)."""
 
 from __future__ import annotations
 

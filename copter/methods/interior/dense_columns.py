@@ -1,4 +1,4 @@
-"""Columns with very many entries, cut into pieces that are linked by equations (equation I13).
+"""Columns with very many entries, cut into pieces that are linked by equations (equation I14).
 
 One column with p entries fills p x p of the normal equations. The splitting is that of Vanderbei, "Splitting dense
 columns in sparse linear systems" (1991).

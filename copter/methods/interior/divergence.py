@@ -1,4 +1,4 @@
-"""Whether the dual iterates have run off along a Farkas ray: then there is no feasible point (equation I8)."""
+"""Whether the dual iterates have run off along a Farkas ray: then there is no feasible point (equation I10)."""
 
 from __future__ import annotations
 

@@ -327,7 +327,7 @@ class InteriorSolve:
         return ray if ray is not None and is_improving_ray(self.lp, ray) else None
 
     def signed(self, answer: Answer) -> Answer:
-        """The answer with prices that no bound of their row supports at zero (F4), where it is no worse for that.
+        """The answer with prices that no bound of their row supports at zero (F6), where it is no worse for that.
 
         A price of -1e-46 on a row without a lower bound leaves the bound without a proof.
         """

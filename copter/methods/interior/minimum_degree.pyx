@@ -1,4 +1,4 @@
-"""Approximate minimum degree ordering of a symmetric pattern (docs/method/interior.md, I15).
+"""Approximate minimum degree ordering of a symmetric pattern (docs/method/interior.md, I7).
 
 The quotient graph of Amestoy, Davis and Duff, "An approximate minimum degree ordering algorithm" (1996): an eliminated
 variable becomes an element, which stands for the clique of the variables that it was next to; elements that a new one
@@ -9,7 +9,7 @@ import numpy as np
 
 from libc.string cimport memmove
 
-# Equation I15.
+# Equation I7.
 cdef long long CHECK_STEPS = 2_000_000  # entries that are looked at between two looks at the clock
 cdef int NONE = -1
 

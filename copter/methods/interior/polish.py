@@ -1,4 +1,4 @@
-"""From a point near the optimal face onto it: what is at a bound goes there exactly (equation I7)."""
+"""From a point near the optimal face onto it: what is at a bound goes there exactly (equation I8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterative refinement: the error of an answer is the answer of another LP, scaled up (equation I10).
+"""Iterative refinement: the error of an answer is the answer of another LP, scaled up (equation I12).
 
 The idea is that of Gleixner, Steffy and Wolter, "Iterative refinement for linear programming" (2016), here around an
 interior-point method.

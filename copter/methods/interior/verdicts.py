@@ -1,4 +1,4 @@
-"""Programs that say why an LP has no optimum; each has one itself (equations I8, I9)."""
+"""Programs that say why an LP has no optimum; each has one itself (equations I10, I11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the middle of the optimal face to a vertex of it (equation I12)."""
+"""From the middle of the optimal face to a vertex of it (equation I9)."""
 
 from __future__ import annotations
 

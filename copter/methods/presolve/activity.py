@@ -15,7 +15,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Least and largest activity of each row (equation P6): finite parts, and counts of infinite terms.
+    """Least and largest activity of each row (equation P5): finite parts, and counts of infinite terms.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ def unlocked(work: Work) -> tuple[Mask, Mask]:
 
 
 def reduce_dual_fixing(work: Work) -> bool:
-    """Fix unlocked columns at the bound that their cost drives them to (equation P10).
+    """Fix unlocked columns at the bound that their cost drives them to (equation P11).
 
     A cost that drives an unlocked column to infinity is a direction of unboundedness: once verified, only feasibility
     is left to settle.

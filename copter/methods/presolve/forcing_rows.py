@@ -21,7 +21,7 @@ class ForcingRows:
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """The dual of least size that gives all reduced costs of the row their signs (equation P9)."""
+        """The dual of least size that gives all reduced costs of the row their signs (equation P8)."""
         ratio = state.reduced_costs(self.entries.column) / self.entries.value
         sign = np.where(self.at_upper, -1.0, 1.0)
         most = np.zeros(len(self.rows))
@@ -30,7 +30,7 @@ class ForcingRows:
 
 
 def reduce_forcing_rows(work: Work) -> bool:
-    """Fix the columns of forcing rows and drop the rows (equation P9)."""
+    """Fix the columns of forcing rows and drop the rows (equation P8)."""
     activity, tolerances = work.activity(), work.tolerances
     alive = work.row_alive & (work.row_count > 0)
     lower, upper = work.row_lower, work.row_upper

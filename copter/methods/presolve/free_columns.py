@@ -27,7 +27,7 @@ class FreeColumns:
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """Put the column where its row is tight on the side of the row's dual (equation P14)."""
+        """Put the column where its row is tight on the side of the row's dual (equation P15)."""
         singles = self.singles
         rest = self.entries.activity(state.x, len(singles.row))
         row_lower, row_upper = state.bound(self.row_lower), state.bound(self.row_upper)
@@ -41,7 +41,7 @@ class FreeColumns:
 
 
 def reduce_free_columns(work: Work) -> bool:
-    """Solve rows for implied free columns of one entry and drop both (equation P14)."""
+    """Solve rows for implied free columns of one entry and drop both (equation P15)."""
     singletons = ColumnSingletons.of(work)
     if not len(singletons.row):
         return False

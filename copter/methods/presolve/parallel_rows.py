@@ -23,7 +23,7 @@ class ParallelRows:
     upper_from: Indices
 
     def undo(self, state: Restoration) -> None:
-        """The dual goes to the row that the active bound came from (equation P15)."""
+        """The dual goes to the row that the active bound came from (equation P9)."""
         dual = state.y[self.kept]
         source, moved = active_side(dual, self.lower_from, self.upper_from)
         state.y[self.kept[moved]] = 0.0
@@ -31,7 +31,7 @@ class ParallelRows:
 
 
 def reduce_parallel_rows(work: Work) -> bool:
-    """Merge parallel rows (equation P15); bounds that cross are a conflict."""
+    """Merge parallel rows (equation P9); bounds that cross are a conflict."""
     lines = ParallelLines.find(work.row, work.col, work.value, work.m, work.n, work.tolerances.parallel)
     if not len(lines.member):
         return False

@@ -9,7 +9,7 @@ from copter.methods.presolve.work import Work
 
 
 def reduce_redundant_rows(work: Work) -> bool:
-    """Drop sides of rows that always hold (equation P8); a row that never holds is a conflict (equation P7)."""
+    """Drop sides of rows that always hold (equation P7); a row that never holds is a conflict (equation P6)."""
     activity, tolerances = work.activity(), work.tolerances
     low, high, lower, upper = activity.low, activity.high, work.row_lower, work.row_upper
     error = tolerances.sum_error * activity.size
@@ -22,7 +22,7 @@ def reduce_redundant_rows(work: Work) -> bool:
         work.conflict[wrong[0]] = 1.0 if short[wrong[0]] else -1.0
         return True
     below, above = margin(tolerances.rounding, lower), margin(tolerances.rounding, upper)
-    loose = alive & (low < upper - above) & (high > lower + below)  # rows that one side forces are left to P9
+    loose = alive & (low < upper - above) & (high > lower + below)  # rows that one side forces are left to P8
     free_below = loose & np.isfinite(lower) & (low >= lower - below)
     free_above = loose & np.isfinite(upper) & (high <= upper + above)
     work.row_lower[free_below] = -np.inf

@@ -29,7 +29,7 @@ class SlackColumns:
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """Put the column where row and bounds allow, on the side that the row's dual asks for (equation P13)."""
+        """Put the column where row and bounds allow, on the side that the row's dual asks for (equation P14)."""
         singles = self.singles
         rest = self.entries.activity(state.x, len(singles.row))
         lower, upper = state.bound(self.lower), state.bound(self.upper)
@@ -50,7 +50,7 @@ class SlackColumns:
 
 
 def reduce_slack_columns(work: Work) -> bool:
-    """Take singleton columns without cost, or in an equality, into the bounds of their rows (equation P13)."""
+    """Take singleton columns without cost, or in an equality, into the bounds of their rows (equation P14)."""
     result = ColumnSingletons.of(work)
     if not len(result.row):
         return False

@@ -75,7 +75,7 @@ class Work:
         return int(self.row_alive.sum() + self.col_alive.sum())
 
     def activity(self) -> Activity:
-        """Activity bounds of all rows (equation P6), kept until something changes."""
+        """Activity bounds of all rows (equation P5), kept until something changes."""
         if self._activity is None:
             self._activity = Activity.of(self.row, self.col, self.value, self.col_lower, self.col_upper, self.m)
         return self._activity
@@ -105,7 +105,7 @@ class Work:
             self._keep_entries(self.row_alive[self.row] if len(rows) else self.col_alive[self.col])
 
     def fix(self, columns: Indices, values: Floats) -> None:
-        """Take columns away at fixed values: rows' bounds and the offset move (equation P5)."""
+        """Take columns away at fixed values: rows' bounds and the offset move (equation P10)."""
         if not len(columns):
             return
         self.x[columns] = values

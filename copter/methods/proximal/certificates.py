@@ -20,7 +20,7 @@ def farkas(matrix: BlockMatrix, ws: WorkingSet, rows: Rows, y: Floats, n_threads
     """Whether y proves that no point satisfies all rows, bounds and limits.
 
     It does when min over the blocks and slacks of -y'(A x - s), which is zero at any feasible point, is positive
-    (equation A10). Columns that contradict the proof are in the returned pass.
+    (equation A15). Columns that contradict the proof are in the returned pass.
     """
     size = float(np.abs(y * rows.scale).max(initial=0.0))
     ray = y / size if size > 0 else y
@@ -30,7 +30,7 @@ def farkas(matrix: BlockMatrix, ws: WorkingSet, rows: Rows, y: Floats, n_threads
 
 
 def improving_ray(ws: WorkingSet, rows: Rows, direction: Floats) -> Floats | None:
-    """The direction, scaled, if the LP improves along it without bound (equation A11); else None."""
+    """The direction, scaled, if the LP improves along it without bound (equation A16); else None."""
     size = float(np.abs(direction).max(initial=0.0))
     if size == 0.0 or not np.isfinite(size):
         return None

@@ -1,4 +1,4 @@
-"""Proximal steps by coordinate descent alone: no factorisation anywhere (equations A14 to A16).
+"""Proximal steps by coordinate descent alone: no factorisation anywhere (equations A12 to A14).
 
 The thesis's own solver (section 4.3.2), as `Settings(method="coordinate_descent")`.
 """
@@ -155,7 +155,7 @@ def descend_to_optimum(
         if done or control.stop():
             return Descended(Progress(y, sigma, step, sweeps, gap, done, displacement), penalty, y - old)
         error = max(violation, min(gap, 1.0))
-        left = norm((y - old) * rows.scale**2) / (penalty * descent.unit)  # slacks included, as in A8
+        left = norm((y - old) * rows.scale**2) / (penalty * descent.unit)  # slacks included, as in A10
         if not settled:
             penalty = max(penalty / PENALTY_STEP, LEAST_PENALTY)
         elif left > ENOUGH * last:

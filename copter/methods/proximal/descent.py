@@ -17,7 +17,7 @@ SMALL_MOVE = 1e-9  # a sweep whose largest step is below this has converged
 
 
 def descend(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, sweeps: int) -> Floats:
-    """Sweep over the augmented Lagrangian of the proximal subproblem centered at ws.x (equations A8-A9).
+    """Sweep over the augmented Lagrangian of the proximal subproblem centered at ws.x (equations A10-A11).
 
     ws.x moves in place; the prices after the last multiplier step are returned. Every sweep costs one pass over the
     working columns; the blocks' own limits and bounds hold throughout.

@@ -41,7 +41,7 @@ class Control:
     offset : float
         Constant in the objective, as minimised: the gap is relative to the objective with it.
     trust_radius : float
-        How far prices may move from where columns were priced, in units of their size (equation A13).
+        How far prices may move from where columns were priced, in units of their size (equation A9).
     """
 
     settings: Settings
@@ -67,7 +67,7 @@ class Progress:
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
-    """Prices with the wrong sign for a one-sided row brought to zero, so that the dual value is finite (F4)."""
+    """Prices with the wrong sign for a one-sided row brought to zero, so that the dual value is finite (F6)."""
     positive = np.where(np.isfinite(rows.lower), np.maximum(y, 0.0), 0.0)
     negative = np.where(np.isfinite(rows.upper), np.minimum(y, 0.0), 0.0)
     return np.asarray(positive + negative)
@@ -83,7 +83,7 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
     """Sum over groups of min reduced'x, and the reduced costs left out of it.
 
     Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
-    minimum is minus infinity (equations A3, F7).
+    minimum is minus infinity (equations A3, F9).
     """
     plain = np.empty(len(limit), dtype=np.uint8)
     plain_groups(start, limit, lower, upper, plain)
@@ -128,8 +128,8 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
     """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
 
     ws.x is moved in place; the prices are returned. Groups that answer all prices nearby with the same column are left
-    out (equation A12). Prices that leave the trust region are brought back to its edge, and the solve ends (equation
-    A13): so far from where columns were priced, the working set knows too little. A run of steps that leave rows
+    out (equation A8). Prices that leave the trust region are brought back to its edge, and the solve ends (equation
+    A9): so far from where columns were priced, the working set knows too little. A run of steps that leave rows
     violated ends the solve too, so that the caller can look for a certificate.
     """
     settling = Settling(ws, rows, y) if ws.size >= control.settings.settle_columns else None

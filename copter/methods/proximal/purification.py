@@ -2,7 +2,7 @@
 
 Carathéodory's walk: while more columns are strictly between bounds than there are tight constraints on them, some
 direction leaves every tight constraint tight; follow it downhill until a column reaches a bound or a row becomes
-tight. (A proof that a vertex has at most as many fractional blocks as coupling rows is in method/formulation.md, F10.)
+tight. (A proof that a vertex has at most as many fractional blocks as coupling rows is in method/formulation.md, F12.)
 """
 
 from __future__ import annotations

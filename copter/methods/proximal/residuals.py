@@ -1,4 +1,4 @@
-"""Residuals of the present point, recomputed from its columns (equations F6-F9)."""
+"""Residuals of the present point, recomputed from its columns (equations F8-F11)."""
 
 from __future__ import annotations
 

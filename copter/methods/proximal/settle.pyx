@@ -1,4 +1,4 @@
-"""How far the prices may move before a group's best answer changes (equation A12 of docs/method/algorithm.md)."""
+"""How far the prices may move before a group's best answer changes (equation A8 of docs/method/algorithm.md)."""
 
 from libc.math cimport INFINITY, fabs
 

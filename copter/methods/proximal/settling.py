@@ -1,4 +1,4 @@
-"""Groups that are settled: whose best column no small move of the prices changes (equation A12).
+"""Groups that are settled: whose best column no small move of the prices changes (equation A8).
 
 Between two pricing passes prices move by a few per cent, and nine groups of ten keep the same column all the way. What
 those use is a constant, so the proximal steps need only look at the other groups, as long as the prices stay within the
@@ -95,7 +95,7 @@ class Settling:
         return self.distance(y) <= self.radius
 
     def brought_back(self, y: Floats, trust_radius: float) -> Floats:
-        """Prices outside the trust region brought back to its edge, along the way that they came (equation A13)."""
+        """Prices outside the trust region brought back to its edge, along the way that they came (equation A9)."""
         return np.asarray(self.base + (y - self.base) * min(1.0, trust_radius / self.distance(y)))
 
     def widen(self, y: Floats) -> None:

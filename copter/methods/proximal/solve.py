@@ -221,7 +221,7 @@ class Solve:
         return self.look_for_certificates(progress)
 
     def improve_by_descent(self, residuals: Residuals) -> Status | None:
-        """The same without a factorisation: proximal steps by coordinate descent (equations A14 to A16)."""
+        """The same without a factorisation: proximal steps by coordinate descent (equations A12 to A14)."""
         iterate, settings = self.iterate, self.settings
         least = DESCENT_ROWS * settings.tolerance
         control = Control(

@@ -4,7 +4,7 @@ from libc.math cimport INFINITY
 
 
 cdef inline double row_price(double activity, double lower, double upper, double y, double penalty) noexcept nogil:
-    """Multiplier that a row would take at this activity (equation A8): y - penalty * (activity - slack)."""
+    """Multiplier that a row would take at this activity (equation A10): y - penalty * (activity - slack)."""
     cdef double shifted = activity - y / penalty
     if shifted < lower:
         return penalty * (lower - shifted)
@@ -39,7 +39,7 @@ cdef inline void move(Py_ssize_t j, double step, const int[::1] entry_start, con
 
 def refresh_prices(const double[::1] row_lower, const double[::1] row_upper, const double[::1] y,
                    const double[::1] penalty, const double[::1] activity, double[::1] price):
-    """Write the multiplier of every row at these activities (equation A8)."""
+    """Write the multiplier of every row at these activities (equation A10)."""
     cdef Py_ssize_t r
     with nogil:
         for r in range(activity.shape[0]):

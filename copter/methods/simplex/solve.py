@@ -96,7 +96,7 @@ class SimplexSolve:
         return Status.OPTIMAL, None
 
     def first_phase(self) -> Floats | None:
-        """Pivot to a basis whose reduced costs fit, or to a direction of improvement, which is returned (D6)."""
+        """Pivot to a basis whose reduced costs fit, or to a direction of improvement, which is returned (D8)."""
         arrays, below, above = self.tableau.arrays, np.isfinite(self.form.lower), np.isfinite(self.form.upper)
         arrays["lower"][:] = np.where(below, 0.0, np.where(above, -1.0, -BOX))
         arrays["upper"][:] = np.where(above, 0.0, np.where(below, 1.0, BOX))
@@ -124,7 +124,7 @@ class SimplexSolve:
         return Status.DUAL_INFEASIBLE, ray
 
     def perturb(self) -> None:
-        """Move the costs outside the basis a little to the side on which their reduced costs fit (D8)."""
+        """Move the costs outside the basis a little to the side on which their reduced costs fit (D7)."""
         arrays = self.tableau.arrays
         lower, upper = arrays["lower"], arrays["upper"]
         below, above = np.isfinite(lower), np.isfinite(upper)
@@ -168,7 +168,7 @@ class SimplexSolve:
         return (self.most_sparse_work if sparse else self.most_work) - spent
 
     def infeasibility_ray(self) -> Floats:
-        """Verified multipliers of the rows, from the row of the tableau that no column can answer (D7)."""
+        """Verified multipliers of the rows, from the row of the tableau that no column can answer (D6)."""
         ray = self.tableau.arrays["ray"][: self.tableau.rows] * self.form.row
         for each in (ray, -ray):
             if is_infeasibility_ray(self.lp, each):

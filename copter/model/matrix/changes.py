@@ -1,4 +1,4 @@
-"""What has changed in a model since a solve, for programs that are kept and patched (docs/method/blocks.md, K18)."""
+"""What has changed in a model since a solve, for programs that are kept and patched (docs/method/blocks.md, K16)."""
 
 from __future__ import annotations
 

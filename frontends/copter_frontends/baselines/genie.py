@@ -1,4 +1,4 @@
-"""GENIE: least laxity first, on as few GPUs as meet the deadline (Chen et al., TPDS '19; papers/chronus.md, C21)."""
+"""GENIE: least laxity first, on as few GPUs as meet the deadline (Chen et al., TPDS '19; papers/chronus.md, C24)."""
 
 from __future__ import annotations
 

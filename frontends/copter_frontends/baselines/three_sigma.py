@@ -23,7 +23,7 @@ BEST_EFFORT_VALUE = 1.0  # of a best-effort job that starts now; later it is wor
 
 
 class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
-    """Which waiting jobs start now, by expected reward under a normal runtime distribution (papers/chronus.md, C22).
+    """Which waiting jobs start now, by expected reward under a normal runtime distribution (papers/chronus.md, C25).
 
     Every cycle each waiting SLO job may start in one of some slots ahead; starting in slot t is worth its reward times
     the chance that it then ends by its first deadline, and takes G GPUs in a later slot times the chance that it still

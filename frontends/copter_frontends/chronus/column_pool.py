@@ -1,4 +1,4 @@
-"""Whole lease sets of jobs, kept from cycle to cycle: the columns of the lease model (docs/papers/chronus.md, C10)."""
+"""Whole lease sets of jobs, kept from cycle to cycle: the columns of the lease model (docs/papers/chronus.md, C13)."""
 
 from __future__ import annotations
 

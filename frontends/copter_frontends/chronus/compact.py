@@ -1,4 +1,4 @@
-"""The lease programs written out: the compact cumulative form, and one block per deadline (docs/papers/chronus.md, C5).
+"""The lease programs written out: the compact cumulative form, and one block per deadline (docs/papers/chronus.md, C8).
 
 They are what :mod:`copter_frontends.chronus.formulation` decomposes; tests and benchmarks solve them as one program.
 """
@@ -23,7 +23,7 @@ def per_deadline_form(options: Options, capacity: Ints, whole: bool = True) -> L
 
 
 def compact_form(options: Options, capacity: Ints, whole: bool = True, vub: bool = True) -> LinearProgram:
-    """One block of leases per (job, mode), with a cumulative row per deadline, and optional variable upper bounds (C5).
+    """One block of leases per (job, mode), with a cumulative row per deadline, and optional variable upper bounds (C8).
 
     max sum V s; sum_k x_ik = RL sum_p s_ip; sum_{k <= DL_p} x_ik >= RL sum_{q <= p} s_iq;
     x_ik <= sum_{p: DL_p >= k} s_ip (`vub`); sum_p s_ip <= 1 (= 1 with a promise); sum G x <= M.

@@ -1,4 +1,4 @@
-"""An integer lease plan under construction: each job's leases, and the GPUs left in each (papers/chronus.md, C13)."""
+"""An integer lease plan under construction: each job's leases, and the GPUs left in each (papers/chronus.md, C16)."""
 
 from __future__ import annotations
 

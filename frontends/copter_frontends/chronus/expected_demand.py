@@ -1,4 +1,4 @@
-"""What leases would earn with jobs that are still to come: a price for large jobs at the door (chronus.md, C24)."""
+"""What leases would earn with jobs that are still to come: a price for large jobs at the door (chronus.md, C6)."""
 
 from __future__ import annotations
 

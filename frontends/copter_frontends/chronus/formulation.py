@@ -1,4 +1,4 @@
-"""The lease LP: prices by descent, then exact columns on one session of the engine (papers/chronus.md, C8 to C11)."""
+"""The lease LP: prices by descent, then exact columns on one session of the engine (papers/chronus.md, C11 to C14)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LeaseSolution:
     share : float64 array (rows,)
         Share in which each option is taken: s_ip.
     row : int64 array (jobs,)
-        An option for each job, -1 for none, dealt in the shares of the mixture's columns (C11).
+        An option for each job, -1 for none, dealt in the shares of the mixture's columns (C14).
     leases : bool array (jobs, leases)
         The leases that go with it.
     columns : int
@@ -122,7 +122,7 @@ class LeaseFormulation:
         names: Sequence[Hashable] | None = None,
         first: int = 0,
     ) -> LeaseSolution:
-        """Solve max sum V s over plans of whole lease sets, mixed (C10).
+        """Solve max sum V s over plans of whole lease sets, mixed (C13).
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class _Cycle:
         return None if found is None else replace(found, value=found.value + float(options.value[row].sum()))
 
     def price(self, prices: LeasePrices) -> float:
-        """Add the columns that are worth more at these prices than all that their jobs have; the bound (C7)."""
+        """Add the columns that are worth more at these prices than all that their jobs have; the bound (C10)."""
         options, pool = self.reduced, self.pool
         worth = prices.worth(options)
         row, gain = options.best_of_jobs(worth, must=True)
@@ -276,7 +276,7 @@ class _Cycle:
             self.pool.drop(idle)
 
     def deal(self, share: Floats, origin: Draft) -> tuple[Ints, Bools]:
-        """Give every job one of its columns, or none, in the columns' shares (C11).
+        """Give every job one of its columns, or none, in the columns' shares (C14).
 
         Jobs of like worth stand together, by size, and take places that are spread evenly over the shares, so that the
         GPUs that they take together are near the mixture's in every lease.

@@ -1,4 +1,4 @@
-"""Late leases that can never be full: they cost nothing, and the LP is of the others alone (papers/chronus.md, C12)."""
+"""Late leases that can never be full: they cost nothing, and the LP is of the others alone (papers/chronus.md, C15)."""
 
 from __future__ import annotations
 

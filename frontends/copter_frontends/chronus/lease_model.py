@@ -1,4 +1,4 @@
-"""The lease program on the engine: a request per job, a resource per GPU type and lease (papers/chronus.md, C10)."""
+"""The lease program on the engine: a request per job, a resource per GPU type and lease (papers/chronus.md, C13)."""
 
 from __future__ import annotations
 

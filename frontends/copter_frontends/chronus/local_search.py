@@ -1,4 +1,4 @@
-"""Where best-effort jobs go: Algorithm 1's search over the placement-sensitive ones (papers/chronus.md, C16, C17)."""
+"""Where best-effort jobs go: Algorithm 1's search over the placement-sensitive ones (papers/chronus.md, C19, C20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes for guaranteed jobs: consolidated, and where they were if that can be (Proposition 1; chronus.md, C15)."""
+"""Nodes for guaranteed jobs: consolidated, and where they were if that can be (Proposition 1; chronus.md, C17)."""
 
 from __future__ import annotations
 

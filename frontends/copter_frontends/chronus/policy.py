@@ -41,7 +41,7 @@ from copter_frontends.policy_kit import (
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
 CONTRADICTS = 1.5  # times as long, or as short, as declared: then the user is told
-PROFILED_NODES = 2  # a profile on two nodes tells of more (C18)
+PROFILED_NODES = 2  # a profile on two nodes tells of more (C21)
 LP_SHARE = 0.5  # of a plan's deadline; the rest is for whole leases and nodes
 
 
@@ -75,7 +75,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         See :class:`~copter_frontends.chronus.selector.Selector`.
     selective : bool
         Whether a job is told at the door that no leases are held for it where jobs to come, as they came in the last
-        hours, would lose more by them than it earns (C24). By default every job is promised what is free, as in the
+        hours, would lose more by them than it earns (C6). By default every job is promised what is free, as in the
         paper.
     spare_nodes : int
         Promises are made in so many nodes fewer of each type, so that they survive the loss of any so many nodes; what

@@ -1,4 +1,4 @@
-"""Prices of leases: the cheapest leases before a deadline, and the bound that prices certify (chronus.md, C6)."""
+"""Prices of leases: the cheapest leases before a deadline, and the bound that prices certify (chronus.md, C9)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LeasePrices:
             yield divmod(at, size), mine
 
     def bound(self, options: Options, capacity: Ints) -> float:
-        """Certified bound on the reward of any plan that keeps the promises (C7), for any prices."""
+        """Certified bound on the reward of any plan that keeps the promises (C10), for any prices."""
         gain = options.best_of_jobs(self.worth(options), must=True)[1]
         return float((capacity * self.price).sum() + gain.sum())
 

@@ -1,4 +1,4 @@
-"""The Profiler: first come, first served, for a fixed time, in a part of the cluster sized by arrivals (C18)."""
+"""The Profiler: first come, first served, for a fixed time, in a part of the cluster sized by arrivals (C21)."""
 
 from __future__ import annotations
 

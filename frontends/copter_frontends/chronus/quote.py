@@ -1,4 +1,4 @@
-"""What could be promised to a job now: the earliest deadline on each GPU type and number of GPUs (chronus.md, C25)."""
+"""What could be promised to a job now: the earliest deadline on each GPU type and number of GPUs (chronus.md, C7)."""
 
 from __future__ import annotations
 

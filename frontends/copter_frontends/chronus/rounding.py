@@ -1,4 +1,4 @@
-"""Sizes that always consolidate: a chain of divisors of a node, then whole nodes (docs/papers/chronus.md, C14)."""
+"""Sizes that always consolidate: a chain of divisors of a node, then whole nodes (docs/papers/chronus.md, C18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most promises that can be kept where not all can: GPUs have gone, or jobs were slower than thought (C13)."""
+"""The most promises that can be kept where not all can: GPUs have gone, or jobs were slower than thought (C16)."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Selector:
         Whether jobs without the lease that begins get it where it is free: as the artifact has it, when no job waits
         for best effort; always; or never. Jobs that run now do, in any case.
     demand : ExpectedDemand, optional
-        With it a job that comes is not promised leases that would earn more with jobs that are still to come (C24).
+        With it a job that comes is not promised leases that would earn more with jobs that are still to come (C6).
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class Selector:
             return draft, bound, None
         start = self._start(first, capacity.shape)
         if start is not None:
-            tail = FreeTail.of(options, capacity)  # at no price beyond the scarce leases (C12)
+            tail = FreeTail.of(options, capacity)  # at no price beyond the scarce leases (C15)
             bound = min(bound, LeasePrices(start[:, : tail.scarce]).bound(tail.reduced, tail.early(capacity)))
         gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
         if not fresh or bound - draft.reward <= gap * bound:

@@ -1,4 +1,4 @@
-"""From the LP's shares to whole lease plans that keep every promise (docs/papers/chronus.md, C13)."""
+"""From the LP's shares to whole lease plans that keep every promise (docs/papers/chronus.md, C16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prices of leases by descent on a smoothed dual, and whole choices near its optimum (papers/chronus.md, C8 and C9)."""
+"""Prices of leases by descent on a smoothed dual, and whole choices near its optimum (chronus.md, C11 and C12)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class SmoothedDual:
         return np.asarray(np.maximum(result.x, 0.0).reshape(start.shape))
 
     def mixed(self, price: Floats) -> Mixed:
-        """Evaluate the dual (C8)."""
+        """Evaluate the dual (C11)."""
         options = self.options
         leases, cost = self._chosen(price)
         worth = options.value - options.gpus * cost[self.shape]
@@ -92,7 +92,7 @@ class SmoothedDual:
     def deal(self, mixed: Mixed, order: Ints, offset: float) -> tuple[Ints, Bools]:
         """Draw one integer choice per job from the mixture's shares: (options, -1 for none; leases).
 
-        Systematic sampling (C9): the jobs' places in the cumulative shares are spread evenly, and so are their leases
+        Systematic sampling (C12): the jobs' places in the cumulative shares are spread evenly, and so are their leases
         in the cumulative leases of the shape, so that all jobs together use nearly what the mixture uses.
 
         Parameters
@@ -125,7 +125,7 @@ class SmoothedDual:
         return result.value, result.slope.ravel()
 
     def _chosen(self, price: Floats) -> tuple[Floats, Floats]:
-        """Shares of the leases that each shape takes, (shapes, leases), and what they cost, (shapes,) (C8)."""
+        """Shares of the leases that each shape takes, (shapes, leases), and what they cost, (shapes,) (C11)."""
         soft, need, own = self.soft_price, self.need, price[self.kind]
         spare, some = np.maximum(self.last - need, 0.5), np.maximum(need, 0.5)
         low = np.where(self.within, own, np.inf).min(axis=1) - soft * np.log(self.last / some)

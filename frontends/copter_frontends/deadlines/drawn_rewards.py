@@ -1,4 +1,4 @@
-"""Deadlines for jobs that have none, drawn as the paper draws them (docs/papers/chronus.md, C19)."""
+"""Deadlines for jobs that have none, drawn as the paper draws them (docs/papers/chronus.md, C22)."""
 
 from __future__ import annotations
 

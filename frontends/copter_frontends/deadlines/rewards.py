@@ -1,4 +1,4 @@
-"""Step rewards: what ending by a time is worth (papers/chronus.md, C1), and how often deadlines are missed (C20)."""
+"""Step rewards: what ending by a time is worth (papers/chronus.md, C1), and how often deadlines are missed (C23)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def reward_for(source: Rewards, job: Job) -> StepReward | None:
 
 
 def weighted_miss_rate(rewards: Iterable[float], highest: float = HIGHEST, lowest: float = LOWEST) -> float:
-    """Weighted deadline-miss rate: one less the mean of (reward - lowest) / (highest - lowest) (C20); 0 for no jobs.
+    """Weighted deadline-miss rate: one less the mean of (reward - lowest) / (highest - lowest) (C23); 0 for no jobs.
 
     The paper's equation (9) is the hit rate; its text and its figures are of the miss rate.
     """

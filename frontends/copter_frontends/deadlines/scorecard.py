@@ -1,4 +1,4 @@
-"""How well a run kept deadlines, over the same jobs under every policy (docs/papers/chronus.md, C20)."""
+"""How well a run kept deadlines, over the same jobs under every policy (docs/papers/chronus.md, C23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks of rounds, so that jobs of a million iterations fit (docs/papers/hare.md, HR18)."""
+"""Chunks of rounds, so that jobs of a million iterations fit (docs/papers/hare.md, HR17)."""
 
 from __future__ import annotations
 

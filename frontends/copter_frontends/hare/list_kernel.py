@@ -54,7 +54,7 @@ def occupy(times: Floats, gpu: Ints, at: int, count: int, end: int, until: float
 
 @_compiled
 def choose_type(ready: float, count: float, train: Floats, sync: Floats, free: FreeTimes, paper: bool) -> int:
-    """Type of the GPU that a task goes to: earliest finish (HR20), or earliest free as Algorithm 1's line 12 (HR21)."""
+    """Type of the GPU that a task goes to: earliest finish (HR19), or earliest free as Algorithm 1's line 12 (HR20)."""
     times, gpu, first, end = free.times, free.gpu, free.first, free.end
     best, best_time, best_train = -1, np.inf, np.inf
     for g in range(train.shape[0]):

@@ -1,4 +1,4 @@
-"""Jobs that arrive one by one: tasks that have started stay, all others are planned again (papers/hare.md, HR22)."""
+"""Jobs that arrive one by one: tasks that have started stay, all others are planned again (papers/hare.md, HR23)."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class HarePolicy(GangPolicy):
         return result
 
     def _relaxed_order(self, gangs: Mapping[str, Gang], deadline_s: float) -> tuple[list[str], float]:
-        """Jobs by the relaxation's middle completion (HR19), and its bound on sum w C from now on."""
+        """Jobs by the relaxation's middle completion (HR18), and its bound on sum w C from now on."""
         capacity = self.capacity()
         jobs, fits = [], []
         for job_id, gang in gangs.items():

@@ -1,4 +1,4 @@
-"""From a point near the relaxation's rows to one that keeps them exactly (docs/papers/hare.md, HR27)."""
+"""From a point near the relaxation's rows to one that keeps them exactly (docs/papers/hare.md, HR15)."""
 
 from __future__ import annotations
 

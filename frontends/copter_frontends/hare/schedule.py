@@ -62,7 +62,7 @@ def gpu_type_of(instance: HareInstance) -> Ints:
 def timed(
     instance: HareInstance, chunks: Chunks, chunk: Ints, gpu: Ints, start_s: Floats, completion_s: Floats
 ) -> HareSchedule:
-    """A schedule with the tasks' ends worked out (HR18)."""
+    """A schedule with the tasks' ends worked out (HR17)."""
     job, kind = chunks.job[chunk], gpu_type_of(instance)[gpu]
     count = chunks.rounds[chunk].astype(np.float64)
     train, sync = instance.train_s[job, kind], instance.sync_s[job, kind]

@@ -17,7 +17,7 @@ Rule = Literal["earliest_finish", "paper"]
 
 
 def middle_order(instance: HareInstance, chunks: Chunks, mean_busy_s: Floats) -> Ints:
-    """Chunks by their middle completion H_i (HR19); the chunks of a job stay in order.
+    """Chunks by their middle completion H_i (HR18); the chunks of a job stay in order.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From a list schedule to who has which GPUs until the next plan (docs/papers/hare.md, HR30)."""
+"""From a list schedule to who has which GPUs until the next plan (docs/papers/hare.md, HR25)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def counts_of(instance: HareInstance, owner: Ints) -> Ints:
 def steady_counts(
     instance: HareInstance, wanted: Ints, held: Ints, order: Ints, restart_s: Floats, slot_s: float
 ) -> Ints:
-    """GPUs of each type for each job, those that it holds where others would not repay a restart in the slot (HR32).
+    """GPUs of each type for each job, those that it holds where others would not repay a restart in the slot (HR27).
 
     Parameters
     ----------

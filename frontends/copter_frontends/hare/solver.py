@@ -100,7 +100,7 @@ class RelaxationSolver:
 
     The columns that are worth having at the last prices are in the model, others are priced in until the certified gap
     of the whole program is within the tolerance (HR14). From the second round on only the jobs that are furthest from
-    their best at the kept prices are solved for, in the room that the others leave (HR28); more of them, if need be.
+    their best at the kept prices are solved for, in the room that the others leave (HR16); more of them, if need be.
     The grid may move on between rounds, and jobs may get on: what was planned for a later time is where the
     round begins.
 

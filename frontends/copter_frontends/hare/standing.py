@@ -88,6 +88,6 @@ class Standing:
     # From round to round ------------------------------------------------------------------------------------------
 
     def regret(self, data: Relaxation) -> Floats:
-        """How far each job is from its best at the prices, (N,): w e + y v - phi (HR28)."""
+        """How far each job is from its best at the prices, (N,): w e + y v - phi (HR16)."""
         late = np.maximum(data.excess + data.mean_busy_s(self.v), 0.0)
         return np.asarray(data.weight * late + np.einsum("nlg,lg->n", self.v, self.price) - self.phi)

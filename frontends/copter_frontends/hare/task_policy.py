@@ -36,7 +36,7 @@ SPARE = 2.0  # times the sufficient horizon that a new grid reaches to
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Order:
-    """What the last solve said: the jobs and GPUs that it was of, and each job's middle (HR19).
+    """What the last solve said: the jobs and GPUs that it was of, and each job's middle (HR18).
 
     Attributes
     ----------

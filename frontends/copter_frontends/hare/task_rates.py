@@ -1,4 +1,4 @@
-"""How fast a job's rounds of tasks go on any set of GPUs: on mixed types, and in turns on few (hare.md, HR29)."""
+"""How fast a job's rounds of tasks go on any set of GPUs: on mixed types, and in turns on few (hare.md, HR24)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a job's tasks take on each GPU type: of the paper's models, or of any application (hare.md, HR31)."""
+"""How long a job's tasks take on each GPU type: of the paper's models, or of any application (hare.md, HR26)."""
 
 from __future__ import annotations
 

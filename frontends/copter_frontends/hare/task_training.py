@@ -1,4 +1,4 @@
-"""Training by tasks of any application: on mixed types, and in turns on few GPUs (docs/papers/hare.md, HR29, HR31)."""
+"""Training by tasks of any application: on mixed types, and in turns on few GPUs (docs/papers/hare.md, HR24, HR26)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TasksGoodput(GoodputModel):
 
 
 def round_on_s(times: JobTimes, tasks: int, gpus: dict[str, int]) -> float:
-    """Seconds of a round on these GPUs, all of types that run it (HR29)."""
+    """Seconds of a round on these GPUs, all of types that run it (HR24)."""
     train = np.array([[times.train_s[kind] for kind in gpus]])
     sync = np.array([[times.sync_s[kind] for kind in gpus]])
     return float(least_round_s(train, sync, np.array([tasks]), np.array(list(gpus.values()), dtype=np.int64))[0])

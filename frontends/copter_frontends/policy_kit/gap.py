@@ -9,7 +9,7 @@ OPTIMAL_GAP = 1e-6
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """max(bound - objective, 0) / (1 + |objective| + |bound|): the engine's F8 for a maximisation.
+    """max(bound - objective, 0) / (1 + |objective| + |bound|): the engine's F10 for a maximisation.
 
     Parameters
     ----------

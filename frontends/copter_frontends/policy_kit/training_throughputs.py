@@ -27,7 +27,7 @@ class TimedThroughputs(Protocol):
 
 
 class TrainingThroughputs(GoodputThroughputs):
-    """As :class:`.GoodputThroughputs`, but by the clock: work over the rate is how long a job runs (C23).
+    """As :class:`.GoodputThroughputs`, but by the clock: work over the rate is how long a job runs (C5).
 
     A rate is the mean over what is left of a job: phases pass at rates of their own, each the application's slowdown
     below the modelled one. It is a :class:`TimedThroughputs` too.

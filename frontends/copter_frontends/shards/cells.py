@@ -1,4 +1,4 @@
-"""Shard balancing in cells: every cell balances its own servers, and cells hand each other load (SH13).
+"""Shard balancing in cells: every cell balances its own servers, and cells hand each other load (SH10).
 
 A new copy costs the same on whatever server it is made. So a cell need not know which server of another cell takes what
 it gives away: it is enough that all cells together take in as much load as they give away.
@@ -47,7 +47,7 @@ class Block:
 
 
 class ShardCells:
-    """SH2 split by servers into cells that exchange load (SH13).
+    """SH2 split by servers into cells that exchange load (SH10).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""E-Store's greedy balance: the heaviest shards of the most loaded server to the least loaded one, whole (SH10)."""
+"""E-Store's greedy balance: the heaviest shards of the most loaded server to the least loaded one, whole (SH12)."""
 
 from __future__ import annotations
 

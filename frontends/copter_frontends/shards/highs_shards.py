@@ -182,7 +182,7 @@ class LpRelaxed(HighsBase):
 
 
 class PopShards(HighsBase):
-    """POP-k: k blocks of servers, shards in parts of alike load, each part a mixed-integer program (SH11).
+    """POP-k: k blocks of servers, shards in parts of alike load, each part a mixed-integer program (SH14).
 
     Parameters
     ----------

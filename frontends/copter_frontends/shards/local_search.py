@@ -1,4 +1,4 @@
-"""Local search as in Rebalancer (Kumar et al., OSDI 2024): whole shards, the worst server's best move first (SH14)."""
+"""Local search as in Rebalancer (Kumar et al., OSDI 2024): whole shards, the worst server's best move first (SH13)."""
 
 from __future__ import annotations
 

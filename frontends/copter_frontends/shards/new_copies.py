@@ -1,4 +1,4 @@
-"""New copies for servers that no load moved between copies brings into the band (SH12)."""
+"""New copies for servers that no load moved between copies brings into the band (SH9)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class ShardPlan:
         The same copies as a table.
     server_load : ndarray (servers,)
     movements, moved_size, cost : float
-        New copies, their memory, and what they cost (SH9).
+        New copies, their memory, and what they cost (SH11).
     bound : float
         Certified: no plan costs less. NaN where a scheme has none.
     imbalance : float

@@ -47,7 +47,7 @@ def usage_of(model: Model) -> dict[Hashable, np.ndarray]:
 
 
 def require_vertex(model: Model, solution: Solution) -> None:
-    """At most as many requests with a fractional value as resources without a unit to spare (F10)."""
+    """At most as many requests with a fractional value as resources without a unit to spare (F12)."""
     lp = model.to_linear_program()
     m = len(model.resources)
     spare = lp.row_upper[:m] - (lp.A @ solution.x)[:m]

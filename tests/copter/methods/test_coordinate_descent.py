@@ -1,4 +1,4 @@
-"""Proximal steps by coordinate descent alone (A14 to A16): tiny programs with known answers, HiGHS, and rounds."""
+"""Proximal steps by coordinate descent alone (A12 to A14): tiny programs with known answers, HiGHS, and rounds."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_settings_limit_the_steps() -> None:
 
 
 def test_a_plan_is_made_of_its_vertex() -> None:
-    """At most as many jobs are split as there are rows (F10)."""
+    """At most as many jobs are split as there are rows (F12)."""
     plan = Session(job_model(np.random.default_rng(8)), DESCENT).solve_integer()
     assert plan.is_feasible
     assert plan.fractional_requests <= 2

@@ -51,7 +51,7 @@ def test_tied_requests_end_at_a_vertex(rows: int, requests: int, monkeypatch: py
     solution = Session(model, Settings(basis_columns=0)).solve()
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(highs(model.to_linear_program())[1], rel=1e-6)
-    assert fractional(solution) <= rows  # equation F10
+    assert fractional(solution) <= rows  # equation F12
     assert walked == [0]  # pivots found it
 
 

@@ -394,7 +394,7 @@ def test_the_highs_mirror_says_that_it_knows_limits_only() -> None:
 
 
 def test_the_largest_load_is_minimised() -> None:
-    """docs/method/formulation.md, F12: one variable t for all machines, load_r - t <= 0."""
+    """docs/method/formulation.md, F3: one variable t for all machines, load_r - t <= 0."""
     hours = {"long": 3.0, "short": 1.0, "other": 2.0}
     model = Model("min")
     for machine in range(2):

@@ -1,4 +1,4 @@
-"""The search that closes a small plan's gap (docs/method/integer.md, M16)."""
+"""The search that closes a small plan's gap (docs/method/integer.md, M15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps that close a small plan's gap, at prices given by hand (M16)."""
+"""The steps that close a small plan's gap, at prices given by hand (M15)."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_the_engine_s_time_that_is_up_is_no_answer() -> None:
 
 
 def test_a_share_that_ends_at_the_job_s_place_does_not_reach_it() -> None:
-    """C11: the place of the only job is half the golden ratio; its column is taken where the share is more."""
+    """C14: the place of the only job is half the golden ratio; its column is taken where the share is more."""
     for share, row in ((0.5 * GOLDEN, -1), (0.5 * GOLDEN + 1e-6, 0), (1.0, 0), (0.0, -1)):
         cycle = cycle_of(by_hand((0, 0, 0, 1, 1, 1, 0, 3.0), must=(False,)), np.array([[1]]))
         put(cycle, 0, 0)
@@ -235,7 +235,7 @@ def test_a_share_that_ends_at_the_job_s_place_does_not_reach_it() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_jobs_take_places_in_the_columns_shares_that_multiples_of_the_golden_ratio_spread(seed: int) -> None:
-    """C11: jobs by reward of a GPU-lease, then by size; a job whose shares are less than one may get nothing."""
+    """C14: jobs by reward of a GPU-lease, then by size; a job whose shares are less than one may get nothing."""
     options, capacity = lease_problem(40, 16, 8, seed)
     options = replace(options, must=np.arange(40) % 5 == 0)
     rng, cycle = np.random.default_rng(seed), object.__new__(_Cycle)

@@ -88,7 +88,7 @@ def test_no_guaranteed_job_misses_its_deadline_and_capacity_is_never_broken(
 @given(NODES, st.integers(1, 8), st.lists(st.sampled_from([1, 3, 7, 33]), min_size=1, max_size=40))
 @settings(max_examples=150, deadline=None)
 def test_awkward_jobs_that_fit_when_rounded_up_consolidate(per_node: int, nodes: int, sizes: list[int]) -> None:
-    """Proposition 1 (C15): by number is enough, with nothing to spare."""
+    """Proposition 1 (C17): by number is enough, with nothing to spare."""
     parcels, left = [], per_node * nodes
     for gpus in sizes:
         taken = round_up(gpus, per_node)

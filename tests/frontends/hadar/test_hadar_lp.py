@@ -71,7 +71,7 @@ def test_plans_keep_capacity_gangs_and_their_own_value(seed: int) -> None:
     given = draft.bundles.sum(axis=1)
     assert ((given == 0) | (given == made.book.gpus)).all()
     assert draft.value() == pytest.approx(bundle_values(made.book, draft.values, draft.bundles).sum())
-    assert split <= len(made.types), "a vertex splits at most as many jobs as there are types (F10)"
+    assert split <= len(made.types), "a vertex splits at most as many jobs as there are types (F12)"
 
 
 @pytest.mark.parametrize("seed", few_of(range(1, 300, 10), 10))

@@ -31,7 +31,7 @@ def test_what_is_carried_out_is_feasible(seed, count):
 
 
 def test_the_past_does_not_depend_on_the_future():
-    """HR22: what starts before a job arrives is the same whether it will arrive or not (all in chunks of one round)."""
+    """HR23: what starts before a job arrives is the same whether it will arrive or not (all in chunks of one round)."""
     jobs = [replace(job, rounds=20) for job in random_instance(12, GPUS, 7, arrival_window_s=40.0).jobs]
     last = max(range(12), key=lambda n: jobs[n].arrival_s)
     at = jobs[last].arrival_s

@@ -227,7 +227,7 @@ def test_jobs_and_gpus_that_are_busy_and_tasks_that_run_already_are_waited_for(
 @settings(max_examples=60, deadline=None)
 @given(instances(), st.integers(0, 2**31), st.integers(20, 200))
 def test_chunks_stand_in_the_order_of_their_middles(instance: HareInstance, seed: int, most: int) -> None:
-    """H_i of HR19: the middle of its rounds, around the job's mean busy time."""
+    """H_i of HR18: the middle of its rounds, around the job's mean busy time."""
     chunks, mean = Chunks.of(instance, most), np.random.default_rng(seed).uniform(0, 20, instance.n_jobs)
     ell, middles, before = instance.least_round_s(), [], dict.fromkeys(range(instance.n_jobs), 0)
     for b, (n, rounds) in enumerate(zip(chunks.job.tolist(), chunks.rounds.tolist(), strict=True)):

@@ -1,4 +1,4 @@
-"""Speeds as the Profiler knows them: measured on at most two nodes, with or without errors (papers/chronus.md, C18)."""
+"""Speeds as the Profiler knows them: measured on at most two nodes, with or without errors (papers/chronus.md, C21)."""
 
 from __future__ import annotations
 

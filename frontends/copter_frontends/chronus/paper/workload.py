@@ -1,4 +1,4 @@
-"""The paper's workloads: a trace's jobs, assigned to strict, soft and best effort (section 4.1, Table 1; C19)."""
+"""The paper's workloads: a trace's jobs, assigned to strict, soft and best effort (section 4.1, Table 1; C22)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hare_Sched, the paper's (4) to (8), as a mixed-integer program (docs/papers/hare.md, HR15); for small instances."""
+"""Hare_Sched, the paper's (4) to (8), as a mixed-integer program (docs/papers/hare.md, HR21); for small instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's own relaxation (9) with the assignment given, and its order H_i (docs/papers/hare.md, HR16)."""
+"""The paper's own relaxation (9) with the assignment given, and its order H_i (docs/papers/hare.md, HR22)."""
 
 from __future__ import annotations
 

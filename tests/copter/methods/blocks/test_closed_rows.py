@@ -1,4 +1,4 @@
-"""Coupling rows without capacity: their columns leave the program, and come back with prices (blocks.md, K16)."""
+"""Coupling rows without capacity: their columns leave the program, and come back with prices (blocks.md, K7)."""
 
 from __future__ import annotations
 

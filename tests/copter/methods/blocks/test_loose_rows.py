@@ -1,4 +1,4 @@
-"""Coupling rows that cannot bind: what they reach, and that no answer needs them (docs/method/blocks.md, K14)."""
+"""Coupling rows that cannot bind: what they reach, and that no answer needs them (docs/method/blocks.md, K5)."""
 
 from __future__ import annotations
 

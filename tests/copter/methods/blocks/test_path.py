@@ -1,4 +1,4 @@
-"""Starts from the central path by the prices of the coupling rows (docs/method/blocks.md, K13)."""
+"""Starts from the central path by the prices of the coupling rows (docs/method/blocks.md, K10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coupling rows left out on the word of a sample: the optimum is that of all rows (docs/method/blocks.md, K15)."""
+"""Coupling rows left out on the word of a sample: the optimum is that of all rows (docs/method/blocks.md, K6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs solved by the part that prices nearby may change: the optimum is that of the whole (blocks.md, K19)."""
+"""Programs solved by the part that prices nearby may change: the optimum is that of the whole (blocks.md, K17)."""
 
 from __future__ import annotations
 

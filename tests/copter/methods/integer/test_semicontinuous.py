@@ -1,4 +1,4 @@
-"""Semi-continuous columns: zero or within a range that leaves zero out (M15), as HiGHS has them."""
+"""Semi-continuous columns: zero or within a range that leaves zero out (M16), as HiGHS has them."""
 
 from __future__ import annotations
 

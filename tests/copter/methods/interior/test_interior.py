@@ -68,7 +68,7 @@ def test_every_kind_ends_as_worked_out_by_hand(problem: Problem, settings: Setti
 
 @pytest.mark.parametrize("problem", OPTIMAL, ids=str)
 def test_interior_answers_are_nearly_exact(problem: Problem) -> None:
-    """Polishing (I7) leaves rounding only."""
+    """Polishing (I8) leaves rounding only."""
     judged = assert_optimal(problem.lp, *pair(solve(problem.lp, PLAIN)), tolerance=1e-10)
     assert judged.objective == pytest.approx(problem.objective, rel=1e-9, abs=1e-9)
 
@@ -333,7 +333,7 @@ def test_rays_prove_what_they_say(kind: str, presolve: bool) -> None:
 
 @pytest.mark.parametrize("problem", INFEASIBLE, ids=str)
 def test_the_elastic_programs_prices_are_a_farkas_ray(problem: Problem) -> None:
-    """I8: feasible and bounded whatever the program is, and positive where that is infeasible."""
+    """I10: feasible and bounded whatever the program is, and positive where that is infeasible."""
     program = elastic(problem.lp)
     status, violation, _, y = highs(program)
     assert "kOptimal" in str(status)
@@ -349,7 +349,7 @@ def test_the_elastic_programs_value_is_zero_where_there_is_a_point(problem: Prob
 
 @pytest.mark.parametrize("problem", UNBOUNDED, ids=str)
 def test_the_recession_programs_answer_is_an_improving_ray(problem: Problem) -> None:
-    """I9."""
+    """I11."""
     solution = solve(recession(problem.lp), PLAIN)
     assert solution.objective < 0.0
     assert is_improving_ray(problem.lp, solution.x)

@@ -113,7 +113,7 @@ def test_the_longest_step_stays_inside() -> None:
 
 @every_shape
 def test_polishing_reaches_the_face(lp: LinearProgram) -> None:
-    """I7: from a point good to 1e-5 to one good to 1e-9 or better."""
+    """I8: from a point good to 1e-5 to one good to 1e-9 or better."""
     form = form_of(lp)
     method = PredictorCorrector(form, 1e-5, 100, lambda iteration, misfit: False)
     progress = method.run()
@@ -144,7 +144,7 @@ def test_magnification_is_a_power_of_two_that_brings_to_about_one(size: float) -
 
 @every_shape
 def test_the_error_program_is_solved_by_the_error(lp: LinearProgram) -> None:
-    """I10: from any pair, its answer leads to the optimum."""
+    """I12: from any pair, its answer leads to the optimum."""
     rng = np.random.default_rng(3)
     x = np.clip(rng.normal(size=lp.shape[1]), lp.col_lower, lp.col_upper)
     y = rng.normal(size=lp.shape[0])
@@ -196,7 +196,7 @@ def with_dense_columns(m: int, dense: int, seed: int = 0) -> LinearProgram:
 
 
 def test_dense_columns_are_cut_into_pieces_that_add_up() -> None:
-    """I13: with all pieces equal the equations are the old ones, and the links hold."""
+    """I14: with all pieces equal the equations are the old ones, and the links hold."""
     form = form_of(with_dense_columns(2000, 3))
     cut = without_dense_columns(form)
     np.testing.assert_array_equal(dense_columns(form), [2000, 2001, 2002])
@@ -269,7 +269,7 @@ def many_rows(seed: int) -> LinearProgram:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_columns_equations_give_the_same_step(seed: int) -> None:
-    """I14 against I5, and against both of the equations that a step solves."""
+    """I15 against I5, and against both of the equations that a step solves."""
     form = form_of(many_rows(seed))
     assert suits(form)
     rng = np.random.default_rng(seed)

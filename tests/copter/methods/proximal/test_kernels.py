@@ -466,7 +466,7 @@ def test_purification(seed: int, ties: bool) -> None:
 
 
 def require_vertex(problem: Flat, usage: Floats, upper: Floats, x: Floats, totals: Floats) -> None:
-    """Columns between bounds are independent in the tight constraints, and few blocks are fractional (F10)."""
+    """Columns between bounds are independent in the tight constraints, and few blocks are fractional (F12)."""
     between = np.flatnonzero((x > 1e-8) & (x < 1 - 1e-8))
     group = np.repeat(np.arange(len(totals)), np.diff(problem.start))
     tight = usage @ x >= upper - 1e-6 * (1 + upper)

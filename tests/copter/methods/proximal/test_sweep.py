@@ -1,4 +1,4 @@
-"""Coordinate descent's kernel where a limit is tight, and its active set (A9, A14)."""
+"""Coordinate descent's kernel where a limit is tight, and its active set (A11, A12)."""
 
 from __future__ import annotations
 
