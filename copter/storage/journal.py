@@ -144,6 +144,11 @@ class Journal:
         return self._file
 
     @property
+    def soiled(self) -> bool:
+        """Whether a failed write may still be on the disk."""
+        return self._soiled is not None
+
+    @property
     def length(self) -> int:
         """Bytes of the file, without what is reserved."""
         return self._length

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from asyncio import events
+from asyncio import CancelledError, events
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -224,6 +224,9 @@ class ServiceWorld:
         self.flying[name] += 1
         try:
             told = await service.submit({"id": name, **oracle.sent[name]})
+        except CancelledError:
+            self.flying[name] += 1  # its sender has gone; the attempt goes on
+            raise
         except Problem as problem:
             alone = self.flying[name] == 1  # another attempt may be on its way to the disk
             if alone and name not in oracle.acknowledged and "may find" not in problem.detail:

@@ -18,6 +18,8 @@ BROKE = {
     1: "a disk that failed at a start was a bare OSError",
     89: "a snapshot made while a delta waited kept jobs on a node that had gone",
     432: "changes of a plan that the journal did not have were read back: a node was given out twice",
+    2000592: "a scheduler began while a plan was on its way to the disk, and changed another plan than that",
+    1001379: "two senders of one delta, whose first attempt was taken back, both had it done",
 }
 
 

@@ -193,7 +193,7 @@ class HadarPolicy(LpPolicy):
             rates = dict(what_changed.get("rates") or {})
             if what_changed.get("observed") is not None:
                 rates |= self._seen(job_id, row, float(what_changed["observed"]))
-            if rates:  # most jobs tell of their progress alone
+            if rates:  # most are told of progress alone
                 self.book.check_told(job_id, rates)
                 self.stragglers.note(job_id, rates)
             self.formulation.update_job(job_id, what_changed.get("progress"), rates or None)

@@ -63,7 +63,6 @@ class Draft:
             self._of_type.setdefault(group.gpu_type, []).append(g)
         self.placed: dict[str, Placed] = {}
         self.fixed: set[str] = set()
-        self.on_server: list[dict[str, None]] = [{} for _ in self.free]
 
     # Values -------------------------------------------------------------------------------------------------------
 
@@ -94,7 +93,6 @@ class Draft:
         other.wishes, other.placed, other.fixed = dict(self.wishes), dict(self.placed), set(self.fixed)
         other.free, other.left = list(self.free), list(self.left)
         other._with_free = [[dict(servers) for servers in buckets] for buckets in self._with_free]
-        other.on_server = [dict(jobs) for jobs in self.on_server]
         return other
 
     # Changes ------------------------------------------------------------------------------------------------------
@@ -108,7 +106,6 @@ class Draft:
             return False
         for server, count in shares:
             self._set(server, self.free[server] - count)
-            self.on_server[server][job] = None
         self.placed[job] = Placed(kind, gpus, shares, value)
         return True
 
@@ -124,7 +121,6 @@ class Draft:
         kind = PACKED if len(shares) == 1 else SPREAD
         for server, count in shares:
             self._set(server, self.free[server] - count)
-            self.on_server[server][job] = None
         value = self.worth(job, kind, gpus, shares) if job in self.wishes else 0.0
         self.placed[job] = Placed(kind, gpus, shares, value)
 
@@ -133,7 +129,6 @@ class Draft:
         had = self.placed.pop(job)
         for server, count in had.shares:
             self._set(server, self.free[server] + count)
-            del self.on_server[server][job]
         return had
 
     def place(self, job: str, kind: int, group: int, gpus: int) -> bool:

@@ -12,7 +12,7 @@ from copter import Model, Session, Settings, Solution
 from copter.model.matrix import Template
 from copter_frontends.hops.offers import PACKED, Floats, Ints, Offers
 from copter_frontends.hops.server_groups import ServerGroups, group_servers, in_places_of, regrouped
-from copter_frontends.hops.throughputs import LearnedThroughputs, PlacedThroughputs
+from copter_frontends.hops.throughputs import PlacedThroughputs
 from copter_frontends.policy_kit import NodeInventory
 
 NONE = -1
@@ -278,8 +278,8 @@ class RoundPrograms:
         return came_or_went
 
     def _speeds_version(self) -> int:
-        known = self.throughputs
-        return known.speeds_version if isinstance(known, LearnedThroughputs) else known.version
+        version: int | None = getattr(self.throughputs, "speeds_version", None)  # of LearnedThroughputs
+        return self.throughputs.version if version is None else version
 
     def type_prices(self, solution: Solution) -> dict[str, float]:
         """Worth of one more GPU of each type in a solution of `whole`: the largest over the type's groups."""

@@ -52,6 +52,7 @@ class ClusterService:
         self._waiting = 0
         self._saving: asyncio.Task[None] | None = None
         self._closed = False
+        self._promised = 0  # number of the last plan that was given to the journal
         self._gap = False  # whether a plan has been published that the journal has not
         self._streaming = True
         self._last_plan: asyncio.Future[None] | None = None
@@ -92,8 +93,8 @@ class ClusterService:
         delta = await self._read(document)
         if self._closed:
             raise Problem(503, "the service is stopping", fix="send it again after the restart")
-        if delta.id is not None and delta.id in self.state.accepted:
-            accepted = self.state.accepted[delta.id]
+        # Again after each wait: another sender of the same delta may have come first.
+        while delta.id is not None and (accepted := self.state.accepted.get(delta.id)) is not None:
             if accepted.content not in (None, delta.content):
                 raise conflict(
                     "/id",
@@ -210,6 +211,12 @@ class ClusterService:
         if self._closed:
             return
         plan, pieces = read_plan(content)
+        waiting = self._last_plan is not None and not self._last_plan.done()
+        if plan["header"]["version"] != (self._promised if waiting else self.book.version) + 1:
+            LOG.warning("cluster %s: the scheduler did not know of the last plan, and begins again", self.name)
+            self.link.restart()  # it began while that plan was on its way to the disk: its changes are of another
+            return
+        self._promised = plan["header"]["version"]
         if self._gap:  # changes of a plan that the journal has not cannot be read back: this one goes in whole
             self._gap = False
             there = {name: each for name, each in self.book.allocations.items() if name not in set(plan["stop"])}

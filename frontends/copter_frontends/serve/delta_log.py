@@ -195,7 +195,7 @@ class DeltaLog:
         try:
             record = self.journal.record([Journal.encode(each.kind, (each.payload,)) for each in records])
         except CopterError as error:
-            self._take_back(records, error)
+            self._take_back(records, UncertainWriteError(str(error)) if self.journal.soiled else error)
             return
         room, by = self.journal.growth(len(record.data))
         self._group = Group(records, record, by, CLOCK.get().monotonic())

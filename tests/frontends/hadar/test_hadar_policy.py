@@ -153,6 +153,19 @@ def test_an_impossible_progress_is_refused_and_changes_nothing() -> None:
     assert policy.book.progress[0] == 0.0
 
 
+def test_progress_alone_does_not_judge_the_rates_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, judged = policy_of(table(a=FAST_AND_SLOW)), []
+    policy.add_job(Job("a", "any"))
+    monkeypatch.setattr(policy.book, "_check_rates", lambda job, rates: judged.append(list(rates)))
+    policy.update_job("a", progress=0.5)
+    assert not judged
+    assert policy.book.progress[0] == 0.5
+    policy.update_job("a", progress=0.75, rates={"slow": 2.0})
+    assert judged
+    assert set(map(tuple, judged)) == {(8.0, 2.0)}
+    assert policy.book.rates[0].tolist() == [8.0, 2.0]
+
+
 # Where it puts jobs ---------------------------------------------------------------------------------------------------
 
 

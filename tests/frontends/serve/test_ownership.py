@@ -143,3 +143,13 @@ def test_no_cluster_is_called_as_the_lock(tmp_path: Path, record: ClusterRecord)
     with pytest.raises(Problem, match="no id of a cluster"):
         asyncio.run(clusters.make("lock", record))
     closed(clusters)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Not even to a file that is not there yet: it would be made in somebody's folder."""
+    data, foreign = tmp_path / "data", tmp_path / "foreign"
+    data.mkdir()
+    (data / "lock").symlink_to(foreign)
+    with pytest.raises(SnapshotError, match="cannot be used"):
+        Clusters(ServeSettings(data=data), Metrics())
+    assert not foreign.exists()
