@@ -95,7 +95,7 @@ class JobModes:
         return 0.0 if self._timed is None else self._timed.restart_s(job)
 
     def time_done(self, job: Job, kind: str, gpus: int, progress: float) -> float:
-        """Fraction of a job's time that has passed at this progress (C23): phases differ, leases are of time."""
+        """Fraction of a job's time that has passed at this progress (C5): phases differ, leases are of time."""
         return progress if self._timed is None else self._timed.time_done(job, kind, gpus, progress)
 
     def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
