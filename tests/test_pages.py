@@ -62,6 +62,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not broken
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = (DOCS / "README.md").read_text()
+    included = {"README.md", "index.md", "block_table.md", "crossover.md"}  # the last two are parts of a page
+    pages = [page.relative_to(DOCS) for page in PAGES if DOCS in page.parents and page.name not in included]
+    assert [str(page) for page in pages if f"({page})" not in index] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_examples_that_are_linked_exist(page: Path) -> None:
     named = re.findall(r"examples/(plot_\w+)\)", page.read_text())
