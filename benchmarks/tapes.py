@@ -155,7 +155,7 @@ def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, lim
             print(f"{tape.name}: not there, make it first")
             continue
         found = described(path)
-        asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, limit_s, budget_s)
+        asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, limit_s, peer_budget_s=budget_s)
         lines += ["", f"## {tape.name}", "", f"`{tape.shown}`", ""]
         if not found["rounds"]:
             lines.append("No round of it solved a linear program: there is nothing to compare.")
