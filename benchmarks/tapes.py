@@ -146,7 +146,7 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
     return int(wrong > 0)
 
 
-def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, command: str) -> int:
+def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, limit_s: float, command: str) -> int:
     """Replay the tapes that are there through all installed solvers; write the page."""
     lines, glance, failed = [], [], 0
     for tape in tapes:
@@ -155,7 +155,7 @@ def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, com
             print(f"{tape.name}: not there, make it first")
             continue
         found = described(path)
-        asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, PEER_TIME_LIMIT_S, budget_s)
+        asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, limit_s, budget_s)
         lines += ["", f"## {tape.name}", "", f"`{tape.shown}`", ""]
         if not found["rounds"]:
             lines.append("No round of it solved a linear program: there is nothing to compare.")
@@ -173,7 +173,7 @@ def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, com
         lines += whole_rounds(path.with_suffix(".json"), done[0])
         glance.append(at_a_glance(tape, done))
         print(f"{tape.name}: {len(done[0].rows)} solves", flush=True)
-        PAGE.write_text("\n".join([*header(command, budget_s), *GLANCE, *glance, *lines]) + "\n")
+        PAGE.write_text("\n".join([*header(command, budget_s, limit_s), *GLANCE, *glance, *lines]) + "\n")
     return int(failed > 0)
 
 
@@ -225,7 +225,7 @@ def whole_rounds(path: Path, copters: runs.Run) -> list[str]:
     ]
 
 
-def header(command: str, budget_s: float) -> list[str]:
+def header(command: str, budget_s: float, limit_s: float) -> list[str]:
     """Where the page comes from."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -236,7 +236,7 @@ def header(command: str, budget_s: float) -> list[str]:
         "",
         "This page is generated, and is the only one with times. Every row is one solver on the rounds of one tape "
         "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
-        f"{THREADS} threads, at most {PEER_TIME_LIMIT_S:g} s a solve and {budget_s:g} s a tape for the others. "
+        f"{THREADS} threads, at most {limit_s:g} s a solve and {budget_s:g} s a tape for the others. "
         "`times` is the sum over copter's. `judged`: solves whose answer was proven, for "
         "copter by `copter verify`, for others by residuals and gap within 1e-6.",
         "",
@@ -284,6 +284,7 @@ def main() -> int:
         "--rounds", type=int, default=1 << 30, help="solves of each that are replayed, from the first on"
     )
     parser.add_argument("--budget", type=float, default=PEER_BUDGET_S, help="seconds of each other solver on a tape")
+    parser.add_argument("--time-limit", type=float, default=PEER_TIME_LIMIT_S, help="seconds of each other's solve")
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name]
     if unknown := set(names) - {tape.name for tape in TAPES}:
@@ -297,7 +298,12 @@ def main() -> int:
     if given.what == "make":
         return make(tapes, folder)
     return suite(
-        tapes, folder, given.rounds, given.budget, shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]])
+        tapes,
+        folder,
+        given.rounds,
+        given.budget,
+        given.time_limit,
+        shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]]),
     )
 
 

@@ -345,3 +345,12 @@ class Draft:
             draft.give(draft.shares.within(draft.shares.spread(key, share)))
         draft.repair()
         return draft
+
+
+def drafts_know(model: Model) -> bool:
+    """Whether a model's requests have limits alone, integer ones of 1, and its resources no lower bounds."""
+    matrix = model.ledger.matrix
+    rows = matrix.n_rows
+    if matrix.n_with_rows or bool(np.isfinite(matrix.row_lower[:rows]).any()):
+        return False
+    return not bool(np.any(matrix.limits()[0][integer_slots(matrix)] != 1.0))

@@ -16,12 +16,12 @@ from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
 from copter.settings import Settings
-from copter.shims.draft import Draft
+from copter.shims.draft import Draft, drafts_know
 from copter.shims.finished import planned
 from copter.shims.greedy import takeable
 from copter.shims.plan import IDLE, IntegerPlan, Shim
 from copter.shims.rounding import RoundingShim, no_draft, require_fresh, rounded
-from copter.shims.searched import drafts_know, searched
+from copter.shims.searched import searched
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from importlib import import_module
 
 from copter.errors import StaleSolutionError
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.shims.closing import closed
-from copter.shims.draft import Draft
+from copter.shims.draft import Draft, drafts_know
 from copter.shims.finished import no_plan, planned
 from copter.shims.plan import IntegerPlan
-from copter.shims.searched import drafts_know, searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,16 @@ class RoundingShim:
             return no_draft(model, best, solution, previous, "rounding", left)
         least = closed(best, solution, self.most_work) if self.most_work > 0 else None
         return planned(model, best, solution, fractional, kept, least)
+
+
+def searched(
+    model: Model, solution: Solution, previous: IntegerPlan | None, search: str, time_limit_s: float
+) -> IntegerPlan:
+    """:func:`copter.shims.searched.searched`, loaded when it is first needed: it brings the integer search with it."""
+    found: IntegerPlan = import_module("copter.shims.searched").searched(
+        model, solution, previous, search, time_limit_s
+    )
+    return found
 
 
 def require_fresh(model: Model, solution: Solution) -> None:

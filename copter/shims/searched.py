@@ -31,15 +31,6 @@ CORE_SHARE, CORE_S = 0.5, 10.0  # of the time that is left; of a search without 
 INWARD = 2.0  # times a search's tolerance: how far rows are moved in, so that what it takes for a point is one
 
 
-def drafts_know(model: Model) -> bool:
-    """Whether a model's requests have limits alone, integer ones of 1, and its resources no lower bounds."""
-    matrix = model.ledger.matrix
-    rows = matrix.n_rows
-    if matrix.n_with_rows or bool(np.isfinite(matrix.row_lower[:rows]).any()):
-        return False
-    return not bool(np.any(matrix.limits()[0][integer_slots(matrix)] != 1.0))
-
-
 def searched(
     model: Model,
     solution: Solution,

@@ -60,6 +60,13 @@ class PolicyEntry:
 
     def take(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs as the policy's paper has them: for a rigid one per workload's batch size is fixed, and no cap."""
+        if self.by_tasks:  # as many tasks as a job asks for, in turns on as few GPUs as there are
+            jobs = [
+                replace(job, requested_gpus=max(job.requested_gpus, job.min_gpus), min_gpus=1)
+                if job.min_gpus > 1
+                else job
+                for job in jobs
+            ]
         if not self.rigid:
             return list(jobs) if self.capped else [replace(job, max_batch_size=None) for job in jobs]
         return [replace(job, batch_size=job.batch_size or job.max_batch_size) for job in jobs]

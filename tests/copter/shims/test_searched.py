@@ -9,8 +9,8 @@ import pytest
 
 from copter import EditNotAllowedError, InvalidDataError, LinearProgram, Model, PrivateRows, Session, Settings
 from copter.shims import IntegerPlan, RestrictedShim, RoundingShim, require_feasible
+from copter.shims.draft import drafts_know
 from copter.shims.exact_points import ExactPoints
-from copter.shims.searched import drafts_know
 from copter.verify import verify
 from tests.adversary.structures import Tinker
 from tests.copter.shims.brute_plans import best_plan
