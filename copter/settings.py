@@ -91,6 +91,12 @@ class Settings:
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float
         Wall-clock limit of one solve, in seconds.
+
+    Examples
+    --------
+    >>> import copter
+    >>> copter.Settings(tolerance=1e-8, threads=1).tolerance
+    1e-08
     """
 
     tolerance: float = 1e-6

@@ -34,5 +34,14 @@ def read_lp(path: PathLike) -> LinearProgram:
     -----
     UserWarning
         Where semi-continuous columns had to be relaxed: below zero, or without an upper bound.
+
+    Examples
+    --------
+    >>> import copter, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(folder + "/a.lp", "w") as file:
+    ...         print("max", "x", "st", "x <= 3", "end", sep=chr(10), file=file)
+    ...     copter.solve(copter.read_lp(folder + "/a.lp")).objective
+    3.0
     """
     return LpReader(read_words(path)).program()

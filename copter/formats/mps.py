@@ -39,6 +39,14 @@ def read_mps(path: PathLike) -> LinearProgram:
     UserWarning
         Where semi-continuous columns had to be relaxed, or a second set of right-hand sides, ranges or bounds
         is left out.
+
+    Examples
+    --------
+    >>> import copter, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     copter.write_mps(copter.LinearProgram([-1.0], [[2.0]], row_upper=3.0), folder + "/lp.mps")
+    ...     copter.read_mps(folder + "/lp.mps").row_upper.tolist()
+    [3.0]
     """
     text = read_text(path)
     try:

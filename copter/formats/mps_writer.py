@@ -42,6 +42,15 @@ def write_mps(lp: LinearProgram, path: PathLike) -> None:
     -----
     What :func:`copter.read_mps` reads back is the same program, bit for bit. The one exception is a row with two
     finite bounds of which neither is the other one plus or minus a double: there one moves by a rounding.
+
+    Examples
+    --------
+    >>> import copter, tempfile
+    >>> lp = copter.LinearProgram([-1.0], [[2.0]], row_upper=3.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     copter.write_mps(lp, folder + "/lp.mps")
+    ...     copter.read_mps(folder + "/lp.mps").c.tolist()
+    [-1.0]
     """
     require_program(lp)
     require_finite_sizes(lp, "MPS")

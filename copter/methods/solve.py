@@ -77,6 +77,14 @@ def solve(
     -----
     For LPs that change from round to round, keep a :class:`copter.Session` instead. Where many points are optimal,
     the one returned is among them and need not be a vertex, also of programs with integer columns.
+
+    Examples
+    --------
+    >>> import copter
+    >>> lp = copter.LinearProgram([1.0, 2.0], [[1.0, 1.0]], row_lower=1.0, row_upper=float("inf"))
+    >>> solution = copter.solve(lp)
+    >>> solution.status, solution.objective
+    (<Status.OPTIMAL: 'optimal'>, 1.0)
     """
     settings = checked(lp, settings)
     solution = _solved(lp, settings, listening(callback, verbose), vertex=False)

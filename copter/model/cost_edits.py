@@ -29,7 +29,18 @@ class CostEdits(Inventory):
     """The part of :class:`copter.Model` that changes objective coefficients."""
 
     def update_cost(self, request: Hashable, cost: ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
-        """Replace a request's objective coefficients by ``scale * cost + offset``; exceptions are forgotten."""
+        """Replace a request's objective coefficients by ``scale * cost + offset``; exceptions are forgotten.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
+        >>> model.update_cost("job", [3.0, 4.0])
+        >>> model.cost("job").tolist()
+        [3.0, 4.0]
+        """
         costs, rounding = self._stored_anew(request, cost)
         scale, offset = self._signed(request, scale, offset)
         require_finite_costs(request, costs, scale, offset)
@@ -43,6 +54,17 @@ class CostEdits(Inventory):
         requests : sequence of ids (k,)
         costs : sequence of k array_like (n,), or array (k, n), or one array with those of all, request by request
             float64 arrays for requests whose costs are stored as float64 are taken in without a loop over them.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> for job in ("a", "b"):
+        ...     model.add_request(job, [1.0], {"gpu": [1]})
+        >>> model.update_costs(["a", "b"], [[2.0], [3.0]])
+        >>> model.cost("b").tolist()
+        [3.0]
         """
         ids = listed("requests", requests)
         table = self._side_by_side(ids, costs)
@@ -105,6 +127,16 @@ class CostEdits(Inventory):
         """Change scale and offset over the stored cost, in constant time.
 
         `exceptions` {column: objective coefficient} replaces the single-column costs.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
+        >>> model.rescale_cost("job", 10.0, 1.0)
+        >>> model.cost("job").tolist()
+        [11.0, 21.0]
         """
         slot = self.ledger.slot(request)
         scale, offset = self._signed(request, scale, offset)

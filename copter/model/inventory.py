@@ -77,7 +77,16 @@ class Inventory:
         return int(self.ledger.matrix.n_columns)
 
     def count(self, resource: Hashable) -> float:
-        """Units of a resource."""
+        """Units of a resource.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> model.count("gpu")
+        4.0
+        """
         return float(self.ledger.matrix.row_upper[self.ledger.row(resource)])
 
     def lower_count(self, resource: Hashable) -> float:

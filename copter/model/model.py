@@ -57,6 +57,15 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     cost_dtype : dtype
         How requests' costs are stored: float64, or float32 at half the memory. The rounded costs are then the costs
         (:meth:`cost` gives them); solutions' bounds are widened so that they hold for the costs as given too.
+
+    Examples
+    --------
+    >>> import copter
+    >>> model = copter.Model(sense="max")
+    >>> model.add_resources("gpu", 4)
+    >>> model.add_request("job", [1.0, 1.8], {"gpu": [1, 2]})
+    >>> copter.Session(model).solve().of("job").tolist()
+    [0.0, 1.0]
     """
 
     def __init__(
@@ -69,6 +78,15 @@ class Model(ResourceEdits, RowEdits, CostEdits):
 
         Rows are the resources in the order added, then request by request its sum, if that has a limit or a least, and
         its private rows.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [-1.0], {"gpu": [2]})
+        >>> model.to_linear_program().row_upper.tolist()
+        [4.0, 1.0]
         """
         return assemble(self.ledger)
 
@@ -78,6 +96,16 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         A batch inside a batch takes back its own edits only; the outer one may go on. With a journal, the outermost
         batch is one record. Taking back costs time in proportion to the edits (and one pass over the ids, if requests,
         templates or resources had been removed). No solve runs inside a batch.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> with model.batch():
+        ...     model.add_resources("gpu", 4)
+        ...     model.add_request("job", [-1.0], {"gpu": [1]})
+        >>> model.resources, model.requests
+        (('gpu',), ('job',))
         """
         return self.ledger.batch()
 
@@ -133,6 +161,15 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         Raises
         ------
         DuplicateHandleError, DimensionError, InvalidDataError, UnknownHandleError
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [1.0, 1.8], {"gpu": [1, 2]}, integer=True)
+        >>> model.requests
+        ('job',)
         """
         self._require_new(request)
         if (usage is None) == (template is None):
@@ -198,6 +235,16 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         Raises
         ------
         DuplicateHandleError, DimensionError, InvalidDataError, UnknownHandleError
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 4)
+        >>> sizes = model.add_template({"gpu": [1, 2]})
+        >>> model.add_requests(["a", "b"], [[1.0, 1.8], [1.0, 1.5]], template=sizes)
+        >>> model.n_columns
+        4
         """
         ids = listed("requests", requests)
         k, each_cost = len(ids), listed_for(ids, "costs", costs)
@@ -307,7 +354,18 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         )
 
     def remove_request(self, request: Hashable) -> None:
-        """Take a request out, with its columns and its limit."""
+        """Take a request out, with its columns and its limit.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [1.0], {"gpu": [1]})
+        >>> model.remove_request("job")
+        >>> model.requests
+        ()
+        """
         self.ledger.slot(request)
         self.ledger.apply("remove", [request])
 
@@ -362,7 +420,18 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         self.ledger.apply("integer", request, flag(f"request {request!r}: integer", integer))
 
     def fix(self, request: Hashable, column: int) -> None:
-        """Hold one column at its upper bound (or the limit) and the request's others at their lower bounds."""
+        """Hold one column at its upper bound (or the limit) and the request's others at their lower bounds.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
+        >>> model.fix("job", 0)
+        >>> copter.Session(model).solve().of("job").tolist()
+        [1.0, 0.0]
+        """
         slot = self.ledger.slot(request)
         column = checked_column(request, self._template_at(slot).n_columns, column)
         if not self.ledger.matrix.is_fixable(slot):

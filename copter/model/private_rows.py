@@ -34,6 +34,16 @@ class PrivateRows:
         Coefficients; n is the request's number of columns.
     lower, upper : float or array_like (rows,)
         -inf and inf for no bound; a row is an equation where they are equal.
+
+    Examples
+    --------
+    >>> import copter
+    >>> model = copter.Model(sense="max")
+    >>> equal = copter.PrivateRows([[1.0, -1.0]], [0.0], [0.0])
+    >>> model.add_resources("gpu", 4)
+    >>> model.add_request("job", [1.0, 1.0], {"gpu": [1, 1]}, private_rows=equal)
+    >>> copter.Session(model).solve().of("job").tolist()
+    [0.5, 0.5]
     """
 
     matrix: ArrayLike | Any

@@ -38,6 +38,15 @@ class ResourceEdits(Inventory):
         ------
         InvalidDataError
             If count is negative, NaN or infinite, or `lower` is above what there then is.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_resources("gpu", 4)
+        >>> model.count("gpu")
+        8.0
         """
         hashable("resource", resource)
         count = finite(f"resource {resource!r}: count", count)
@@ -71,6 +80,14 @@ class ResourceEdits(Inventory):
             If a bound is NaN, or `lower` is above `count`.
         EditNotAllowedError
             If fixed requests use more than what would be left.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.set_count("gpu", 4, lower=2)
+        >>> model.count("gpu"), model.lower_count("gpu")
+        (4.0, 2.0)
         """
         hashable("resource", resource)
         if resource in self.ledger.row_of:
@@ -134,6 +151,15 @@ class ResourceEdits(Inventory):
             If the resource is not known; if count is negative, not finite, or more than there is.
         EditNotAllowedError
             If fixed requests use more than what would be left.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> model.remove_resources("gpu", 1)
+        >>> model.count("gpu")
+        3.0
         """
         here = self.count(resource)
         count = finite(f"resource {resource!r}: count", count)
@@ -181,6 +207,16 @@ class ResourceEdits(Inventory):
         -------
         Template
             Pass it to :meth:`add_request`.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> sizes = model.add_template({"gpu": [1, 2]})
+        >>> model.add_request("job", [1.0, 1.8], template=sizes)
+        >>> model.template_of("job") is sizes
+        True
         """
         pattern = pattern_of(usage, resources, self.ledger.row)
         private = private_pattern("the template", private_rows, len(pattern[0]) - 1)

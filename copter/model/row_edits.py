@@ -30,7 +30,18 @@ class RowEdits(Inventory):
     # Sums and bounds of columns -----------------------------------------------------------------------------------
 
     def update_limit(self, request: Hashable, limit: float, at_least: float | None = None) -> None:
-        """Change the largest sum of a request's columns (inf for no limit), and the least one where it is given."""
+        """Change the largest sum of a request's columns (inf for no limit), and the least one where it is given.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model()
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [1.0], {"gpu": [1]})
+        >>> model.update_limit("job", 2.0)
+        >>> model.limit("job")
+        2.0
+        """
         lower, upper = self._plain_bounds(request)
         self._update_limits(request, limit, lower, upper, self.at_least(request) if at_least is None else at_least)
 
@@ -72,7 +83,18 @@ class RowEdits(Inventory):
         raise InvalidDataError(f"request {request!r}: lower bounds sum to {total:g}, above the limit {limit:g}")
 
     def update_bounds(self, request: Hashable, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
-        """Change the bounds of a request's columns: float or array_like (n,); None leaves a side as it is."""
+        """Change the bounds of a request's columns: float or array_like (n,); None leaves a side as it is.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [1.0], {"gpu": [1]}, upper=1.0)
+        >>> model.update_bounds("job", upper=0.5)
+        >>> copter.Session(model).solve().of("job").tolist()
+        [0.5]
+        """
         low, high = self._plain_bounds(request)
         self._update_limits(
             request,

@@ -133,6 +133,13 @@ class LinearProgram:
     Notes
     -----
     The arrays are copies: the caller's are neither kept nor changed.
+
+    Examples
+    --------
+    >>> import copter
+    >>> lp = copter.LinearProgram([1.0, 2.0], [[1.0, 1.0]], row_lower=1.0, row_upper=float("inf"))
+    >>> copter.solve(lp).x.tolist()
+    [1.0, 0.0]
     """
 
     c: Floats

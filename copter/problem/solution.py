@@ -195,7 +195,17 @@ class Solution:
     # By request, one or many --------------------------------------------------------------------------------------
 
     def of(self, request: Hashable) -> Floats:
-        """Values of one request's columns, (n,)."""
+        """Values of one request's columns, (n,).
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [1.0, 2.0], {"gpu": [1, 1]})
+        >>> copter.Session(model).solve().of("job").tolist()
+        [0.0, 1.0]
+        """
         return self._require_sparse().values_of([request])[1]
 
     def explain(self, request: Hashable) -> Explanation:
@@ -208,6 +218,15 @@ class Solution:
         ------
         UnknownHandleError, StaleSolutionError
             Also where the model has been edited since.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 1)
+        >>> model.add_request("job", [3.0], {"gpu": [2]})
+        >>> copter.Session(model).solve().explain("job").request == "job"
+        True
         """
         sparse = self._require_sparse()
         sparse.slots([request])
@@ -288,7 +307,17 @@ class Solution:
         return (sparse.key >> 32).astype(np.int32), (sparse.key & 0xFFFFFFFF).astype(np.int32), sparse.values
 
     def price(self, resource: Hashable) -> float:
-        """Dual of a resource's row: the objective's change per extra unit."""
+        """Dual of a resource's row: the objective's change per extra unit.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 1)
+        >>> model.add_request("job", [3.0], {"gpu": [2]})
+        >>> copter.Session(model).solve().price("gpu")
+        1.5
+        """
         sparse = self._require_sparse()
         if resource not in sparse.row_of:
             raise UnknownHandleError(f"resource {resource!r} was not in the model that this solution is of")

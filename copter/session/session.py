@@ -71,6 +71,19 @@ class Session:
     shim makes a plan (method/differential.md has a table). `last_solution` is what the last solve returned. Sessions of
     different models are independent. A forked process may go on with its copy of a session, on one thread and without
     the journal. Sessions and models can be pickled, so a spawned process may be given one.
+
+    Examples
+    --------
+    >>> import copter
+    >>> model = copter.Model(sense="max")
+    >>> model.add_resources("gpu", 1)
+    >>> model.add_request("job", [3.0], {"gpu": [2]})
+    >>> session = copter.Session(model)
+    >>> session.solve().objective
+    1.5
+    >>> model.add_resources("gpu", 1)
+    >>> session.solve().objective
+    3.0
     """
 
     def __init__(
@@ -113,6 +126,16 @@ class Session:
         Returns
         -------
         Solution
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 1)
+        >>> model.add_request("job", [3.0], {"gpu": [2]})
+        >>> solution = copter.Session(model).solve(deadline_s=5.0)
+        >>> solution.status.value, solution.objective, solution.gap < 1e-9
+        ('optimal', 1.5, True)
         """
         callback = listening(callback, verbose)
         with self._guard.held("being solved"), self.model.ledger.guard.held("being solved"):
@@ -159,6 +182,17 @@ class Session:
             For the name of an unknown shim, and for a plan of the caller's own shim that does not hold.
         SettingsError
             If the deadline is not a number above zero.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 3)
+        >>> for job in ("a", "b"):
+        ...     model.add_request(job, [1.0, 1.8], {"gpu": [1, 2]}, integer=True)
+        >>> plan = copter.Session(model).solve_integer()
+        >>> plan.objective, sorted([plan.column("a"), plan.column("b")])
+        (2.8, [0, 1])
         """
         started = time.perf_counter()
         self._settings_by(deadline_s)

@@ -69,6 +69,13 @@ def solve_integer(
     -----
     Ctrl-C ends the search with the best point so far. docs/method/integer.md, M1 to M8, M11 and M12. Where proofs of
     optimality matter and time does not, use "exact".
+
+    Examples
+    --------
+    >>> import copter
+    >>> lp = copter.LinearProgram([-1.0], [[2.0]], row_upper=3.0, integrality=[1])
+    >>> copter.solve_integer(lp).x.tolist()
+    [1.0]
     """
     if not isinstance(shim, str) or shim not in SHIMS:
         raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")
