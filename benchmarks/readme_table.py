@@ -36,6 +36,17 @@ def rows_of(page: str) -> dict[str, list[str]]:
     return {own[0]: own for own in cells if own[0] != "tape"}
 
 
+def number(text: str) -> str:
+    """A number of the page, in thousands where it is one of a thousand or more."""
+    value = float(text)
+    return f"{value:,.0f}" if value >= 1000 else text
+
+
+def named(way: str) -> str:
+    """A way of a solver in words."""
+    return way.replace("_", " ").replace("highs", "HiGHS").replace(" ipm", " interior point")
+
+
 def inserted(readme: str, page: str) -> str:
     """README with the table as the page now has it.
 
@@ -56,13 +67,14 @@ def inserted(readme: str, page: str) -> str:
     for name, says in ROWS.items():
         if name in largest[:MOST]:
             _, columns, own, other, theirs, times, _ = found[name]
-            rival = f"{theirs} ms, {other}" if theirs else other
+            rival = f"{number(theirs)} ms, {named(other)}" if theirs else other
             lines.append(f"| {says} | {columns} | {own} ms | {rival} | {times} |")
     text = "\n".join(
         [
             *lines,
             "",
-            f"Recorded rounds of the simulator, replayed on 2 cores ({date.group(1) if date else 'undated'}); "
+            f"Recorded rounds of the simulator, replayed on 2 busy cores ({date.group(1) if date else 'undated'}). `times`: "
+            "the other solver's seconds over copter's, in sum over the rounds that both proved; "
             f"[all rows, the losses included]({PAGE}).",
         ]
     )
