@@ -73,8 +73,8 @@ def inserted(readme: str, page: str) -> str:
         [
             *lines,
             "",
-            f"Recorded rounds of the simulator, replayed on 2 busy cores ({date.group(1) if date else 'undated'}). `times`: "
-            "the other solver's seconds over copter's, in sum over the rounds that both proved; "
+            f"Recorded rounds of the simulator, replayed on 2 busy cores ({date.group(1) if date else 'undated'}). "
+            "`times`: the other solver's seconds over copter's, in sum over the rounds that both proved; "
             f"[all rows, the losses included]({PAGE}).",
         ]
     )

@@ -21,6 +21,7 @@ from copter_frontends.report.table import seconds
 from copter_frontends.shards import ShardCluster, load_rounds, read_column, read_rows, simulate_shards
 from copter_frontends.shards import make_scheme as make_shard_scheme
 from copter_frontends.shards.cluster import Floats
+from copter_frontends.shards.errors import ShardError
 from copter_frontends.shards.loads import SEED
 from copter_frontends.shards.schemes import check_scheme as check_shard_scheme
 from copter_frontends.traffic import make_scheme, simulate_traffic
@@ -141,8 +142,19 @@ def _shards_of(given: Mapping[str, Any]) -> tuple[ShardCluster, list[Floats] | N
         shards, servers, memory, given["band"], given["replicas"], given["cost"], size
     )  # fmt: skip
     if given["loads_file"] is None:
-        return cluster, None
-    return cluster, [cluster.checked_loads(row) for row in read_rows(given["loads_file"], "loads", shards)]
+        measured = None
+    else:
+        measured = read_rows(given["loads_file"], "loads", shards)
+        for at, row in enumerate(measured):
+            try:
+                cluster.checked_loads(row)
+            except ShardError as error:
+                raise ShardError(f"{given['loads_file']}, round {at}: {error}") from error
+    rounds = given["rounds"] if measured is None else len(measured)
+    for option in ("lose", "back"):
+        for at in sorted(each for each in given[option] if each >= rounds)[:1]:
+            raise ShardError(f"--{option} {at}:{given[option][at]}: the rounds are 0 to {rounds - 1}")
+    return cluster, measured
 
 
 def _taped(given: Mapping[str, Any], name: str) -> AbstractContextManager[object]:

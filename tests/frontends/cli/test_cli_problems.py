@@ -229,6 +229,8 @@ def test_shards_take_files_of_loads_sizes_and_memory_and_lose_a_server(
         (("--lose", "1-2"), "'1-2' is not ROUND:SERVER"),
         (("--lose", "0:1", "--lose", "0:0"), "round 0 is named twice"),
         (("--lose", "0:7"), "there is no server 7"),
+        (("--lose", "3:1", "--rounds", "3"), "--lose 3:1: the rounds are 0 to 2"),
+        (("--back", "9:1", "--loads-file", "NAN"), "NAN, round 1: the load of shard 0 is nan"),
     ],
 )
 def test_bad_files_of_shards_are_one_line(
@@ -238,6 +240,7 @@ def test_bad_files_of_shards_are_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "LOADS").write_text("1 2\n1 2 3\n")
     (tmp_path / "WORDS").write_text("one two\n")
+    (tmp_path / "NAN").write_text("1 2\nnan 1\n")
     code, _, errors = run_json(capsys, "simulate", "shards", "--shards", "2", "--servers", "2", *options)
     assert code == 2
     assert says in errors
