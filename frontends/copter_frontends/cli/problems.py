@@ -162,7 +162,7 @@ def _shard_options(several: bool) -> list[click.Parameter]:
         click.Option(
             ["--cost"], type=click.Choice(SHARD_COSTS), default="unit", show_default=True, help="Of a new copy."
         ),
-        click.Option(["--loads-file"], type=click.Path(), help="Measured loads, a line a round: not --loads or --rounds."),
+        click.Option(["--loads-file"], type=click.Path(), help="Measured loads, a line a round, not --loads."),
         click.Option(
             ["--lose"], multiple=True, callback=_round_and_server, metavar="ROUND:SERVER",
             help="A server is lost before a round (from 0). May be given again.",
