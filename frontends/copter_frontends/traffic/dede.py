@@ -61,7 +61,7 @@ class DeDe(RoundScheme):
         self.begun = False
 
     def solve(self, deadline_s: float | None) -> tuple[Floats, float, Floats, float | None]:
-        """Steps as published, fewer where the deadline comes first; flows after the repair, no bound."""
+        """Steps as published; the one in which the deadline comes is the last. Flows after the repair, no bound."""
         ends = np.inf if deadline_s is None else time.perf_counter() + deadline_s
         demand = self.demands[self.order]
         for _ in range(self.steps if self.begun else self.first_steps):
