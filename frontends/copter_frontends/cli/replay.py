@@ -141,7 +141,7 @@ def replay(
         try:
             draw(done, picture, Path(file).name)
         except ImportError:
-            raise InputError("--picture needs matplotlib: pip install 'copter-lp[report]'") from None
+            raise InputError("--picture needs matplotlib: pip install matplotlib") from None
         except (OSError, ValueError) as error:
             raise InputError(f"--picture: {error}") from None
     if not done[0].rows and done[0].ended is None:
