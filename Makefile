@@ -113,21 +113,26 @@ $(VENV)/.made:
 	  || { echo "copter needs the Python headers (Debian: apt-get install python3-dev)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' \
 	  || { echo "copter needs the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) 'setuptools>=77' wheel 'cython>=3.1' 'numpy>=2.0' 'scipy>=1.13'
+	@echo "An environment in $(VENV): Cython, NumPy, SciPy"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) 'setuptools>=77' wheel 'cython>=3.2.1' 'numpy>=2.0' 'scipy>=1.13'
 	@touch $@
 
-# One editable install; the extensions are built in place, and again when a source changes.
+# The extensions are built in place, those whose sources have changed; then one editable install.
 $(VENV)/.built: $(VENV)/.made $(SOURCES)
-	$(PIP) --no-build-isolation --editable .
+	@echo "The compiled modules (one to two minutes on two cores)"
+	@$(PY) setup.py --quiet build_ext --inplace
+	@COPTER_BUILT=1 $(PIP) --no-build-isolation --editable .
 	@touch $@
 
 # What an extra needs: copter itself is there, so pip builds nothing.
 $(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark $(VENV)/.docs: $(VENV)/.%: $(VENV)/.built
-	$(PIP) 'copter-lp[$*]'
+	@echo "Packages for $*"
+	@$(PIP) 'copter-lp[$*]'
 	@touch $@
 
 # The same, beside what the tests need.
 $(VENV)/.check $(VENV)/.ray: $(VENV)/.%: $(VENV)/.test
-	$(PIP) 'copter-lp[$*]'
+	@echo "Packages for $*"
+	@$(PIP) 'copter-lp[$*]'
 	@touch $@

@@ -3,6 +3,11 @@
 COPTER_DEBUG=1 turns bounds checks on. COPTER_LEVELS=v2,v3,v4 builds for these levels of x86-64: the first one in place,
 the others under copter/levels/, chosen at import (copter/processor.py). Without it there is one build, for this
 processor's level.
+
+COPTER_BUILT=1 says that the modules are built in place already (`make` does this, with a line a module).
+
+Cython's own code for memoryviews is compiled once, in `copter._cyutility`, instead of once a module, and no debugging
+symbols are made: together that saves three quarters of a build.
 """
 
 import os
@@ -22,8 +27,9 @@ if int(setuptools.__version__.partition(".")[0]) < 77:
         "python -m pip install --upgrade 'setuptools>=77', or leave --no-build-isolation out"
     )
 LEVELS = Path("copter/levels")
+SHARED = "copter._cyutility"  # what Cython's modules have in common; its source is written by `cythonize`
 debug = os.environ.get("COPTER_DEBUG") == "1"
-flags = ["-O1", "-g"] if debug else ["-O3", "-fno-math-errno", "-fno-trapping-math"]
+flags = ["-O1", "-g"] if debug else ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
 asked = [f"x86-64-{level.strip()}" for level in os.environ.get("COPTER_LEVELS", "").split(",") if level.strip()]
 processor = runpy.run_path("copter/processor.py")
 if not set(asked) <= set(processor["LEVELS"]):
@@ -32,7 +38,7 @@ asked = asked or [processor["processor_level"]()]
 
 
 class BuildLevels(build_ext):
-    """As many extensions at a time as there are cores; objects of each level in a folder of their own."""
+    """As many extensions at a time as there are cores, a line for each; a folder of objects for each level."""
 
     def finalize_options(self) -> None:
         """Take all cores where no number was given."""
@@ -42,6 +48,9 @@ class BuildLevels(build_ext):
     def build_extension(self, ext: Extension) -> None:
         """Build one extension for its level, by a command of its own: several run at a time."""
         own = copy(self)
+        built = Path(self.get_ext_fullpath(ext.name))
+        if not built.exists() or any(Path(each).stat().st_mtime > built.stat().st_mtime for each in ext.sources):
+            print(f"[{self.extensions.index(ext) + 1}/{len(self.extensions)}] {ext.name}", flush=True)
         own.build_temp = os.path.join(self.build_temp, ext.level or "")
         super(BuildLevels, own).build_extension(ext)
 
@@ -65,7 +74,7 @@ extensions = [
         extra_compile_args=[*flags, "-fopenmp"],
         extra_link_args=["-fopenmp"],
     )
-    for source in sorted(Path("copter").rglob("*.pyx"))
+    for source in (*sorted(Path("copter").rglob("*.pyx")), Path(*SHARED.split(".")).with_suffix(".c"))
 ]
 directives = {
     "language_level": 3,
@@ -75,8 +84,19 @@ directives = {
     "initializedcheck": debug,
     "embedsignature": True,
 }
-compiled = cythonize(extensions, build_dir="build/cython", compiler_directives=directives, nthreads=2)
+compiled = cythonize(
+    [] if os.environ.get("COPTER_BUILT") == "1" else extensions,
+    build_dir="build/cython",
+    compiler_directives=directives,
+    nthreads=os.cpu_count() or 1,
+    shared_utility_qualified_name=SHARED,
+)
 setup(
-    ext_modules=[for_level(each, level, at == 0) for at, level in enumerate(asked) for each in compiled],
+    ext_modules=[
+        for_level(each, level, at == 0)
+        for at, level in enumerate(asked)
+        for each in compiled
+        if at == 0 or each.name != SHARED
+    ],
     cmdclass={"build_ext": BuildLevels},
 )

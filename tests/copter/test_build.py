@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,3 +24,16 @@ def test_an_old_setuptools_is_named() -> None:
     assert done.stderr.count("\n") == 1
     assert "setuptools 77 or newer" in done.stderr
     assert "pip install --upgrade" in done.stderr
+
+
+def test_what_is_built_already_is_not_built_again_by_the_install() -> None:
+    """`make` builds the modules with a line for each, and then installs with COPTER_BUILT=1, which compiles nothing."""
+    if not SETUP.exists():
+        pytest.skip("this is not a checkout")
+    for module in ("Cython", "setuptools"):
+        pytest.importorskip(module)
+    command = [sys.executable, str(SETUP), "--quiet", "build_ext", "--inplace"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=SETUP.parent, env={**os.environ, "COPTER_BUILT": "1"}, check=True
+    )
+    assert done.stdout == ""
