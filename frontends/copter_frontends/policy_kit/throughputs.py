@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from copter.errors import InvalidDataError
 from copter_frontends.goodput import GoodputModel, UnknownApplicationError
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
-from copter_frontends.vocabulary import Cluster, Configuration, Job, configurations_of
+from copter_frontends.vocabulary import Cluster, Configuration, Job, Shape, configurations_of
 
 Unit = Literal["samples", "iterations"]
 TableEntry = float | Mapping[int, float]
+
+MOST_RATES = 100_000
+"""Rates kept at a time: ten thousand shapes of jobs on seven GPU types, and some more."""
 
 
 @runtime_checkable
@@ -98,8 +102,24 @@ class GoodputThroughputs:
         self._position = {configuration: at for at, configuration in enumerate(model.configurations)}
         self._others: dict[Configuration, GoodputSource] = {}
 
+    @cached_property
+    def _first(self) -> dict[tuple[Shape, str, int], float]:
+        """Rates at the start of jobs, by shape, GPU type and GPUs: most jobs have the shape of an earlier one."""
+        return {}
+
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
         """Units per second, before the application's slowdown."""
+        if progress != 0.0 or job.own_goodput is not None:
+            return self._rate(job, gpu_type, gpus, progress)
+        key = job.shape, gpu_type, gpus
+        known = self._first.get(key)
+        if known is None:
+            if len(self._first) >= MOST_RATES:
+                self._first.clear()
+            known = self._first[key] = self._rate(job, gpu_type, gpus, progress)
+        return known
+
+    def _rate(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
         self._facts(job)
         where = Configuration(math.ceil(gpus / self._per_node[gpu_type]), gpus, gpu_type)
         at = self._position.get(where)
