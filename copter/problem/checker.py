@@ -43,12 +43,12 @@ class Judged:
     complementarity: float
 
     def within(self, tolerance: float, absolute_tolerance: float) -> bool:
-        """Whether the point is optimal to within these (docs/method/formulation.md)."""
+        """Whether all residuals and products of complementarity are within tolerance (docs/method/formulation.md)."""
         return self.residuals.within(tolerance, absolute_tolerance) and self.complementarity <= tolerance
 
     @property
     def residuals(self) -> Residuals:
-        """The same figures as a solution reports them."""
+        """The six residuals (F8 to F11) of these findings, as :class:`Residuals`."""
         return Residuals(self.primal, self.dual, self.gap, self.primal_absolute, self.dual_absolute, self.gap_absolute)
 
 

@@ -295,15 +295,15 @@ def turning_points(explanation: Explanation) -> Iterator[str]:
 
 
 def goes_to(column: int | None) -> str:
-    """What a turn leads to."""
+    """Name of the option that becomes the best one, or "nothing" for None."""
     return "nothing" if column is None else f"option {column}"
 
 
 def uses(usage: Mapping[Hashable, float]) -> str:
-    """A usage in words."""
+    """Name what an option uses: "2 a100, 1 link", or "nothing"."""
     return ", ".join(f"{units:g} {name}" for name, units in usage.items()) or "nothing"
 
 
 def told(value: float, usage: Mapping[Hashable, float]) -> str:
-    """A share of an option in words."""
+    """Name what a request gets of an option: "2 a100", or "0.5 of (2 a100)" for a share of one half."""
     return uses(usage) if value == 1.0 else f"{value:.3g} of ({uses(usage)})"

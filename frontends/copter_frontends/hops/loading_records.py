@@ -31,7 +31,7 @@ class _Window:
     fitted: int = 0
 
     def add(self, loads: Sequence[float], waits: Sequence[float]) -> None:
-        """Take in loads; the oldest go."""
+        """Add loads; the oldest beyond WINDOW are dropped."""
         for kept, new in ((self.loads, loads), (self.waits, waits)):
             kept.extend(new)
             del kept[: max(0, len(kept) - WINDOW)]
@@ -48,16 +48,18 @@ class LoadingRecords:
         self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
 
     def __len__(self) -> int:
-        """Windows that are kept."""
+        """Number of windows kept."""
         return len(self._windows)
 
     def count(self, key: str, gpu_type: str) -> int:
-        """Loads in a window."""
+        """Number of loads in the window of a job (or application) on a GPU type."""
         window = self._windows.get((key, gpu_type))
         return 0 if window is None else len(window.loads)
 
     def add(self, key: str, gpu_type: str, loads: Sequence[float], waits: Sequence[float] | None = None) -> bool:
-        """Take in loads, with the waits for slower processes where there are others; whether a fit is due.
+        """Add loading times (seconds) of a job on a GPU type, and return whether a fit is due.
+
+        `waits` are the seconds that the job then waited for its slower processes; None for a job on one GPU.
 
         Raises
         ------
@@ -78,7 +80,7 @@ class LoadingRecords:
         return window.fresh >= min(max(FIRST_FIT, window.fitted), WINDOW)
 
     def refit(self, key: str, gpu_type: str, known: IterationTimes) -> IterationTimes:
-        """The parts of an iteration with the loading that was seen; what is known where nothing was.
+        """Return `known` with its loading states fitted to the window; unchanged without any loads.
 
         A load on one GPU has no wait: it gets that of the known state whose mean is nearer.
         """

@@ -12,7 +12,7 @@ from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.vocabulary import Allocation
 
-TOLD_LOADS = 20  # data loads of a round that a policy is told of
+TOLD_LOADS = 20  # data loads of each running job that a policy which learns loading is told of in a round
 
 
 class Training(Protocol):
@@ -25,7 +25,7 @@ class Training(Protocol):
         """GPU types that a job is profiled on before it joins, where profiling takes GPUs."""
 
     def begin(self, row: int, allocation: Allocation) -> None:
-        """A job's allocation begins or changes."""
+        """A job gets GPUs, or other ones."""
 
     def halt(self, row: int) -> None:
         """A job loses its GPUs."""
