@@ -55,7 +55,7 @@ class Exchange:
             self.join(shard)
 
     def join(self, shard: int) -> None:
-        """Start a shard, or connect to one that runs already; it is out of step until it is told which columns it holds."""
+        """Start a shard, or connect to a running one; it is out of step until it is told which columns it holds."""
         self.transport.start(shard, self.options)
         self.shards.append(shard)
         self.out_of_step.add(shard)

@@ -48,7 +48,7 @@ class Standing:
     def at_prices(
         cls, data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None
     ) -> Standing:
-        """No point, the bound at `price` (HR11), and each job's best prices there, sought from guesses `lam` and `nu`."""
+        """No point, the bound at `price` (HR11), and each job's best prices, sought from guesses `lam` and `nu`."""
         price = np.maximum(price, 0.0)
         phi, lam, nu = best_prices(data, price, lam, nu, pool)
         bound = data.constant + float(phi.sum()) - float((data.capacity * price).sum())
