@@ -8,8 +8,8 @@ from typing import Any
 
 from copter_frontends.vocabulary import InvalidClusterError
 
-MOST_COUNT = 1_000_000  # of nodes, and of GPUs in one
-LARGEST = 1e300  # of a number, so that it is one of floating point
+MOST_COUNT = 1_000_000  # most nodes, and most GPUs of a node
+LARGEST = 1e300  # largest number, so that it is a finite double
 
 
 def load_yaml(path: str | Path) -> Any:

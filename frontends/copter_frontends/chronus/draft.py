@@ -6,7 +6,7 @@ import numpy as np
 
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
-AT_ONCE = 64  # where not all jobs of a group fit, groups of at most so many are placed one by one
+AT_ONCE = 64  # if not all jobs of a group fit, groups of at most this many jobs are placed one by one
 MOST_MOVED = 24  # most leases of other jobs that are moved to make room for one job
 MOST_LOOKED_AT = 128  # most jobs (the smallest) considered for a move that makes room
 

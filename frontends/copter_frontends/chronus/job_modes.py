@@ -16,7 +16,7 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Job
 
-BELIEVED = 0.15  # a profile that is off by no more bears the declared rate out: a restart is a tenth of it
+BELIEVED = 0.15  # relative difference up to which a profile confirms the declared rate; a restart alone makes 0.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,9 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
-CONTRADICTS = 1.5  # times as long, or as short, as declared: then the user is told
-PROFILED_NODES = 2  # a profile on two nodes tells of more (C21)
-LP_SHARE = 0.5  # of a plan's deadline; the rest is for whole leases and nodes
+CONTRADICTS = 1.5  # factor between declared and profiled time from which the user is told
+PROFILED_NODES = 2  # most nodes of a profile; speeds on more nodes are extrapolated (C21)
+LP_SHARE = 0.5  # share of a plan's deadline that the LP may use; whole leases and nodes need the rest
 
 
 class ChronusPolicy(LpPolicy, RoundPolicy):

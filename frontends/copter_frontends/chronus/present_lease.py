@@ -13,7 +13,7 @@ from copter_frontends.chronus.packing import Parcel
 from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
 
-UNKNOWN_S = 2 * SAME_S  # work that is taken to be left of a job that has had all its time, and has not ended
+UNKNOWN_S = 2 * SAME_S  # seconds of work assumed to be left of a job that has had all its time and has not ended
 
 
 class PresentLease:

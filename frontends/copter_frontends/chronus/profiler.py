@@ -9,8 +9,8 @@ from math import ceil, inf
 from copter.errors import SettingsError
 from copter_frontends.policy_kit import Wanted
 
-HOUR_S = 3600.0
-SAME_S = 1e-3
+HOUR_S = 3600.0  # seconds between two choices of the profiling size, each by the arrivals of as long
+SAME_S = 1e-3  # seconds: times that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from copter import Explanation, Session, Status
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.simulator import load_run
 
-SHOWN = 5  # names in a message
+SHOWN = 5  # most names in a message
 
 
 @runtime_checkable

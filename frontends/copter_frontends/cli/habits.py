@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 QUIET = "copter.quiet"
-LONGEST = 1 << 20  # bytes of a file of options
+LONGEST = 1 << 20  # most bytes of a file of options
 
 
 def quiet_option() -> click.Option:

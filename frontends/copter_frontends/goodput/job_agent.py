@@ -14,7 +14,7 @@ from copter_frontends.goodput.refitting import Observation, refit
 from copter_frontends.goodput.throughput import ThroughputParameters
 
 ANY_TYPE = "any"  # key of a type-blind agent's points and model
-MOST_NOISE = 1e18  # samples; stands for a gradient without signal
+MOST_NOISE = 1e18  # noise scale, in samples, of a gradient without signal
 
 
 class FitCache:

@@ -17,8 +17,8 @@ from copter_frontends.hadar.threshold_form import Choices, ThresholdForm
 
 Bools = NDArray[np.bool_]
 
-WHOLE = 1 - 1e-6  # a share at least this large is taken as it is
-SUPPORT = 1e-9  # a share below this does not count
+WHOLE = 1 - 1e-6  # a share from here on counts as whole
+SUPPORT = 1e-9  # smaller shares count as zero
 
 
 @dataclass(frozen=True, slots=True)

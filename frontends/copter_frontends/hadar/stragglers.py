@@ -11,7 +11,7 @@ from copter_frontends.hadar.holdings import Holdings
 from copter_frontends.hadar.round_values import RoundTerms, rounds_left
 from copter_frontends.vocabulary import Allocation
 
-SLOW = 0.8  # a job that is told less than this of its rate is a straggler
+SLOW = 0.8  # a job told less than this share of its rate is a straggler (H21)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from copter.errors import SettingsError
 
 Floats = NDArray[np.float64]
 
-HORIZON_S = float("inf")  # completion times are taken to be small compared with it
-SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times at which a user's utility is checked
+HORIZON_S = float("inf")  # seconds H of AverageJct (H2); infinite: linear in the completion time
+SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times, in seconds, at which a user's utility is checked (H2)
 
 
 @dataclass(frozen=True, slots=True)

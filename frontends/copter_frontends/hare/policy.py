@@ -16,7 +16,7 @@ from copter_frontends.hare.solver import RelaxationSolver
 from copter_frontends.policy_kit import Choice, requested_gpus
 from copter_frontends.vocabulary import Cluster
 
-RESTART_S = 30.0  # assumed cost of moving a running job, in the order's estimates
+RESTART_S = 30.0  # seconds that moving a running job is assumed to cost
 
 
 class HarePolicy(GangPolicy):

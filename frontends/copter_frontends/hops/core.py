@@ -10,7 +10,7 @@ from copter.methods.integer.apart import branch_and_bound
 from copter_frontends.hops.formulation import NONE, GroupFormulation, Wish
 from copter_frontends.hops.offers import Floats, Ints
 
-MOST_COLUMNS = 8  # of one job
+MOST_COLUMNS = 8  # most columns of a job in the small program (HP20)
 
 
 def values_of(formulation: GroupFormulation, wish: Wish) -> Floats:

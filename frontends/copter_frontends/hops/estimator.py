@@ -11,7 +11,7 @@ from copter_frontends.hops.iteration_time import IterationTimes
 from copter_frontends.hops.records import Records
 from copter_frontends.vocabulary import InvalidJobError, Job
 
-MOST_ENDED = 4096  # jobs that have ended whose records are kept; the oldest goes first
+MOST_ENDED = 4096  # ended jobs whose records are kept; the oldest is dropped first
 
 
 class ThroughputEstimator:

@@ -15,12 +15,12 @@ from copter_frontends.hops.server_groups import ServerGroups, group_servers, in_
 from copter_frontends.hops.throughputs import PlacedThroughputs
 from copter_frontends.policy_kit import NodeInventory
 
-NONE = -1
-SPARE_TEMPLATES = 64  # that no job uses, before they are given to other offers
-MOST_EMPTY = 4  # groups, times those that have servers, before the programs are written anew
-MOST_TEMPLATES = 4  # of a program, times its jobs, before a change of groups writes it anew
-MOST_ROWS = 1024  # up to which these programs, of plain requests, are quicker by prices than by interior points
-MOST_USAGES = 4096  # blocks that are kept; the oldest goes first
+NONE = -1  # column of a job that has no configuration
+SPARE_TEMPLATES = 64  # unused templates that are kept before they are given to other offers
+MOST_EMPTY = 4  # groups without servers, over those with servers, from which the programs are written anew
+MOST_TEMPLATES = 4  # templates over jobs from which a change of groups writes the program anew
+MOST_ROWS = 1024  # up to this many rows such programs are solved faster by prices than by interior points
+MOST_USAGES = 4096  # usage blocks that are kept; the oldest is dropped first
 
 
 @dataclass(frozen=True, slots=True)

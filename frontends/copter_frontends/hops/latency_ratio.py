@@ -13,9 +13,9 @@ from copter_frontends.vocabulary import Job
 
 Priority = Literal["lr", "las", "sjf", "srtf", "ftf"]
 PRIORITIES = ("lr", "las", "sjf", "srtf", "ftf")
-KEPT_S = 24 * 3600.0  # how long the latency ratios of jobs that have ended are kept
-REFRESH_S = 30.0
-LEAST = 1e-9
+KEPT_S = 24 * 3600.0  # seconds that latency ratios of ended jobs are kept
+REFRESH_S = 30.0  # least seconds between two renewals of the priorities
+LEAST = 1e-9  # least divisor, in seconds, and least weight: keeps quotients and the program finite
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.iteration_time import IterationTimes
 from copter_frontends.vocabulary import Job
 
-WINDOW = 1000  # latest loads that are kept of a job (or application) on a GPU type
-FIRST_FIT = 40  # loads from which a fit is as good as a profiling run of 10 to 50 iterations
-MOST_KEYS = 4096  # windows that are kept; the one that got a load longest ago goes first
+WINDOW = 1000  # latest loads kept of a job (or application) on a GPU type
+FIRST_FIT = 40  # loads that make a fit as good as a profiling run of 10 to 50 iterations
+MOST_KEYS = 4096  # windows that are kept; the one without a load for longest is dropped first
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from copter_frontends.hops.formulation import Wish
 from copter_frontends.hops.offers import PACKED, SPREAD, Floats, Ints
 from copter_frontends.hops.server_groups import ServerGroups
 
-MOST_ROUNDS = 60
+MOST_ROUNDS = 60  # most rounds of column generation (HP14)
 
 
 @dataclass(frozen=True, slots=True)

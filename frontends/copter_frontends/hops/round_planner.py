@@ -16,7 +16,7 @@ from copter_frontends.hops.shim import HopsShim, fill, place_support
 from copter_frontends.policy_kit import OPTIMAL_GAP, Choice, StageClock, Wanted, relative_gap, status_of
 from copter_frontends.vocabulary import Allocation
 
-SOLVE_SHARE = 0.6  # of a plan's deadline that the LP may use
+SOLVE_SHARE = 0.6  # share of a plan's deadline that the LP may use; placement needs the rest
 
 
 @dataclass(frozen=True, slots=True)

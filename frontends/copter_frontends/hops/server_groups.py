@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 MOST_SHARES = 100_000
 """Allocations whose places are kept: several times as many as jobs run on the largest cluster."""
 
-MOST_ODD = 0.05  # share of the servers that may be in a group next to their bin's
+MOST_ODD = 0.05  # largest share of the servers that may stay in the group next to their speed bin
 
 
 @dataclass(frozen=True, slots=True)

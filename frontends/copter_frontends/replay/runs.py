@@ -16,7 +16,7 @@ from typing import Any
 from copter import verify
 from copter.errors import SnapshotError
 
-LOADING_S = 60.0  # seconds that a solver's process may take beyond its limit of a round, to load and to be judged
+LOADING_S = 60.0  # seconds that a solver's process has beyond its limits, to load and to be judged
 WORKER = ("-m", "copter_frontends.replay.worker")
 STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
 

@@ -31,8 +31,8 @@ from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.volcano import Volcano
 
 LOG = logging.getLogger("copter.serve")
-EXPLAIN_S = 30.0
-MOST_LISTED = 1000
+EXPLAIN_S = 30.0  # seconds that an explanation may take
+MOST_LISTED = 1000  # most job ids in a list of jobs
 PAGE_TYPES = {
     "page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css",
     "icon.svg": "image/svg+xml",

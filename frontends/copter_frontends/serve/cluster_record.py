@@ -12,7 +12,7 @@ from copter_frontends.serve.problems import invalid
 from copter_frontends.vocabulary import Cluster
 
 FIELDS = frozenset({"types", "policy", "round_s", "react_s", "deadline_s", "restart_penalty"})
-MOST_NODES = 200_000
+MOST_NODES = 200_000  # most nodes of a cluster
 
 
 @dataclass(frozen=True, slots=True)

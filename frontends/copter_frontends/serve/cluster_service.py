@@ -23,8 +23,8 @@ from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_sn
 from copter_frontends.serve.worker_link import WorkerLink
 
 LOG = logging.getLogger("copter.serve")
-HEARTBEAT_S = 15.0
-MOST_WAITING = 20_000  # deltas between acceptance and the disk
+HEARTBEAT_S = 15.0  # seconds of silence after which a stream sends a comment, so that it is not closed
+MOST_WAITING = 20_000  # most accepted deltas that wait for the disk
 
 
 class ClusterService:

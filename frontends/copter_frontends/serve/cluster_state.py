@@ -21,7 +21,7 @@ Undo = list[Callable[[], None]]
 Change = dict[str, Any]
 """A delta as it is done, journaled and told to the scheduler: see :meth:`ClusterState.resolve`."""
 
-REMEMBERED = 10_000  # ids of deltas
+REMEMBERED = 10_000  # ids of deltas that are remembered, so that none is done twice
 OWN_FIELDS = ("sequence", "time_s", "content", "remove_nodes")  # of a change, which a delta has not or has otherwise
 
 

@@ -15,7 +15,7 @@ from copter_frontends.serve.problems import invalid
 FIELDS = frozenset(
     {"id", "add_jobs", "change_jobs", "remove_jobs", "throughputs", "set_capacity", "add_nodes", "remove_nodes", "pins"}
 )
-PAUSE_EVERY = 50  # entries, after which others get the processor
+PAUSE_EVERY = 50  # entries read in one go, before other tasks get the processor
 
 Pin = tuple[str, tuple[tuple[str, int], ...]]
 """(GPU type, ((node, GPUs), ...))."""

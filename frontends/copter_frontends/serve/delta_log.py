@@ -17,9 +17,9 @@ from copter.storage.journal import History, Journal, Record, Sync
 from copter_frontends.serve.cluster_state import Undo
 
 LOG = logging.getLogger("copter.serve")
-MOST_TOGETHER = 512  # records in one write
-ROTATE_BYTES = 64 << 20
-RESERVE = 4 << 20  # bytes that a segment grows by at a time
+MOST_TOGETHER = 512  # most records in one write
+ROTATE_BYTES = 64 << 20  # bytes of a segment at which a snapshot begins a new one
+RESERVE = 4 << 20  # bytes that a segment's file grows by at a time
 
 
 class UncertainWriteError(SnapshotError):

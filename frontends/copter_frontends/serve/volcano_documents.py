@@ -17,9 +17,9 @@ from copter_frontends.serve.problems import Problem, invalid
 GPU = "nvidia.com/gpu"
 TYPE_LABELS = ("copter.io/gpu-type", "nvidia.com/gpu.product")
 WEIGHT, THROUGHPUTS = "copter.io/weight", "copter.io/throughputs"
-READY = 1  # a node's phase
-ENDED = (128, 256)  # a task's status: succeeded, failed
-MILLI = 1000.0
+READY = 1  # Volcano's phase of a node that takes tasks
+ENDED = (128, 256)  # Volcano's statuses of tasks that succeeded and that failed
+MILLI = 1000.0  # thousandths of a GPU, Kubernetes's unit, in one GPU
 
 
 def read_session(body: bytes) -> dict[str, Any]:

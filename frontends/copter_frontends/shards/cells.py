@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOM, NEED = "room for load of other cells", "load that other cells take"
 TAKEN, STANDING, OUT = "taken in", "standing", "out of band"  # ids of requests that are no shards
-ALONE = 1e-9  # shares of the load below this are none
+ALONE = 1e-9  # smaller shares of a shard's load count as zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,10 +13,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-BAND = 0.05  # of the mean load, to either side, as published
-MEMORY = 16.0
+BAND = 0.05  # half width of the band over the mean load, as published
+MEMORY = 16.0  # memory of a server by default; a copy takes 1 by default
 COSTS = ("unit", "size")
-MOST_LOAD = 1e18
+MOST_LOAD = 1e18  # largest load of a shard, so that sums stay exact enough
 
 
 @dataclass(frozen=True, eq=False)

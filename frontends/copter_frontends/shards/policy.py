@@ -16,7 +16,8 @@ from copter_frontends.shards.formulation import ShardFormulation, Shares
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.shim import moved_between, repair
 
-MOST_SERVERS = 1000  # of a program: its working basis is dense, and a solve of 2,048 servers takes minutes
+# Above this many servers no program is solved while the shim's plan is in the band: its basis is dense.
+MOST_SERVERS = 1000
 
 
 class ShardBase:

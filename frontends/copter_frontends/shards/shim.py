@@ -18,9 +18,9 @@ from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, s
 from copter_frontends.shards.errors import NoRoomError
 from copter_frontends.shards.new_copies import NewCopies
 
-INSIDE = 1e-7  # of the band's width that stays free, so that sums in another order are in it too
-MOST_PUSHES = 5000  # of one server: a shard of 18 mean loads goes to others in bits of a twentieth
-MOST_ROUNDS = 8  # of new copies
+INSIDE = 1e-7  # share of the band's width that stays free, so that sums in another order are in it too
+MOST_PUSHES = 5000  # most pushes of load from one server
+MOST_ROUNDS = 8  # most rounds of new copies (SH9)
 
 
 @dataclass(slots=True, eq=False)

@@ -39,7 +39,7 @@ TIE_SPREAD, TIE_TURN = (
     0.25,
     25,
 )  # steps fall by up to this share in order of arrival, over so many jobs
-PRIORITY_FACTOR = 100.0  # times as much as the class below: more than any two values of one class differ for p < 0
+PRIORITY_FACTOR = 100.0  # factor between classes: more than any two values of one class differ for p < 0 (S13)
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 _AGES = ("submit_s", "restarts", "restart_cost_s", "factor", "stale")

@@ -11,9 +11,9 @@ from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 
-WORTH_GROWING = 1e-3  # share of the bound below which a plan is left as it is
-WHOLE = 1 - 1e-6  # a column at least this large is taken as it is
-SUPPORT = 1e-9  # a column at most this large is not in the LP's solution
+WORTH_GROWING = 1e-3  # relative distance from the bound from which on running jobs grow (S8)
+WHOLE = 1 - 1e-6  # a column from here on counts as whole
+SUPPORT = 1e-9  # smaller columns count as zero
 
 
 class Assignment:

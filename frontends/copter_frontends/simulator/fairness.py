@@ -17,7 +17,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 Floats = NDArray[np.float64]
 
-CDF_AT = (10, 25, 50, 75, 90, 95, 99, 100)  # percentiles that summaries give
+CDF_AT = (10, 25, 50, 75, 90, 95, 99, 100)  # percentiles in summaries
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, pla
 from copter_frontends.traffic.shim import exact_sums, feasible_flows, prepare
 
 SHARE = "largest utilisation"  # id of the request that is z
-MOST_COLUMNS = 20_000_000  # of a model that interior points solve; its blocks need little memory beside it
-AFTER = 3.0  # times the shim took for the kept flows that a deadline leaves for it, before and after the solve
-OPTIMAL = 1e-6  # relative gap up to which a plan is called optimal
+MOST_COLUMNS = 20_000_000  # most columns of a model for interior points
+AFTER = 3.0  # time kept for the shim after a solve, over what it took for the kept flows
+OPTIMAL = 1e-6  # relative gap up to which a plan counts as optimal
 
 
 class TrafficFormulation:

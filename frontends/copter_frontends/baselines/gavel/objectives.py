@@ -14,7 +14,7 @@ from copter_frontends.baselines.gavel.programs import LevelProgram, Request, Sha
 
 Floats = NDArray[np.float64]
 
-RHO_PRECISION = 1e-3  # relative; where the bisection on finish-time fairness ends
+RHO_PRECISION = 1e-3  # relative precision to which bisection finds the finish-time fairness
 
 
 class GavelObjective(str, Enum):

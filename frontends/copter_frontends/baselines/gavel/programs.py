@@ -17,8 +17,8 @@ from copter import Model, Session, Settings, Solution, Status
 
 Floats = NDArray[np.float64]
 
-STEPS = 60  # most Newton steps on the level; a few are enough
-ROUNDING = 1e-6  # relative; levels that differ by less are equal
+STEPS = 60  # most Newton steps to the level; a few are usual
+ROUNDING = 1e-6  # levels with a smaller relative difference count as equal
 
 
 @dataclass(frozen=True, slots=True)

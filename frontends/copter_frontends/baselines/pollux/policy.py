@@ -15,8 +15,8 @@ from copter_frontends.vocabulary import Cluster, Job
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_GPUS = 64  # of a job, as in the public simulators
-DEADLINE_SHARE = 0.8  # of a plan's deadline that the search may use
+MOST_GPUS = 64  # most GPUs of a job, as in the public simulators
+DEADLINE_SHARE = 0.8  # share of a plan's deadline that the search may use; placement needs the rest
 
 
 class PolluxPolicy(RoundPolicy):

@@ -14,8 +14,8 @@ from copter_frontends.baselines.shockwave.window import Window, WindowJob, plan_
 from copter_frontends.policy_kit import Choice, Throughputs, Wanted, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
-DEADLINE_SHARE = 0.8  # of a plan's deadline that the solver may use
-MOST_EXPONENT = 100.0  # so that weights stay finite
+DEADLINE_SHARE = 0.8  # share of a plan's deadline that the solver may use; placement needs the rest
+MOST_EXPONENT = 100.0  # largest exponent of e in a weight, so that weights stay finite
 
 
 class ShockwavePolicy(FairnessPolicy):

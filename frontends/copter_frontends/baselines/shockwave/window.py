@@ -15,9 +15,9 @@ from copter.methods.integer.apart import branch_and_bound
 Floats = NDArray[np.float64]
 
 BASES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # breakpoints of the piecewise-linear logarithm
-LEAST = 1e-6  # log 0 is log of this
-EARLIER = 1e-6  # worth of running a round earlier, so that idle rounds come last
-MOST_WEIGHT = 1e9  # with larger ones, other jobs' values are far below a solver's tolerance
+LEAST = 1e-6  # progress whose logarithm stands for that of zero
+EARLIER = 1e-6  # worth of running a round earlier, over the window's cells: idle rounds come last
+MOST_WEIGHT = 1e9  # largest weight: beyond, other jobs' values fall below a solver's tolerance
 
 
 @dataclass(frozen=True, slots=True)
