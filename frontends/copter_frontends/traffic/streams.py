@@ -13,7 +13,6 @@ from copter_frontends.traffic.network import Floats, Ints, Network
 PERTURBATION = 0.1  # largest relative change of a demand in a round, as in the thesis (TE16)
 FLASH_FACTOR = 5.0  # demands of a flash crowd's node over their usual size (TE18)
 FLASH_SHARE = 0.5  # largest share of the rounds that a flash crowd lasts
-TRACKED = 25  # rounds of NCFlow's tracking experiment
 ROUND_S = 300.0  # seconds of a round
 
 
