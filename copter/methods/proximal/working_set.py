@@ -228,7 +228,7 @@ class WorkingSet:
             setattr(self, name, getattr(kept, name))
 
     def take(self, columns: NDArray[np.int64]) -> WorkingSet:
-        """Some of the columns (places, ascending) with their gathered data, copied."""
+        """A working set of the columns at these places, ascending, with copies of their data."""
         result = WorkingSet()
         for name in COLUMN_DATA:
             setattr(result, name, getattr(self, name)[columns])
@@ -277,7 +277,7 @@ class WorkingSet:
         return self.activity_of(self.x, n_rows)
 
     def activity_of(self, x: Floats, n_rows: int) -> Floats:
-        """A x of other values of the columns, (n_rows,)."""
+        """A x, (n_rows,), for other values x of the columns."""
         activity = np.empty(n_rows)
         activities(self.entry_start, self.row, self.coefficient, x, activity)
         return activity
@@ -289,7 +289,7 @@ class WorkingSet:
         return reduced
 
     def least_of_groups(self, value: Floats) -> Floats:
-        """Least of some value of the columns over every group, (g,)."""
+        """Least of the columns' `value` (n,) in every group, (g,)."""
         least = np.empty(len(self.slots))
         group_least(self.start, value, least)
         return least

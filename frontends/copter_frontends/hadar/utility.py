@@ -43,7 +43,7 @@ class JobStates:
 
 
 class Utility(Protocol):
-    """U_j(f_j - a_j)."""
+    """U_j(f_j - a_j): what a job that came at a_j is worth if it completes at f_j (H2)."""
 
     def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
         """Worth of completing after so many seconds from submission, (n, types); >= 0, never rising in the time."""
