@@ -102,14 +102,14 @@ class Service:
 
 
 class Turns:
-    """The jobs' service in the window, and the bonuses that follow from it.
+    """Records when jobs have GPUs, and computes their bonuses for time sharing (S10).
 
     Parameters
     ----------
     sharing : TimeSharing, optional
         Without it there are no bonuses and nothing is recorded.
     incentive : float
-        Lambda of the objective, which the published penalty takes the place of.
+        Lambda of the objective; the published penalty replaces it.
     """
 
     def __init__(self, sharing: TimeSharing | None, incentive: float = 0.0) -> None:
