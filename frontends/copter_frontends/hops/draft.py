@@ -1,4 +1,4 @@
-"""A plan under construction: which job has which offer on which servers, and what is free (HP19)."""
+"""A plan under construction: which job has which offer on which servers, and what is free (HP24)."""
 
 from __future__ import annotations
 

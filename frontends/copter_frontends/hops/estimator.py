@@ -18,7 +18,7 @@ class ThroughputEstimator:
     """Estimates throughputs: the server's own records, else the type's, else the theory (a PlacedThroughputs).
 
     A rate from the type or theory layer is multiplied, for one server, by how fast that server has been relative to
-    its type, over all jobs (HP26). A job that was never profiled on a type cannot run there.
+    its type, over all jobs (HP9). A job that was never profiled on a type cannot run there.
 
     Parameters
     ----------

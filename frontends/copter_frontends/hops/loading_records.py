@@ -1,4 +1,4 @@
-"""Data loads of running jobs, and the two loading states fitted to them again (sections 3.2 and 3.5; HP27)."""
+"""Data loads of running jobs, and the two loading states fitted to them again (sections 3.2 and 3.5; HP11)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _known_waits(loading: DataLoading, loads: Floats) -> Floats:
 
 
 class LearnedLoading:
-    """Fits the loading of an estimator's theory again as running jobs load data (HP27).
+    """Fits the loading of an estimator's theory again as running jobs load data (HP11).
 
     Parameters
     ----------

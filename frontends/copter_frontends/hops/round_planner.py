@@ -109,7 +109,7 @@ class RoundPlanner:
         return RoundResult(kept or draft, bound, fractional, solution, kept is not None)
 
     def idle(self, draft: Draft, waiting: list[str]) -> RoundResult:
-        """Plan only the GPUs that are idle; the bound is of this choice alone (HP18)."""
+        """Plan only the GPUs that are idle; the bound is of this choice alone (HP23)."""
         if not draft.idle or not waiting:
             for stage in ("edit", "solve", "shim"):
                 self.clock.end(stage)
@@ -132,7 +132,7 @@ class RoundPlanner:
         return self.shim(draft, formulation, solution, bound, self.programs.idle, rest_s)
 
     def _fill_fragments(self, draft: Draft, waiting: list[str], solution: Solution) -> float:
-        """Give fragments to jobs behind the window too; return what these may add to the bound (HP18)."""
+        """Give fragments to jobs behind the window too; return what these may add to the bound (HP23)."""
         behind: dict[str, Wish] = {}
         for _ in range(self.shim.repeats):
             if draft.idle == 0 or not waiting or not self._plan_again(draft, waiting, behind):

@@ -1,4 +1,4 @@
-"""Servers that are alike: one GPU type, one size, one speed bin (HP12)."""
+"""Servers that are alike: one GPU type, one size, one speed bin (HP16)."""
 
 from __future__ import annotations
 

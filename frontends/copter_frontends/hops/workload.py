@@ -1,4 +1,4 @@
-"""The paper's evaluation workload: its models, job sizes and requirement sets (section 4, Table 2; HP23)."""
+"""The paper's evaluation workload: its models, job sizes and requirement sets (section 4, Table 2; HP28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The integer optimum of a round, by branch and bound (HiGHS through SciPy): for small clusters (S6')."""
+"""The integer optimum of a round, by branch and bound (HiGHS through SciPy): for small clusters (S11')."""
 
 from __future__ import annotations
 

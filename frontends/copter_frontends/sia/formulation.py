@@ -39,7 +39,7 @@ TIE_SPREAD, TIE_TURN = (
     0.25,
     25,
 )  # steps fall by up to this share in order of arrival, over so many jobs
-PRIORITY_FACTOR = 100.0  # factor between classes: more than any two values of one class differ for p < 0 (S13)
+PRIORITY_FACTOR = 100.0  # factor between classes: more than any two values of one class differ for p < 0 (S9)
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 _AGES = ("submit_s", "restarts", "restart_cost_s", "factor", "stale")
@@ -354,7 +354,7 @@ class SiaFormulation:
         return np.where(columns == IDLE, 0.0, value)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
-        """Take in each job's time-sharing bonus (S10)."""
+        """Take in each job's time-sharing bonus (S6)."""
         for job_id, bonus in bonuses.items():
             state = self.state(job_id)
             if bonus != state.bonus:
@@ -390,7 +390,7 @@ class SiaFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _worth(self, job: Job) -> float:
-        """What all of a job's values are multiplied by (S13); inf beyond what a number can hold."""
+        """What all of a job's values are multiplied by (S9); inf beyond what a number can hold."""
         try:
             return job.weight * self.priority_factor**job.priority
         except OverflowError:

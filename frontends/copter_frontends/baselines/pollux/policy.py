@@ -1,4 +1,4 @@
-"""Pollux as a scheduling policy (docs/papers/baselines.md, B22-B25)."""
+"""Pollux as a scheduling policy (docs/papers/baselines.md, B25-B28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pollux on a cluster of several GPU types, as Sia's paper compares with it (docs/papers/baselines.md, B37-B40)."""
+"""Pollux on a cluster of several GPU types, as Sia's paper compares with it (docs/papers/baselines.md, B29-B32)."""
 
 from __future__ import annotations
 

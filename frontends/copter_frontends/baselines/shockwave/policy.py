@@ -19,7 +19,7 @@ MOST_EXPONENT = 100.0  # largest exponent of e in a weight, so that weights stay
 
 
 class ShockwavePolicy(FairnessPolicy):
-    """Shockwave for rigid jobs of fixed batch size (docs/papers/baselines.md, B18-B21, B42, B43).
+    """Shockwave for rigid jobs of fixed batch size (docs/papers/baselines.md, B19-B24).
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ShockwavePolicy(FairnessPolicy):
     round_s : float
     type_blind : bool
         Whether it plans with the mean time over GPU types and gives GPUs whatever their type, as the port in Sia's
-        public simulator does (B43).
+        public simulator does (B23).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/papers/baselines.md, B18-B20, B42)."""
+"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/papers/baselines.md, B19-B22)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def plan_window(
 
 
 def in_turn(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], gpus: int) -> NDArray[np.bool_]:
-    """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B42).
+    """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B22).
 
     Rounds that then fit nowhere are dropped.
     """
