@@ -25,7 +25,7 @@ RAY_NOISE = 1e-9  # what a ray may leave of a sum that should be zero, as a shar
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the checker finds; the figures are defined in docs/method/formulation.md (F6, F8-F11).
+    """Findings of the checker; the figures are defined in docs/method/formulation.md (F6, F8-F11).
 
     `complementarity` is the largest product of a dual or reduced cost and the distance of its row or column from the
     bound that it stands for, over 1 + |P| + |D|.

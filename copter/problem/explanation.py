@@ -60,7 +60,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class CapacityEffect:
-    """What more or less of a resource does to a request while the basis stays.
+    """Effect of more or less of a resource on a request while the basis stays.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one request, as arrays.
+    """Facts about one request, as arrays.
 
     Attributes
     ----------
@@ -260,7 +260,7 @@ def turns(loss: Floats, slope: Floats, n: int) -> tuple[Turn | None, Turn | None
 
 
 def lines_of(explanation: Explanation, most: int) -> Iterator[str]:
-    """What it says, with at most so many columns side by side."""
+    """Lines of text that tell an explanation, with at most `most` columns side by side."""
     given = explanation.given
     got = "; ".join(told(option.value, option.usage) for option in given) or "nothing"
     yield f"{explanation.request}: {got}"

@@ -42,7 +42,7 @@ Renamed = Callable[[str, Hashable], str]
 
 
 def described(path: PathLike) -> dict[str, Any]:
-    """What is on a tape: sizes, rounds, sessions, edits by operation, answers by status.
+    """Contents of a tape: sizes, rounds, sessions, edits by operation, answers by status.
 
     `sha256` is of the models and the edits alone: that of another recording of the same rounds is the same, whatever
     the solver answered and however long it took.

@@ -13,7 +13,7 @@ LARGEST = 1e300  # largest number, so that it is a finite double
 
 
 def load_yaml(path: str | Path) -> Any:
-    """What a YAML file holds; InvalidClusterError, which names the file, where it cannot be read."""
+    """Contents of a YAML file; InvalidClusterError, which names the file, if it cannot be read."""
     try:
         # Of the optional extra `frontends`; the engine alone does without.
         import yaml  # type: ignore[import-untyped, unused-ignore]

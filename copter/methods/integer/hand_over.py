@@ -38,7 +38,7 @@ NO_LIMITS = Limits()
 
 
 def task_of(problem: IntegerProblem, limit_s: float, domain: Domain | None = None, limits: Limits = NO_LIMITS) -> Task:
-    """What the process is sent: the problem, or its part within a domain's bounds of the integer columns."""
+    """The task for the process: the problem, or its part within a domain's bounds of the integer columns."""
     lp = problem.lp
     part = problem.is_integer if domain is not None else np.zeros(problem.n, dtype=bool)
     bounds = domain or problem.root

@@ -26,7 +26,7 @@ SLOW_S = 2.0  # seconds of the small cold solve from which `copter doctor` calls
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, what was found, whether it is as it must be, and what could be better."""
+    """A finding: its subject, the value found, whether it is right, and advice."""
 
     name: str
     found: str

@@ -21,12 +21,12 @@ class Explaining(Protocol):
     jobs: Mapping[str, Any]
 
     def explained(self, job_id: str) -> Mapping[str, Any]:
-        """What there is to say of a job, by name."""
+        """Facts about a job, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a policy says of a job itself."""
+    """A policy's own facts about a job."""
 
     facts: Mapping[str, Any]
 

@@ -57,7 +57,7 @@ class ThroughputEstimator:
         return frozenset(self._current().jobs_on(servers))
 
     def key(self, job: Job) -> Hashable:
-        """What the job's records go by: its application or its id."""
+        """Key of the job's records: its application or its id."""
         return self._key(job)
 
     # What was measured --------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class ThroughputEstimator:
         return records
 
     def _below(self, key: str, gpu_type: str, gpus: int, nodes: int) -> float:
-        """What the type layer says, else the theory; 0 if the job was never profiled there."""
+        """Rate by the type layer, else by the theory; 0 if the job was never profiled on the type."""
         result = self._records.on_average(key, gpu_type, gpus, nodes)
         if result is not None:
             return result
@@ -181,7 +181,7 @@ class ThroughputEstimator:
         return None if parts is None else parts.throughput(gpus, 1)
 
     def _theory(self, key: str, gpu_type: str) -> IterationTimes | None:
-        """What the job's profile says of the type."""
+        """The job's profile on the type; None without one."""
         if (key, gpu_type) not in self._parts:
             self._parts[key, gpu_type] = self.database.theory(key, gpu_type)
         return self._parts[key, gpu_type]

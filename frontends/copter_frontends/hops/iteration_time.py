@@ -112,7 +112,7 @@ class IterationTimes:
 
     @classmethod
     def from_dict(cls, known: dict[str, Any]) -> IterationTimes:
-        """What :meth:`to_dict` wrote."""
+        """The times that :meth:`to_dict` wrote."""
         loading = known["loading"]
         states = {name: LoadingState(**loading[name]) for name in ("cached", "slow")}
         return cls(

@@ -20,7 +20,7 @@ LEAST = 1e-9  # least divisor, in seconds, and least weight: keeps quotients and
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a job's priority is made of.
+    """Times from which a job's priority is computed.
 
     Attributes
     ----------

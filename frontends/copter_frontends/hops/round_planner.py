@@ -49,7 +49,7 @@ class RoundResult:
     def choice(
         self, wanted: Wanted, prices: dict[str, float], skipped: dict[str, str], timings: dict[str, float]
     ) -> Choice:
-        """What the policy hands over."""
+        """The policy's choice for the round."""
         solved = self.solution is None or self.solution.status is Status.OPTIMAL
         gap = relative_gap(self.draft.value, self.bound)
         close = solved and gap <= OPTIMAL_GAP  # then a bound below the value is rounding

@@ -41,7 +41,7 @@ class ServerGroup:
 
     @property
     def label(self) -> tuple[str, int, int]:
-        """What the group stays while servers come and go."""
+        """Type, size and speed bin: they stay while servers come and go."""
         return (self.gpu_type, self.gpus, self.bin)
 
 

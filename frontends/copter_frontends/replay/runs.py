@@ -23,7 +23,7 @@ STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
 
 @dataclass(frozen=True)
 class Asked:
-    """What ``copter replay`` was asked for.
+    """Options of ``copter replay``.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def run_copter(asked: Asked) -> Run:
 
 
 def _verdicts(path: str) -> list[tuple[int, list[str], list[str]]]:
-    """What the verifier says of each round; SnapshotError if it cannot do an operation, which is a fault of ours."""
+    """Verdicts of the verifier on each round; SnapshotError if it does not know an operation."""
     try:
         return list(verify.verify(path))
     except verify.Unusable as error:

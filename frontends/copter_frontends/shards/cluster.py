@@ -21,7 +21,7 @@ MOST_LOAD = 1e18  # largest load of a shard, so that sums stay exact enough
 
 @dataclass(frozen=True, eq=False)
 class ShardCluster:
-    """What a round starts from.
+    """Shards, servers and copies that a round starts from.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class ShardCluster:
 
     @property
     def new_copy(self) -> Floats:
-        """What a new copy of each shard costs, (shards,)."""
+        """Cost of a new copy of each shard, (shards,)."""
         return np.ones(self.n_shards) if self.cost == "unit" else self.size
 
     def checked_loads(self, loads: ArrayLike) -> Floats:

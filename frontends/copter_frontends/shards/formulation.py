@@ -259,7 +259,7 @@ class ShardFormulation:
         self, solution: Solution, bound: float, passes: int, iterations: int, seconds: tuple[float, float],
         prices: tuple[Floats, Floats, Floats],
     ) -> Relaxed:  # fmt: skip
-        """What the last pass came to."""
+        """The answer of the last pass."""
         shards = list(self.columns)
         offset, value = solution.values_of(shards)
         count = np.diff(offset)

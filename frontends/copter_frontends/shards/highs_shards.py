@@ -161,7 +161,7 @@ class Exact(HighsBase):
         return self.answered(checked, load, found, bound, seconds, shim=False)
 
     def start(self, load: Floats) -> Shares:
-        """What HiGHS begins with: the relaxation's plan."""
+        """The plan that HiGHS begins with: the relaxation's."""
         relaxed, _ = solve_whole(self.cluster, load, False, self.time_limit_s)
         if relaxed is not None:
             with suppress(NoRoomError):

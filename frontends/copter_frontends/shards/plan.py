@@ -63,7 +63,7 @@ class ShardPlan:
 
 
 class ShardScheme(Protocol):
-    """What every scheme offers, opponents included."""
+    """The methods of every scheme, opponents included."""
 
     cluster: ShardCluster
 

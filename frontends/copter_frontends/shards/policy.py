@@ -21,7 +21,7 @@ MOST_SERVERS = 1000
 
 
 class ShardBase:
-    """What all schemes share: the cluster, whose copies are those of the last plan.
+    """Base of all schemes: the cluster with the copies of the last plan.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Copies:
                    np.ones(len(shard), dtype=np.bool_))  # fmt: skip
 
     def kept(self) -> Copies:
-        """Those that are live."""
+        """The live copies."""
         live = self.live
         return Copies(self.shard[live], self.server[live], self.part[live], np.ones(int(live.sum()), dtype=np.bool_))
 
@@ -262,7 +262,7 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
 
 
 def shim_arrays(cluster: ShardCluster, copies: Copies, lower: Floats, upper: Floats) -> tuple[NDArray[Any], ...]:
-    """What the kernels take."""
+    """The kernels' arguments."""
     first, by_first, by = by_shard(cluster, copies)
     load = copies.server_load(cluster.n_servers)
     return first, copies.shard, copies.server, by_first, by, copies.live, copies.part, load, lower, upper

@@ -99,7 +99,7 @@ class HintedGoodput:
         return max(reserved, *(int(self.gpus[at]) for at in first)) if first else reserved
 
     def _pipeline_row(self, job: Job, known: ProfiledApplication, hints: TrainingHints | None) -> Floats:
-        """Of a hybrid-parallel job, whose steps were profiled beforehand (thesis 3.5.3): G15 at its noise scale (S10).
+        """Row of a hybrid-parallel job, profiled beforehand (thesis 3.5.3): G15 at its noise scale (S10).
 
         Within the growth limit, which counts GPUs and lets it have one replica of every type.
         """

@@ -253,7 +253,7 @@ class SiaFormulation:
                 self._rebase(state)
 
     def state(self, job_id: str) -> JobState:
-        """What is known of a job; UnknownJobError."""
+        """State of a job; UnknownJobError if there is none of this id."""
         return self.jobs.state(job_id)
 
     def column_for(self, job_id: str, allocation: Allocation) -> int:
@@ -390,7 +390,7 @@ class SiaFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _worth(self, job: Job) -> float:
-        """What all of a job's values are multiplied by (S9); inf beyond what a number can hold."""
+        """Factor on all of a job's values (S9); inf if it is too large for a float."""
         try:
             return job.weight * self.priority_factor**job.priority
         except OverflowError:

@@ -17,7 +17,7 @@ IDLE = -1  # column of a job without GPUs
 
 @dataclass(slots=True)
 class JobState:
-    """What the formulation knows of a job.
+    """State of a job in the formulation.
 
     `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
     present configuration, `own_local` the job's own column of it, and `pinned` the one it is held on, or IDLE; (scale,
@@ -66,7 +66,7 @@ class JobBook(dict[str, JobState]):
     """States by job id, in the order of arrival."""
 
     def state(self, job_id: str) -> JobState:
-        """What is known of a job; UnknownJobError."""
+        """State of a job; UnknownJobError if there is none of this id."""
         try:
             return self[job_id]
         except KeyError:

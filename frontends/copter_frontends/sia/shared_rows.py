@@ -66,7 +66,7 @@ def placement_rows(
 
 
 def _usage(place: Configuration, block: int, size: int, useful: int) -> int:
-    """What a configuration takes of the parts of nodes that hold jobs of `block` GPUs."""
+    """GPUs that a configuration takes of the parts of nodes that hold jobs of `block` GPUs (S7)."""
     if place.gpus >= size:
         return place.gpus // size * useful
     return place.gpus if place.gpus >= block else 0

@@ -40,7 +40,7 @@ class Training(Protocol):
         """Train the running jobs; return the rows that changed and have not completed, and those that completed."""
 
     def news(self, row: int) -> Mapping[str, Any]:
-        """What the policy is told of a job that changed (fields of ``update_job``)."""
+        """Facts for the policy about a job that changed (fields of ``update_job``)."""
 
 
 @runtime_checkable

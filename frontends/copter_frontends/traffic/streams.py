@@ -18,7 +18,7 @@ ROUND_S = 300.0  # seconds of a round
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What a round brings.
+    """Changes of a round.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ CAPACITY = 1000.0  # capacity of a link of a random network
 
 @dataclass(frozen=True, slots=True)
 class TrafficOptions:
-    """What a workload is made of.
+    """Options of a workload.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ ROUNDING = 1e-6  # levels with a smaller relative difference count as equal
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a job asks of a program: a value per unit of time on each type (types,), and the GPUs it takes there."""
+    """A job in a program: its value per unit of time on each type (types,), and its GPUs."""
 
     value: Floats
     gpus: int

@@ -17,7 +17,7 @@ RESTART = 0.9  # factor on the speedup of a running job whose GPUs change
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is searched over.
+    """The search problem.
 
     Attributes
     ----------

@@ -161,7 +161,7 @@ def mate(crowd: Ints, values: Floats, spread: Floats, first: Ints, second: Ints,
 
 @_compile
 def _winner(values: Floats, spread: Floats, dice: Dice) -> int:
-    """Of two at random: the one that is better in one value and no worse in the other, else the less crowded one."""
+    """Winner of a tournament of two random individuals: the dominating one, else the less crowded one."""
     a, b = int(draw(dice) * len(values)), int(draw(dice) * len(values))
     if _dominates(values[a], values[b]):
         return a

@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TypeBlindProblem:
-    """What is searched over.
+    """The search problem.
 
     Attributes
     ----------

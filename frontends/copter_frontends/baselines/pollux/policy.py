@@ -136,7 +136,7 @@ class PolluxPolicy(RoundPolicy):
         return table
 
     def _present(self, ids: list[str], names: list[tuple[str, str]], problem: Problem) -> Ints:
-        """What the jobs have, as an individual; jobs that no longer may have it begin with nothing."""
+        """The present plan as an individual; jobs that may no longer have their GPUs begin with none."""
         at = {node: column for column, (_, node) in enumerate(names)}
         result = np.zeros((len(ids), len(names)), dtype=np.int64)
         for row, job_id in enumerate(ids):

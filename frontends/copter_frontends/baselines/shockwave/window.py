@@ -22,7 +22,7 @@ MOST_WEIGHT = 1e9  # largest weight: beyond, other jobs' values fall below a sol
 
 @dataclass(frozen=True, slots=True)
 class WindowJob:
-    """What the window needs to know of a job.
+    """A job in the window's program.
 
     Attributes
     ----------
