@@ -194,7 +194,7 @@ class SimplexSolve:
         return size
 
     def solution(self, status: Status, ray: Floats | None) -> Solution | None:
-        """The solution of the basis, judged; None if the checker does not confirm the status."""
+        """What the checker says of the basis; None where it is not what the method takes it for."""
         x, y = self.form.point(), self.form.prices()
         judged = check(self.lp, x, y)
         within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)

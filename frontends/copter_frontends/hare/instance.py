@@ -14,7 +14,7 @@ from copter_frontends.vocabulary import DuplicateJobError, InvalidClusterError, 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-BISECTIONS = 60  # halvings in the search for a round's least length (HR2): more than a double has bits
+BISECTIONS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)

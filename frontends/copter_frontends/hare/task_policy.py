@@ -29,9 +29,9 @@ from copter_frontends.hare.task_training import TasksGoodput
 from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
-CHUNKS_PER_SLOT = 2  # least chunks of a job in a slot, so that chunk lengths do not decide the slot
-MOST_TASKS = 200_000  # most tasks placed in a round; beyond, chunks get longer
-SPARE = 2.0  # length of a new grid over the horizon that suffices (HR10)
+CHUNKS_PER_SLOT = 2  # of a job, at least: so that a slot is not decided by whose chunk happens to be longer
+MOST_TASKS = 200_000
+SPARE = 2.0  # times the sufficient horizon that a new grid reaches to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
