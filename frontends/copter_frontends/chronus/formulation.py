@@ -258,7 +258,7 @@ class _Cycle:
         return bound
 
     def cost_of(self, prices: LeasePrices) -> Floats:
-        """What the leases of every column cost for one GPU."""
+        """Cost of the leases of every column, for one GPU."""
         pool, kind = self.pool, self.options.kind[self.pool.row]
         early = pool.leases[:, : self.tail.scarce]
         cost = np.zeros(len(pool))

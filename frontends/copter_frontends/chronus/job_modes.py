@@ -130,7 +130,7 @@ class JobModes:
         return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:
-        """What a job asks for, and in elastic mode the sizes of its range that consolidate."""
+        """GPU counts of a job: its request, and in elastic mode the sizes of its range that consolidate."""
         wanted, size = requested_gpus(job), self.nodes.node_gpus(kind)
         if not self.elastic or job.gpus is not None:
             return [wanted]

@@ -93,7 +93,7 @@ class PresentLease:
         self.used[mode.kind] += mode.taken
 
     def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
-        """What its jobs run on, taken from the GPUs left of each type; pinned jobs have theirs."""
+        """GPU type and GPUs of the lease's jobs, subtracted from `left`; pinned jobs have theirs already."""
         result: Wanted = {}
         for job_id, record in self.records.items():
             mode = record.modes[record.mode]

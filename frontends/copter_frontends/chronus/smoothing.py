@@ -20,7 +20,7 @@ ENDED = 1e-7  # relative decrease of the dual at which the descent ends
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """What all jobs do at some prices: the dual's value and slope, the options' shares, the shapes' leases."""
+    """The smoothed dual at some prices: its value and slope, the options' shares, the shapes' leases."""
 
     value: float
     slope: Floats

@@ -63,7 +63,7 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What the program says of the coming round.
+    """The program's answer for the coming round.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ SLOW = 0.8  # a job told less than this share of its rate is a straggler (H21)
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """What is known of one.
+    """A job that is slower on its servers than its rate on their type.
 
     Attributes
     ----------

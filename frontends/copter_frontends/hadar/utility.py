@@ -24,7 +24,7 @@ SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times, in seconds, at which
 
 @dataclass(frozen=True, slots=True)
 class JobStates:
-    """What a utility may know of the jobs; arrays (n, 1), so that they go with completion times (n, types).
+    """Facts about jobs for utilities; arrays (n, 1), which broadcast with completion times (n, types).
 
     Attributes
     ----------

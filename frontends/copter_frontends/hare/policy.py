@@ -79,7 +79,7 @@ class HarePolicy(GangPolicy):
         return Choice(result.now, objective=-result.cost, bound=max(-bound, -result.cost), timings=timings)
 
     def _gangs(self) -> dict[str, Gang]:
-        """What is left of every job that is not pinned."""
+        """Remaining work of every job that is not pinned."""
         result = {}
         for job_id, job in self.jobs.items():
             if job_id in self.pins:

@@ -23,7 +23,7 @@ Pin = tuple[str, tuple[tuple[str, int], ...]]
 
 @dataclass(slots=True)
 class Delta:
-    """What a delta asks for.
+    """Contents of a delta.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def read_pin(where: str, value: Any) -> Pin:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """Of a document's content, whatever the order of its fields."""
+    """Digest of a document's content, whatever the order of its fields."""
     return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 

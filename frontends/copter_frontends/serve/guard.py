@@ -1,4 +1,4 @@
-"""What every request passes first: who asks, and how long the answer took."""
+"""The layer around all requests: it checks who asks, and times the answer."""
 
 from __future__ import annotations
 

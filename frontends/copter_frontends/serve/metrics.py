@@ -1,4 +1,4 @@
-"""What the service says of itself to Prometheus."""
+"""The service's metrics for Prometheus."""
 
 from __future__ import annotations
 

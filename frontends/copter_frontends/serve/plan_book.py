@@ -48,7 +48,7 @@ class PlanBook:
 
     @property
     def etag(self) -> str:
-        """Of the body."""
+        """ETag of the plan's body."""
         return f'"{self.version}-{self.edition}"'
 
     def restore(self, header: Mapping[str, Any], allocations: Allocations) -> None:

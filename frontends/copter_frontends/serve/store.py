@@ -44,7 +44,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What a snapshot holds, copied in an instant; its parts are never changed."""
+    """Contents of a snapshot, copied at one instant; its parts are never changed."""
 
     record: ClusterRecord
     created_s: float
