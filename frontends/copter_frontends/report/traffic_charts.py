@@ -34,6 +34,9 @@ def traffic_charts(results: Sequence[TrafficResult]) -> list[Chart]:
     if any(len(prices) and prices.any() for prices in first.prices):
         caption = f"What one more unit of capacity would add, for the {MOST_PRICES} dearest links, {first.scheme}."
         charts.append(Chart("prices", "Prices of links", caption, lambda a, t: _prices(a, t, first)))
+    if first.prices and first.capacity.shape == first.prices[-1].shape and first.prices[-1].any():
+        caption = f"Links of {first.paths.network.name} by their price in the last round, {first.scheme}."
+        charts.append(Chart("price_map", "Prices on the map", caption, lambda a, t: _price_map(a, t, first)))
     return charts
 
 
@@ -69,25 +72,40 @@ def beside_neighbours(network: Network, position: Floats, known: NDArray[np.bool
 
 
 def _map(axes: Any, theme: Theme, result: TrafficResult) -> None:
-    network, place = result.paths.network, positions(result)
     plan = result.last
     if plan is None:
         return
     used = plan.utilisation(result.capacity)
-    of_link = np.array([used[link].max() for link in network.links])
+    _draw_links(axes, theme, result, used, STEPS, 1.0)
+
+
+def _price_map(axes: Any, theme: Theme, result: TrafficResult) -> None:
+    prices = result.prices[-1]
+    dearest = float(prices.max())
+    free = 1e-9 * dearest
+    steps = [(free, "free"), *((share * dearest, f"to {share * dearest:.3g}") for share in (1 / 3, 2 / 3, 1.0))]
+    _draw_links(axes, theme, result, prices, steps, dearest)
+
+
+def _draw_links(
+    axes: Any, theme: Theme, result: TrafficResult, of_arc: Floats, steps: Sequence[tuple[float, str]], widest: float
+) -> None:
+    """Links on the map by the larger value of their two arcs: coloured by steps, widest at a value; cut ones dotted."""
+    network, place = result.paths.network, positions(result)
+    of_link = np.array([of_arc[link].max() for link in network.links])
     is_cut = np.array([(result.capacity[link] <= 0.0).any() for link in network.links])
     ends = [place[[network.source[link[0]], network.target[link[0]]]] for link in network.links]
     colours = (theme.series[5], theme.series[0], theme.series[1], theme.series[3])
     low = -1.0
-    for (high, words), colour in zip(STEPS, colours, strict=True):
+    for order, ((high, words), colour) in enumerate(zip(steps, colours, strict=True)):
         own = np.flatnonzero((of_link > low) & (of_link <= high) & ~is_cut)
         low = high
         for at in own.tolist():
-            axes.plot(*ends[at].T, color=colour, linewidth=0.7 + 1.1 * min(of_link[at], 1.0), zorder=2)
+            axes.plot(*ends[at].T, color=colour, linewidth=0.7 + 1.1 * min(of_link[at] / widest, 1.0), zorder=2 + order)
         axes.plot([], [], color=colour, label=f"{words} ({len(own)})")
     for at in np.flatnonzero(is_cut).tolist():
-        axes.plot(*ends[at].T, color=theme.ink, linewidth=1.2, linestyle=":", zorder=3)
-    axes.plot(*place.T, linestyle="", marker="o", markersize=1.8, color=theme.muted, zorder=4)
+        axes.plot(*ends[at].T, color=theme.ink, linewidth=1.2, linestyle=":", zorder=7)
+    axes.plot(*place.T, linestyle="", marker="o", markersize=1.8, color=theme.muted, zorder=8)
     axes.set_axis_off()
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, -0.12), ncols=4, fontsize=7)
 

@@ -1,0 +1,76 @@
+"""Time of a round against its columns, copter and the fastest other solver: drawn from docs/measured.md itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from pictures.drawing import drawn
+from readme_table import rows_of
+
+from copter_frontends.report.theme import Theme
+
+NAME = "measured.svg"
+ALT = "Median time of a round's edits and LP against its columns, copter and the fastest other solver of each tape"
+
+
+def line() -> str:
+    """The page's line that shows the picture beside it."""
+    return f"![{ALT}]({NAME})"
+
+
+def points_of(page: str) -> list[tuple[str, int, float, float | None]]:
+    """(tape, columns, copter's median, the fastest other's) by columns; times in ms, None where no other has one.
+
+    Parameters
+    ----------
+    page : str
+        The text of docs/measured.md.
+    """
+    found = []
+    for tape, cells in rows_of(page).items():
+        _, columns, own, _, theirs, *_ = cells
+        found.append((tape, int(columns.replace(",", "")), float(own), float(theirs) if theirs else None))
+    return sorted(found, key=lambda point: point[1])
+
+
+def picture(page: str) -> str:
+    """The SVG of the page's rows at a glance; ValueError if it has none."""
+    points = [point for point in points_of(page) if point[2] > 0]
+    if not points:
+        raise ValueError("the page has no row at a glance: `make suite` writes it")
+    return drawn(lambda figure, theme: _draw(figure, theme, points), (7.2, 3.8))
+
+
+def _draw(figure: Figure, theme: Theme, points: list[tuple[str, int, float, float | None]]) -> None:
+    axes: Any = figure.add_subplot()
+    own, other = theme.series[0], theme.series[3]
+    for tape, columns, ours, theirs in points:
+        if theirs is not None:
+            axes.plot([columns, columns], [ours, theirs], color=theme.grid, linewidth=2.5, zorder=1)
+        top = max(ours, theirs or 0.0)
+        axes.annotate(
+            tape, (columns, top), (0, 6), textcoords="offset points", ha="center", fontsize=7, color=theme.muted
+        )
+    axes.plot([p[1] for p in points], [p[2] for p in points], "o", color=own, label="copter", zorder=3)
+    timed = [(p[1], p[3]) for p in points if p[3] is not None]
+    if timed:
+        label = "fastest other solver of the tape"
+        axes.plot(*zip(*timed, strict=True), "s", color=other, markersize=5, label=label, zorder=2)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.margins(0.1)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.minorticks_off()
+    axes.set_xlabel("columns of the linear program")
+    axes.set_ylabel("median round (ms)")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderaxespad=0.2)
+
+
+def write(page: Path) -> Path:
+    """Draw the picture of a page beside it; its path."""
+    target = page.with_name(NAME)
+    target.write_text(picture(page.read_text()))
+    return target
