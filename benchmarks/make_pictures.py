@@ -29,7 +29,7 @@ DEMO = ("make", "--no-print-directory", "--silent", "demo", "TRACE=")
 """The demo on the jobs that everybody has: without a trace."""
 DAY = ("simulate", "sia", "--gpus", "1000", "--hours", "24", "--seed", "1", "--threads", "1")
 WORKING_GPUS, WORKING_ROUNDS = 10_000, 40
-NETWORK, TRAFFIC_ROUNDS, SCALE = "random-30", 10, 1000.0
+NETWORK, TRAFFIC_ROUNDS, SCALE = "random-30", 10, 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ MADE = (
         "prices",
         PICTURES / "prices.svg",
         ROOT / "docs" / "method" / "traffic.md",
-        "The network random-30 with its links coloured by price: most are free, few are dear",
+        "The network random-30 with its links coloured by price, from free to the dearest",
         lambda: price_map.picture(price_map.run(NETWORK, TRAFFIC_ROUNDS, SCALE)),
     ),
 )

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from html import escape
 from html.parser import HTMLParser
 
-from pictures.drawing import dark_rules
+from pictures.drawing import dark_rules, smaller
 
 from copter_frontends.report.theme import DARK, LIGHT, Theme
 
 WIDTH, EDGE, GAP = 960, 28, 12  # of the picture; its margin; between boxes
 CHARTS = 2
-SANS = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif'
+SANS = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif'
 PAGE_LIGHT, PAGE_DARK = "#f5f6f8", "#0d1117"
 """Ground of the page (page.css), on which the boxes lie."""
 
@@ -103,6 +103,7 @@ def picture(page: str) -> str:
         for at in range(len(screen.charts[:CHARTS]))
     ]
     height = below + tallest + 98 + EDGE
+    parts = _letters_once("\n".join(parts)).split("\n")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" font-family=\'{SANS}\'>'
     ground = f'<rect class="page" width="{WIDTH}" height="{height:.0f}"/>'
     return "\n".join([head, _style("".join(parts)), ground, *boxes, *parts, "</svg>"]) + "\n"
@@ -139,17 +140,28 @@ def _wrapped(text: str, most: int) -> list[str]:
 
 def _inside(svg: str, name: str, x: float, y: float, width: float) -> tuple[str, float]:
     """An SVG as a part of another, its ids with the name before them; and its height there."""
+    svg = smaller(svg)
     found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     if found is None:
         raise ValueError(f"{name}: a chart of the report has no viewBox")
     own_width, own_height = map(float, found.groups())
     height = width * own_height / own_width
     body = svg[svg.index(">", svg.index("<svg")) + 1 : svg.rindex("</svg>")]
-    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
-    body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body)
-    body = re.sub(r"\n\s*", "\n", body)
+    body = re.sub(r'(\bid="|href="#|url\(#)(?!DejaVu)', rf"\g<1>{name}-", body)
     head = f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:.0f}" viewBox="{found.group()[9:-1]}">'
     return f"{head}{body}</svg>", height
+
+
+def _letters_once(svg: str) -> str:
+    """The SVG with one outline of every letter: the charts have the same font."""
+    seen: set[str] = set()
+
+    def first(found: re.Match[str]) -> str:
+        again = found.group(1) in seen
+        seen.add(found.group(1))
+        return "" if again else found.group()
+
+    return re.sub(r'<path id="(DejaVu[^"]*)"[^>]*/>\n?', first, svg)
 
 
 def _style(parts: str) -> str:

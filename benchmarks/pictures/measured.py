@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,16 @@ from copter_frontends.report.theme import Theme
 
 NAME = "measured.svg"
 ALT = "Median time of a round's edits and LP against its columns, copter and the fastest other solver of each tape"
+
+NEAR = 0.2
+"""Decades of columns: the names of tapes that are nearer to each other stand on different sides."""
+PLACES = {
+    (False, False): ((0, 6), "center", "bottom"),
+    (False, True): ((-6, 0), "right", "center"),
+    (True, False): ((6, 0), "left", "center"),
+    (True, True): ((0, -6), "center", "top"),
+}
+"""Where a tape's name stands, (offset in points, how it is aligned), by whether others are near to the left and right."""
 
 
 def line() -> str:
@@ -45,23 +56,26 @@ def picture(page: str) -> str:
 
 def _draw(figure: Figure, theme: Theme, points: list[tuple[str, int, float, float | None]]) -> None:
     axes: Any = figure.add_subplot()
-    own, other = theme.series[0], theme.series[3]
+    own, peer = theme.series[0], theme.series[3]
     for tape, columns, ours, theirs in points:
         if theirs is not None:
             axes.plot([columns, columns], [ours, theirs], color=theme.grid, linewidth=2.5, zorder=1)
-        top = max(ours, theirs or 0.0)
+        beside = [math.log10(other[1] / columns) for other in points if other[0] != tape]
+        left, right = (any(0 <= sign * each < NEAR for each in beside) for sign in (-1, 1))
+        at, across, along = PLACES[left, right]
+        y = min(ours, theirs or ours) if left and right else max(ours, theirs or ours)
         axes.annotate(
-            tape, (columns, top), (0, 6), textcoords="offset points", ha="center", fontsize=7, color=theme.muted
+            tape, (columns, y), at, textcoords="offset points", ha=across, va=along, fontsize=7, color=theme.muted
         )
     axes.plot([p[1] for p in points], [p[2] for p in points], "o", color=own, label="copter", zorder=3)
     timed = [(p[1], p[3]) for p in points if p[3] is not None]
     if timed:
         label = "fastest other solver of the tape"
-        axes.plot(*zip(*timed, strict=True), "s", color=other, markersize=5, label=label, zorder=2)
+        axes.plot(*zip(*timed, strict=True), "s", color=peer, markersize=5, label=label, zorder=2)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.margins(0.1)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.minorticks_off()
     axes.set_xlabel("columns of the linear program")

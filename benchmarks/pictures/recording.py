@@ -18,6 +18,9 @@ from pathlib import Path
 WIDTH, HEIGHT = 92, 40
 """Columns and rows of the terminal that a command is recorded on."""
 
+NOTICE = ("Running HiGHS ", "Includes third-party software components")
+"""Beginnings of what HiGHS prints when it is loaded, which falls into the live line."""
+
 _PART = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|\r|\n|[^\x1b\r\n]+|\x1b")
 
 
@@ -76,7 +79,13 @@ def record(command: Sequence[str], path: Path, folder: Path) -> None:
 
 
 def frames(path: Path) -> list[Frame]:
-    """The terminal after every event of a recording that changes it; ValueError if the file is no asciicast."""
+    """The terminal after every event of a recording that changes it, without HiGHS's notice.
+
+    Raises
+    ------
+    ValueError
+        If the file is no asciicast.
+    """
     first, *rest = path.read_text().splitlines() or [""]
     try:
         version = json.loads(first)["version"]
@@ -87,7 +96,7 @@ def frames(path: Path) -> list[Frame]:
     found: list[Frame] = []
     lines, row = [""], 0
     for at_s, kind, text in map(json.loads, rest):
-        if kind == "o":
+        if kind == "o" and not text.startswith(NOTICE):
             row = _print(lines, row, text)
             shown = tuple(lines)
             if not found or found[-1].lines != shown:

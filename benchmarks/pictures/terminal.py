@@ -71,7 +71,7 @@ def picture(command: str, frames: Sequence[Frame]) -> str:
     bar = "".join(f'<circle class="dot" cx="{EDGE + 4 + 18 * at:g}" cy="18" r="5"/>' for at in range(3))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" font-family="{MONO}" '
-        f'font-size="13">\n<style>{_colours()}text{{white-space:pre}}.f{{visibility:hidden}}'
+        f'font-size="13">\n<style>{_colours()}.f{{visibility:hidden}}'
         f"@media (prefers-reduced-motion:no-preference){{{''.join(rules)}}}</style>\n"
         f'<rect class="paper" x=".5" y=".5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="9"/>{bar}\n'
         f'<text class="ink" x="{EDGE:g}" y="{EDGE + 36:g}"><tspan class="i0">$ </tspan>{escape(command)}</text>\n'
@@ -93,16 +93,17 @@ def _lines(lines: Sequence[str]) -> str:
     parts = []
     for row, line in enumerate(lines, 1):
         text = Text.from_ansi(line)
+        text.rstrip()
         spans = []
         for segment in text.render(_CONSOLE):
-            style, words = segment.style, escape(segment.text.rstrip("\n"))
+            style, words = segment.style, escape(segment.text.rstrip("\n")).replace(" ", "\u00a0")
             kind = _kind(style)
             given = (f' class="{kind}"' if kind else "") + (' font-weight="700"' if style and style.bold else "")
             spans.append(f"<tspan{given}>{words}</tspan>" if given else words)
         if text.plain.strip():
             y = EDGE + 36 + LINE * row
-            length = f' textLength="{LETTER * len(text.plain.rstrip()):.0f}"'
-            parts.append(f'<text class="ink" x="{EDGE:g}" y="{y:g}"{length}>{"".join(spans).rstrip()}</text>')
+            length = f' textLength="{LETTER * len(text.plain):.0f}"'
+            parts.append(f'<text class="ink" x="{EDGE:g}" y="{y:g}"{length}>{"".join(spans)}</text>')
     return "".join(parts)
 
 
