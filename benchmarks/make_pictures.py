@@ -27,7 +27,7 @@ KEPT = ROOT / "build" / "pictures"
 """Runs that pictures are drawn from."""
 DEMO = ("make", "--no-print-directory", "--silent", "demo", "TRACE=")
 """The demo on the jobs that everybody has: without a trace."""
-DAY = ("simulate", "sia", "--gpus", "1000", "--hours", "24", "--seed", "1", "--threads", "1")
+DAY = ("simulate", "hadar", "--gpus", "1000", "--hours", "24", "--jobs", "12000", "--seed", "1", "--threads", "1")
 WORKING_GPUS, WORKING_ROUNDS = 10_000, 40
 NETWORK, TRAFFIC_ROUNDS, SCALE = "random-30", 10, 300.0
 
@@ -58,7 +58,7 @@ def demo_report() -> str:
 
 
 def day_folder() -> Path:
-    """What a day of Sia's scheduler wrote, simulated if it is not there."""
+    """What a day of Hadar wrote, simulated if it is not there."""
     folder = KEPT / "day"
     if not (folder / "rounds.parquet").exists():
         command = [sys.executable, "-m", "copter_frontends.cli", *DAY, "--json", "--out", str(folder)]
@@ -92,7 +92,7 @@ MADE = (
         "day",
         PICTURES / "day.svg",
         ROOT / "docs" / "reference" / "simulator.md",
-        "A day of Sia on 1,000 GPUs: GPUs held by type, jobs running and queued, price of a GPU of each type, gap",
+        "A day of Hadar on 1,000 GPUs: GPUs held by type, jobs running and queued, price of a GPU of each type, gap",
         lambda: day.picture(day_folder()),
     ),
     Picture(

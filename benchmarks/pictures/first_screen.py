@@ -13,6 +13,7 @@ from pictures.drawing import dark_rules, smaller
 from copter_frontends.report.theme import DARK, LIGHT, Theme
 
 WIDTH, EDGE, GAP = 960, 28, 12  # of the picture; its margin; between boxes
+CARD = 118  # height of a headline figure's box
 CHARTS = 2
 SANS = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif'
 PAGE_LIGHT, PAGE_DARK = "#f5f6f8", "#0d1117"
@@ -86,7 +87,7 @@ def picture(page: str) -> str:
         *_cards(screen.cards),
     ]
     width = (WIDTH - 2 * EDGE - GAP) // CHARTS
-    below = 100 + 106 + GAP
+    below = 100 + CARD + GAP
     tallest = 0
     for at, (title, caption, svg) in enumerate(screen.charts[:CHARTS]):
         left = EDGE + at * (width + GAP)
@@ -117,12 +118,12 @@ def _cards(cards: list[list[str]]) -> list[str]:
         name, figure, note = [*card, "", ""][:3]
         left = EDGE + at * (width + GAP)
         parts += [
-            f'<rect class="box" x="{left:.0f}" y="100" width="{width:.0f}" height="106" rx="9"/>',
+            f'<rect class="box" x="{left:.0f}" y="100" width="{width:.0f}" height="{CARD}" rx="9"/>',
             f'<rect class="accent" x="{left + 1:.0f}" y="100" width="{width - 2:.0f}" height="3" rx="1.5"/>',
             f'<text class="muted" x="{left + 12:.0f}" y="126" font-size="13">{escape(name)}</text>',
             f'<text class="ink" x="{left + 12:.0f}" y="155" font-size="24" font-weight="640">{escape(figure)}</text>',
         ]
-        for line, words in enumerate(_wrapped(note, int(width / 6.4))[:2]):
+        for line, words in enumerate(_wrapped(note, int(width / 6.4))[:3]):
             y = 176 + 15 * line
             parts.append(f'<text class="muted" x="{left + 12:.0f}" y="{y}" font-size="12">{escape(words)}</text>')
     return parts

@@ -102,7 +102,8 @@ def _lines(lines: Sequence[str]) -> str:
             spans.append(f"<tspan{given}>{words}</tspan>" if given else words)
         if text.plain.strip():
             y = EDGE + 36 + LINE * row
-            length = f' textLength="{LETTER * len(text.plain):.0f}"'
+            plain = len(spans) == 1 and not spans[0].startswith("<")  # else each part of a line would be stretched
+            length = f' textLength="{LETTER * len(text.plain):.0f}"' if plain else ""
             parts.append(f'<text class="ink" x="{EDGE:g}" y="{y:g}"{length}>{"".join(spans)}</text>')
     return "".join(parts)
 
