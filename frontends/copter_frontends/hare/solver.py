@@ -159,9 +159,11 @@ class RelaxationSolver:
         data = relaxation.in_units(self._unit_s, self._unit_weight)
         with ThreadPoolExecutor(self.threads or None) as pool:
             solve = _Round(self, instance, grid, data, pool, started + deadline_s)
-            standing = solve.from_kept(self._kept) if self._kept is not None else None
-            if standing is None:
-                warm, standing = False, solve.first()
+            standing = solve.filled()
+            if standing.gap > self.tolerance:
+                moved = solve.from_kept(self._kept) if self._kept is not None else None
+                warm = moved is not None
+                standing = standing.better(solve.prices_of_sample() if moved is None else moved)
             result = solve.run(standing, warm)
         self._kept, self.last_price = _Kept(instance.jobs, grid, result), solve.price
         return self._solution(relaxation, result, solve, time.perf_counter() - started, warm)
@@ -214,17 +216,24 @@ class _Round:
 
     # Where it begins ----------------------------------------------------------------------------------------------
 
-    def first(self) -> Standing:
-        """A list-scheduled point, and prices of a part of the jobs on a part of the GPUs, or none."""
+    def filled(self) -> Standing:
+        """A point filled in by falling weight per second of floor, and no prices, at which no excess is the bound.
+
+        Where GPUs are plenty that point has next to no excess, and no program is left to solve.
+        """
         data, n = self.data, len(self.names)
-        v = repaired(data, np.zeros(data.shape), data.weight * data.alpha.max(axis=1))
-        if v is None:
-            v = np.zeros(data.shape)
-        value_free = np.zeros_like(data.capacity)
-        price = self._sampled() if n > SAMPLED and time.perf_counter() < self.until else value_free
-        lam, nu = data.weight * data.floor, 0.5 * data.weight
-        standing = Standing.at_prices(data, price, lam, nu, self.pool)
-        return standing.with_point(data, v, feasible=bool(v.any()))
+        v = repaired(data, np.zeros(data.shape), data.weight / np.maximum(data.floor - data.start[:, 0], 1e-300))
+        zero, none = np.zeros(n), np.zeros_like(data.capacity)
+        standing = Standing(np.zeros(data.shape), np.inf, none, zero, zero, zero, data.constant)
+        return standing if v is None else standing.with_point(data, v)
+
+    def prices_of_sample(self) -> Standing:
+        """Prices of a part of the jobs on a part of the GPUs, or none, and no point."""
+        data, n = self.data, len(self.names)
+        price = np.zeros_like(data.capacity)
+        if n > SAMPLED and time.perf_counter() < self.until:
+            price = self._sampled()
+        return Standing.at_prices(data, price, data.weight * data.floor, 0.5 * data.weight, self.pool)
 
     def _sampled(self) -> Floats:
         """Prices of one job in so many, on as small a share of the GPUs."""
