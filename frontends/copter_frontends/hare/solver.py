@@ -49,6 +49,8 @@ class RelaxationSolution:
         Largest relative violation of a row (:meth:`.Relaxation.violation`); rounding, unless the grid has no room.
     mean_busy_s, completion_s : ndarray (N,)
         M_n and C_n.
+    latest_mean_s : ndarray (N,)
+        The latest mean busy times with which the jobs end at C_n (HR33).
     gpu_seconds : ndarray (N, L, G)
         v.
     price : ndarray (L, G)
@@ -74,6 +76,7 @@ class RelaxationSolution:
     gap: float
     violation: float
     mean_busy_s: Floats
+    latest_mean_s: Floats
     completion_s: Floats
     gpu_seconds: Floats
     price: Floats
@@ -173,7 +176,9 @@ class RelaxationSolver:
     ) -> RelaxationSolution:
         unit = self._unit_s * self._unit_weight
         v = result.v * self._unit_s
-        completion = relaxation.completion_s(v)
+        mean = relaxation.mean_busy_s(v)
+        latest = np.maximum(mean, -relaxation.excess)
+        completion = relaxation.floor + relaxation.excess + latest
         objective = float(relaxation.weight @ completion)
         return RelaxationSolution(
             status=result.status,
@@ -181,7 +186,8 @@ class RelaxationSolver:
             bound=result.bound * unit,
             gap=(objective - result.bound * unit) / (1.0 + abs(objective)),
             violation=relaxation.violation(v),
-            mean_busy_s=relaxation.mean_busy_s(v),
+            mean_busy_s=mean,
+            latest_mean_s=latest,
             completion_s=completion,
             gpu_seconds=v,
             price=result.price * self._unit_weight,
@@ -391,5 +397,5 @@ def _empty(relaxation: Relaxation, edits: Edits, seconds: float) -> RelaxationSo
     none, prices = np.zeros(0), np.zeros_like(relaxation.capacity)
     point, own = np.zeros((0, *prices.shape)), np.zeros((2, 0))
     return RelaxationSolution(
-        Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, point, prices, own, 0, 0, 0, edits, seconds, False
+        Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, none, point, prices, own, 0, 0, 0, edits, seconds, False
     )

@@ -19,13 +19,19 @@ from copter_frontends.policy_kit.throughputs import (
     ThroughputTable,
     representative_throughputs,
 )
-from copter_frontends.policy_kit.training_throughputs import TimedThroughputs, TrainingThroughputs
+from copter_frontends.policy_kit.training_throughputs import (
+    Course,
+    TimedThroughputs,
+    TrainingThroughputs,
+    share_of_time,
+)
 
 __all__ = [
     "OPTIMAL_GAP",
     "Attained",
     "CanRun",
     "Choice",
+    "Course",
     "EditClock",
     "EditLog",
     "Edits",
@@ -56,5 +62,6 @@ __all__ = [
     "requested_gpus",
     "require_free",
     "require_gpus",
+    "share_of_time",
     "status_of",
 ]
