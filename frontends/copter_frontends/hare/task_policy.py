@@ -32,6 +32,7 @@ from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundP
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 CHUNKS_PER_SLOT = 2  # of a job, at least: so that a slot is not decided by whose chunk happens to be longer
+NEAR_SLOTS = 2  # that are planned in such chunks; later ones are longer
 MOST_TASKS = 200_000
 SPARE = 2.0  # times the sufficient horizon that a new grid reaches to
 
@@ -47,12 +48,15 @@ class _Order:
     middle : dict of job id to (mean busy time, rounds that were left then)
     bound : float
         On the sum of w C, in seconds from the start of the simulation.
+    priced : bool
+        Whether GPUs are scarce in the relaxation: some have a price.
     """
 
     jobs: frozenset[str]
     gpus: tuple[int, ...]
     middle: Mapping[str, tuple[float, int]]
     bound: float
+    priced: bool
 
 
 class HareTaskPolicy(LpPolicy, RoundPolicy):
@@ -271,21 +275,31 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
         mean = zip(instance.jobs, found.latest_mean_s.tolist(), instance.rounds.tolist(), strict=True)
         middle = {job.id: (at, rounds) for job, at, rounds in mean}
-        self._order_kept = _Order(jobs, gpus, middle, found.bound)
+        self._order_kept = _Order(jobs, gpus, middle, found.bound, bool(found.price.any()))
         return self._order_kept
 
     def _placed(self, instance: HareInstance, order: _Order, now_s: float) -> tuple[HareSchedule, Ints]:
-        """The list schedule of what is left, and the jobs by their middle."""
+        """The better list schedule of what is left, and the jobs in its order.
+
+        One order is by work and weight alone (HR34), the other, where the relaxation has prices, by its middles: without
+        them it says no more than that no job has to wait.
+        """
         ell = instance.least_round_s()
-        known = [order.middle[job.id] for job in instance.jobs]
-        done = np.array([rounds for _, rounds in known]) - instance.rounds
-        mean: Floats = np.array([at for at, _ in known]) + 0.5 * done * ell  # of the rounds that are left
         size = np.maximum(np.floor(self.round_s / (CHUNKS_PER_SLOT * ell)), 1).astype(np.int64)
-        chunks = Chunks.cut(instance, np.minimum(size, instance.rounds))
+        chunks = Chunks.growing(instance, np.minimum(size, instance.rounds), NEAR_SLOTS * CHUNKS_PER_SLOT)
         if int((np.diff(chunks.first) * instance.tasks).sum()) > MOST_TASKS:
             chunks = Chunks.of(instance, max(MOST_TASKS, int(instance.tasks.sum())))
         free = np.full(int(instance.gpus.sum()), now_s)
-        schedule = schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free)
+        means = [now_s + instance.rounds * ell * instance.tasks * (instance.weight.mean() / instance.weight)]
+        if order.priced:
+            known = [order.middle[job.id] for job in instance.jobs]
+            done = np.array([rounds for _, rounds in known]) - instance.rounds
+            means.append(np.array([at for at, _ in known]) + 0.5 * done * ell)  # of the rounds that are left
+        plans = [
+            (schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free), mean)
+            for mean in means
+        ]
+        schedule, mean = min(plans, key=lambda plan: plan[0].objective)
         return schedule, np.argsort(mean, kind="stable")
 
     def _counts(self, instance: HareInstance, owner: Ints, by_middle: Ints, held: Ints, restart_s: Floats) -> Ints:
