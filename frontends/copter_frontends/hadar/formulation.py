@@ -106,15 +106,15 @@ class HadarFormulation:
         work = throughputs.work(job)
         if not 0 < work < np.inf:
             raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
-        rates = np.array([throughputs.rate(job, name, gpus) for name in self.types])
-        may_run = np.isnan(rates) | (rates > 0)
-        there = int(self.capacity[may_run].sum())
-        if job.id not in self.book.index and may_run.any() and gpus > there:
+        rates = [throughputs.rate(job, name, gpus) for name in self.types]
+        may_run = [q for q, rate in enumerate(rates) if rate > 0 or rate != rate]
+        there = sum(int(self.capacity[q]) for q in may_run)
+        if job.id not in self.book.index and may_run and gpus > there:
             raise InvalidJobError(
                 f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs; there are {there} of the types it runs on "
-                f"({', '.join(name for name, runs in zip(self.types, may_run.tolist(), strict=True) if runs)})"
+                f"({', '.join(self.types[q] for q in may_run)})"
             )
-        self.book.add(job, gpus, work, rates)
+        self.book.add(job, gpus, work, np.array(rates, dtype=np.float64))
 
     def update_job(self, job_id: str, progress: float | None = None, rates: Mapping[str, float] | None = None) -> None:
         """Take in how far a job is, and rates that were measured ({type: units per second of the whole job})."""
@@ -122,7 +122,7 @@ class HadarFormulation:
         if rates is not None:
             self.book.set_rates(job_id, dict(rates))
         if progress is not None:
-            self.book.progress[row] = progress
+            self.book.note_progress(row, progress)
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""

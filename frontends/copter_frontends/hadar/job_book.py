@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,19 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FIRST_ROOM = 64
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class _Rows(Generic[Scalar]):
+    """An array of the book, as far as its rows are in use."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, book: JobBook, _: type | None = None) -> NDArray[Scalar]:
+        return book._arrays[self.name][: len(book.jobs)]
 
 
 class JobBook:
@@ -42,26 +56,24 @@ class JobBook:
         Costs that the model holds; NaN for a job that it does not have.
     """
 
-    FIELDS = (
-        "gpus",
-        "submit_s",
-        "total",
-        "progress",
-        "rates",
-        "known",
-        "restart_s",
-        "held",
-        "pinned",
-        "spread",
-        "sent",
-    )
+    gpus = _Rows[np.int64]("gpus")
+    submit_s = _Rows[np.float64]("submit_s")
+    total = _Rows[np.float64]("total")
+    progress = _Rows[np.float64]("progress")
+    rates = _Rows[np.float64]("rates")
+    known = _Rows[np.bool_]("known")
+    restart_s = _Rows[np.float64]("restart_s")
+    held = _Rows[np.int64]("held")
+    pinned = _Rows[np.bool_]("pinned")
+    spread = _Rows[np.bool_]("spread")
+    sent = _Rows[np.float64]("sent")
 
     def __init__(self, types: Sequence[str]) -> None:
         self.types = tuple(types)
         self.jobs: list[Job] = []
         self.index: dict[str, int] = {}
         room, kinds = FIRST_ROOM, len(self.types)
-        self._arrays: dict[str, NDArray[np.generic]] = {
+        self._arrays: dict[str, NDArray[Any]] = {
             "gpus": np.zeros(room, dtype=np.int64),
             "submit_s": np.zeros(room),
             "total": np.zeros(room),
@@ -74,7 +86,6 @@ class JobBook:
             "spread": np.zeros(room, dtype=bool),
             "sent": np.zeros((room, kinds)),
         }
-        self._show()
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -95,12 +106,14 @@ class JobBook:
             self._arrays = {name: np.concatenate([array, np.zeros_like(array)]) for name, array in self._arrays.items()}
         self.jobs.append(job)
         self.index[job.id] = row
-        self._show()
-        self.gpus[row], self.submit_s[row], self.total[row], self.progress[row] = gpus, job.submit_s, total, 0.0
-        self.known[row] = ~np.isnan(rates)
-        self.rates[row], self.restart_s[row] = rates, np.nan
-        self.held[row], self.pinned[row], self.spread[row], self.sent[row] = 0, False, False, np.nan
+        fresh = (gpus, job.submit_s, total, 0.0, rates, ~np.isnan(rates), np.nan, 0, False, False, np.nan)
+        for array, value in zip(self._arrays.values(), fresh, strict=True):
+            array[row] = value
         return row
+
+    def note_progress(self, row: int, progress: float) -> None:
+        """Write down how far a job is, as a fraction."""
+        self._arrays["progress"][row] = progress
 
     def remove(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
@@ -112,7 +125,6 @@ class JobBook:
             self.index[self.jobs[row].id] = row
         self.jobs.pop()
         del self.index[job_id]
-        self._show()
 
     def row(self, job_id: str) -> int:
         """Row of a job; UnknownJobError."""
@@ -156,20 +168,3 @@ class JobBook:
                 f"job {job_id!r} fits nowhere: its throughput is zero on every GPU type "
                 f"({', '.join(self.types)}); give a positive one for at least one type"
             )
-
-    def _show(self) -> None:
-        """Let the attributes show the rows in use."""
-        for name in self.FIELDS:
-            setattr(self, name, self._arrays[name][: len(self.jobs)])
-
-    gpus: Ints
-    submit_s: Floats
-    total: Floats
-    progress: Floats
-    rates: Floats
-    known: NDArray[np.bool_]
-    restart_s: Floats
-    held: Ints
-    pinned: NDArray[np.bool_]
-    spread: NDArray[np.bool_]
-    sent: Floats

@@ -38,6 +38,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Jo
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
 OWN_FACTS = frozenset({"rates", "observed"})
+PROGRESS = frozenset({"progress"})
 RestartS = float | Mapping[str, float] | Callable[[Job], float]
 Mode = Literal["lp", "online", "lp_posted", "horizon"]
 
@@ -171,7 +172,8 @@ class HadarPolicy(LpPolicy):
         with self.edit_clock:
             restart_s = self._restart_of(job)
             self.formulation.add_job(job, self.throughputs)
-            self.book.restart_s[self.book.row(job.id)] = restart_s
+            if restart_s == restart_s:  # not NaN, which the book has already
+                self.book.restart_s[self.book.row(job.id)] = restart_s
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Take in what changed of a job.
@@ -190,10 +192,13 @@ class HadarPolicy(LpPolicy):
         with self.edit_clock:
             row = self.book.row(job_id)
             check_facts(job_id, what_changed, OWN_FACTS)
+            if what_changed.keys() == PROGRESS and what_changed["progress"] is not None:  # most are told of that alone
+                self.book.note_progress(row, what_changed["progress"])
+                return
             rates = dict(what_changed.get("rates") or {})
             if what_changed.get("observed") is not None:
                 rates |= self._seen(job_id, row, float(what_changed["observed"]))
-            if rates:  # most are told of progress alone
+            if rates:
                 self.book.check_told(job_id, rates)
                 self.stragglers.note(job_id, rates)
             self.formulation.update_job(job_id, what_changed.get("progress"), rates or None)
