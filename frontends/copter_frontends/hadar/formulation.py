@@ -14,7 +14,7 @@ from copter.model.matrix import Template
 from copter_frontends.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.hadar.round_values import NO_VALUE, RoundTerms, RoundValues, round_values
 from copter_frontends.hadar.utility import Utility
-from copter_frontends.policy_kit import Throughputs, requested_gpus
+from copter_frontends.policy_kit import Throughputs, rates_at_start, requested_gpus
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 SMALLEST, LARGEST = 1 / 16, 16.0  # between these the scale stays, so that values that did not change are not sent
@@ -106,7 +106,7 @@ class HadarFormulation:
         work = throughputs.work(job)
         if not 0 < work < np.inf:
             raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
-        rates = [throughputs.rate(job, name, gpus) for name in self.types]
+        rates = rates_at_start(throughputs, job, self.types, gpus)
         may_run = [q for q, rate in enumerate(rates) if rate > 0 or rate != rate]
         there = sum(int(self.capacity[q]) for q in may_run)
         if job.id not in self.book.index and may_run and gpus > there:
@@ -118,11 +118,10 @@ class HadarFormulation:
 
     def update_job(self, job_id: str, progress: float | None = None, rates: Mapping[str, float] | None = None) -> None:
         """Take in how far a job is, and rates that were measured ({type: units per second of the whole job})."""
-        row = self.book.row(job_id)
         if rates is not None:
             self.book.set_rates(job_id, dict(rates))
         if progress is not None:
-            self.book.note_progress(row, progress)
+            self.book.note_progress({job_id: progress})
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
@@ -365,15 +364,16 @@ class HadarFormulation:
 
 def bundle_values(book: JobBook, values: RoundValues, bundles: NDArray[np.int64]) -> Floats:
     """Worth of the GPUs that each job is given, (n,): what it has, W_j of one type, or a mixture (H4, H5)."""
-    n = len(book)
-    result = np.zeros(n)
-    rows = np.flatnonzero(bundles.sum(axis=1) > 0)
+    result = np.zeros(len(book))
+    some, same = bundles.any(axis=1), (bundles == book.held).all(axis=1)
+    kept = some & same
+    result[kept] = values.own[kept]
+    rows = np.flatnonzero(some & ~same)
     if len(rows) == 0:
         return result
     used = bundles[rows] > 0
     slowest = np.argmin(np.where(used, values.rate[rows], np.inf), axis=1)
     single = used.sum(axis=1) == 1
     worth = np.where(single, values.pure[rows, slowest], values.mixed[rows, slowest])
-    same = (bundles[rows] == book.held[rows]).all(axis=1)
-    result[rows] = np.where(same, values.own[rows], np.maximum(worth, NO_VALUE))
+    result[rows] = np.maximum(worth, NO_VALUE)
     return result

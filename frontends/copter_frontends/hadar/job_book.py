@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.vocabulary import DuplicateJobError, InvalidJobError, Job, UnknownJobError
 
 Floats = NDArray[np.float64]
@@ -111,9 +112,24 @@ class JobBook:
             array[row] = value
         return row
 
-    def note_progress(self, row: int, progress: float) -> None:
-        """Write down how far a job is, as a fraction."""
-        self._arrays["progress"][row] = progress
+    def note_progress(self, progress: Mapping[str, float]) -> None:
+        """Write down how far jobs are, as fractions, all or none.
+
+        Raises
+        ------
+        UnknownJobError
+        InvalidDataError
+            For a progress that is no fraction from 0 to 1.
+        """
+        try:
+            rows = [self.index[job_id] for job_id in progress]
+        except KeyError:
+            rows = [self.row(job_id) for job_id in progress]
+        done = np.fromiter(progress.values(), dtype=np.float64, count=len(rows))
+        wrong = np.flatnonzero(~((done >= 0.0) & (done <= 1.0)))
+        if len(wrong):
+            check_facts(self.jobs[rows[int(wrong[0])]].id, {"progress": float(done[wrong[0]])})
+        self._arrays["progress"][rows] = done
 
     def remove(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""

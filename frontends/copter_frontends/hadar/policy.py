@@ -192,16 +192,22 @@ class HadarPolicy(LpPolicy):
         with self.edit_clock:
             row = self.book.row(job_id)
             check_facts(job_id, what_changed, OWN_FACTS)
-            if what_changed.keys() == PROGRESS and what_changed["progress"] is not None:  # most are told of that alone
-                self.book.note_progress(row, what_changed["progress"])
-                return
             rates = dict(what_changed.get("rates") or {})
             if what_changed.get("observed") is not None:
                 rates |= self._seen(job_id, row, float(what_changed["observed"]))
-            if rates:
+            if rates:  # most are told of progress alone
                 self.book.check_told(job_id, rates)
                 self.stragglers.note(job_id, rates)
             self.formulation.update_job(job_id, what_changed.get("progress"), rates or None)
+
+    def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """As :meth:`update_job` for each job: those of which only the progress is told are taken in together."""
+        with self.edit_clock:
+            alone = {job_id: facts["progress"] for job_id, facts in told.items() if facts.keys() == PROGRESS}
+            self.book.note_progress(alone)
+            for job_id, facts in told.items():
+                if job_id not in alone:
+                    self.update_job(job_id, **facts)
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""

@@ -17,6 +17,7 @@ from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
     Throughputs,
     ThroughputTable,
+    rates_at_start,
     representative_throughputs,
 )
 from copter_frontends.policy_kit.training_throughputs import (
@@ -57,6 +58,7 @@ __all__ = [
     "jobs_to_stop",
     "plan_between",
     "plan_changes",
+    "rates_at_start",
     "relative_gap",
     "representative_throughputs",
     "requested_gpus",
