@@ -143,7 +143,7 @@ class HadarFormulation:
     def hold_many(self, rows: NDArray[np.intp], held: Ints, spread: NDArray[np.bool_]) -> None:
         """As :meth:`hold` for many jobs: rows (k,), GPUs of each type (k, types), whether they are spread (k,)."""
         different = rows[(self.book.held[rows] != held).any(axis=1)]
-        self._changed.update(self.book.jobs[row].id for row in different.tolist())
+        self._changed.update(self.book.ids[row] for row in different.tolist())
         self.book.held[rows], self.book.spread[rows] = held, spread
 
     def pin(self, job_id: str, pinned: bool) -> None:
@@ -246,7 +246,7 @@ class HadarFormulation:
 
     def shares(self, solution: Solution) -> Shares:
         """The solution as arrays over the book's rows."""
-        ids, kinds = [job.id for job in self.book.jobs], len(self.types)
+        ids, kinds = self.book.ids, len(self.types)
         own = np.zeros(len(ids))
         if not ids:
             return Shares(np.zeros((0, kinds)), own)
@@ -284,7 +284,7 @@ class HadarFormulation:
         there = ~np.isnan(book.sent[rows, 0])
         gone = []
         for row, bundle, wanted, in_model in zip(rows.tolist(), held, own.tolist(), there.tolist(), strict=True):
-            job_id = book.jobs[row].id
+            job_id = book.ids[row]
             if not wanted and job_id not in self._own:
                 continue
             after = bundle.tobytes() if wanted else None
@@ -295,7 +295,7 @@ class HadarFormulation:
             else:
                 self._own[job_id] = after
         if gone:
-            self.model.remove_requests([book.jobs[row].id for row in gone])
+            self.model.remove_requests([book.ids[row] for row in gone])
             book.sent[gone] = np.nan
 
     def _send(self, values: RoundValues) -> None:
@@ -306,9 +306,9 @@ class HadarFormulation:
         mixed = np.zeros(len(book), dtype=bool)
         mixed[[book.index[job_id] for job_id in self._own]] = True
         changed = np.flatnonzero((costs != book.sent).any(axis=1) & ~missing & ~mixed)
-        self.model.update_costs([book.jobs[row].id for row in changed.tolist()], costs[changed])
+        self.model.update_costs(book.ids_at(changed), costs[changed])
         kept = np.flatnonzero(mixed & ~missing)
-        self.model.update_costs([book.jobs[row].id for row in kept.tolist()], self._with_own(costs, values, kept))
+        self.model.update_costs(book.ids_at(kept), self._with_own(costs, values, kept))
         self._add_pure(np.flatnonzero(missing & ~mixed), costs)
         self._add_mixed(np.flatnonzero(missing & mixed), costs, values)
         book.sent[:] = costs
@@ -321,14 +321,14 @@ class HadarFormulation:
         """Add jobs by their templates, those of one size together."""
         for gpus in np.unique(self.book.gpus[rows]).tolist():
             those = rows[self.book.gpus[rows] == gpus]
-            ids = [self.book.jobs[row].id for row in those.tolist()]
+            ids = self.book.ids_at(those)
             self.model.add_requests(ids, costs[those], template=self._template(gpus), integer=True)
 
     def _add_mixed(self, rows: NDArray[np.intp], costs: Floats, values: RoundValues) -> None:
         """Add jobs that have GPUs of several types, from one matrix of all their columns."""
         if len(rows) == 0:
             return
-        ids, kinds = [self.book.jobs[row].id for row in rows.tolist()], len(self.types)
+        ids, kinds = self.book.ids_at(rows), len(self.types)
         self._changed.update(ids)  # their fixing, if they are pinned, went with their former requests
         usage = np.zeros((kinds, len(rows), kinds + 1))
         usage[np.arange(kinds), :, np.arange(kinds)] = self.book.gpus[rows]
@@ -351,7 +351,7 @@ class HadarFormulation:
         """Fix pinned jobs whose GPUs or pin have changed on the column of what they have."""
         rows = self._changed_rows()
         for row in rows[self.book.pinned[rows]].tolist():
-            job_id = self.book.jobs[row].id
+            job_id = self.book.ids[row]
             own = job_id in self._own
             self.model.fix(job_id, len(self.types) if own else int(np.argmax(self.book.held[row])))
 

@@ -37,6 +37,8 @@ class JobBook:
     Attributes
     ----------
     jobs : list of Job
+    ids : list of str
+        Theirs.
     gpus : int64 array (n,)
         W_j, GPUs that the job runs on: all of them or none.
     submit_s, total, progress : float64 arrays (n,)
@@ -72,6 +74,7 @@ class JobBook:
     def __init__(self, types: Sequence[str]) -> None:
         self.types = tuple(types)
         self.jobs: list[Job] = []
+        self.ids: list[str] = []
         self.index: dict[str, int] = {}
         room, kinds = FIRST_ROOM, len(self.types)
         self._arrays: dict[str, NDArray[Any]] = {
@@ -106,6 +109,7 @@ class JobBook:
         if row == len(self._arrays["gpus"]):
             self._arrays = {name: np.concatenate([array, np.zeros_like(array)]) for name, array in self._arrays.items()}
         self.jobs.append(job)
+        self.ids.append(job.id)
         self.index[job.id] = row
         fresh = (gpus, job.submit_s, total, 0.0, rates, ~np.isnan(rates), np.nan, 0, False, False, np.nan)
         for array, value in zip(self._arrays.values(), fresh, strict=True):
@@ -128,7 +132,7 @@ class JobBook:
         done = np.fromiter(progress.values(), dtype=np.float64, count=len(rows))
         wrong = np.flatnonzero(~((done >= 0.0) & (done <= 1.0)))
         if len(wrong):
-            check_facts(self.jobs[rows[int(wrong[0])]].id, {"progress": float(done[wrong[0]])})
+            check_facts(self.ids[rows[int(wrong[0])]], {"progress": float(done[wrong[0]])})
         self._arrays["progress"][rows] = done
 
     def remove(self, job_id: str) -> None:
@@ -137,9 +141,10 @@ class JobBook:
         if row != last:
             for array in self._arrays.values():
                 array[row] = array[last]
-            self.jobs[row] = self.jobs[last]
-            self.index[self.jobs[row].id] = row
+            self.jobs[row], self.ids[row] = self.jobs[last], self.ids[last]
+            self.index[self.ids[row]] = row
         self.jobs.pop()
+        self.ids.pop()
         del self.index[job_id]
 
     def row(self, job_id: str) -> int:
@@ -148,6 +153,10 @@ class JobBook:
             return self.index[job_id]
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
+
+    def ids_at(self, rows: NDArray[np.integer]) -> list[str]:
+        """Ids of the jobs at these rows."""
+        return list(map(self.ids.__getitem__, rows.tolist()))
 
     def set_rates(self, job_id: str, rates: dict[str, float]) -> None:
         """Take in measured rates, iterations per second of the whole job, by type; all or none.

@@ -326,7 +326,7 @@ class HadarPolicy(LpPolicy):
             plan,
             prices=dict(zip(self.servers.types, prices.tolist(), strict=True)),
             fractional_jobs=fractional,
-            skipped={self.book.jobs[row].id: reason for row, reason in draft.values.faults.items()},
+            skipped={self.book.ids[row]: reason for row, reason in draft.values.faults.items()},
             status=status_of(plan.gap, whole, kept),
             timings={"solve": 0.0, **clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )

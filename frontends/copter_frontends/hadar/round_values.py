@@ -142,9 +142,11 @@ def _faults(book: JobBook, value: Floats, rounds: Floats, runs: NDArray[np.bool_
 
 def _feasible_thresholds(gpus: Ints, rate: Floats, capacity: Ints) -> NDArray[np.bool_]:
     """Whether the types at least as fast as r have W_j GPUs together, (n, types)."""
-    if len(gpus) and int(gpus.max()) <= int(capacity.min(initial=0)):
-        return np.ones(rate.shape, dtype=bool)
-    return eligible_gpus(rate, capacity) >= gpus[:, None]
+    result = np.ones(rate.shape, dtype=bool)
+    rows = np.flatnonzero(gpus > min(capacity.tolist(), default=0))  # the others have room on any one type
+    if len(rows):
+        result[rows] = eligible_gpus(rate[rows], capacity) >= gpus[rows, None]
+    return result
 
 
 def eligible_gpus(rate: Floats, left: Ints) -> Ints:
