@@ -20,6 +20,7 @@ from copter_frontends.hare.gang_policy import ROUND_S
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job import HareJob
+from copter_frontends.hare.prepare import compile_passes
 from copter_frontends.hare.schedule import HareSchedule
 from copter_frontends.hare.shim import middle_order, schedule_in_order
 from copter_frontends.hare.slots import counts_of, fill_idle, slot_owners, steady_counts
@@ -121,6 +122,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self._order_kept: _Order | None = None
         self._chosen: dict[str, Allocation] = {}
         self.alpha: float | None = None
+        compile_passes()
 
     lp_each_round = False
 
