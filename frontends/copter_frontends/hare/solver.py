@@ -164,7 +164,8 @@ class RelaxationSolver:
             solve = _Round(self, instance, grid, data, pool, started + deadline_s)
             standing = solve.filled()
             if standing.gap > self.tolerance:
-                moved = solve.from_kept(self._kept) if self._kept is not None else None
+                kept = self._kept
+                moved = solve.from_kept(kept) if kept is not None and kept.standing.price.any() else None
                 warm = moved is not None
                 standing = standing.better(solve.prices_of_sample() if moved is None else moved)
             result = solve.run(standing, warm)
@@ -283,7 +284,7 @@ class _Round:
         best, n = standing, len(self.names)
         tolerance = self.solver.tolerance
         free = np.arange(n)
-        if warm:
+        if warm and not self._ended(standing):
             free = self._furthest(standing)
             if standing.gap > FAR:
                 free = self._more(free, standing)
