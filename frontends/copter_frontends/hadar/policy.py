@@ -38,7 +38,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Jo
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
 OWN_FACTS = frozenset({"rates", "observed"})
-PROGRESS = frozenset({"progress"})
+PROGRESS, STARTED = frozenset({"progress"}), frozenset({"progress", "restarts"})
 RestartS = float | Mapping[str, float] | Callable[[Job], float]
 Mode = Literal["lp", "online", "lp_posted", "horizon"]
 
@@ -203,7 +203,7 @@ class HadarPolicy(LpPolicy):
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """As :meth:`update_job` for each job: those of which only the progress is told are taken in together."""
         with self.edit_clock:
-            alone = {job_id: facts["progress"] for job_id, facts in told.items() if facts.keys() == PROGRESS}
+            alone = {job_id: facts["progress"] for job_id, facts in told.items() if _of_progress(facts)}
             self.book.note_progress(alone)
             for job_id, facts in told.items():
                 if job_id not in alone:
@@ -357,6 +357,14 @@ class HadarPolicy(LpPolicy):
             raise InternalError("a round without an LP needs the online algorithm's prices")
         posted = np.array([online.prices[name] for name in self.servers.types])
         return posted, self.formulation.least_dual_value(posted)
+
+
+def _of_progress(facts: Mapping[str, Any]) -> bool:
+    """Whether of all that is told only the progress counts."""
+    if facts.keys() == PROGRESS:
+        return facts["progress"] is not None
+    started = facts.keys() == STARTED and facts["progress"] is not None and facts["restarts"] is not None
+    return started and bool(facts["restarts"] >= 0)
 
 
 def required(solution: Solution | None) -> Solution:

@@ -283,8 +283,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def _placed(self, instance: HareInstance, order: _Order, now_s: float) -> tuple[HareSchedule, Ints]:
         """The better list schedule of what is left, and the jobs in its order.
 
-        One order is by work and weight alone (HR34), the other, where the relaxation has prices, by its middles: without
-        them it says no more than that no job has to wait.
+        One order is by work and weight alone (HR34), the other, where the relaxation has prices, by its middles (HR33).
         """
         ell = instance.least_round_s()
         size = np.maximum(np.floor(self.round_s / (CHUNKS_PER_SLOT * ell)), 1).astype(np.int64)

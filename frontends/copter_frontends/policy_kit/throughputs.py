@@ -172,7 +172,7 @@ class GoodputThroughputs:
 
 
 def rates_at_start(throughputs: Throughputs, job: Job, gpu_types: tuple[str, ...], gpus: int) -> list[float]:
-    """A job's rates on as many GPUs of each type, before it has begun; those of :class:`GoodputThroughputs` are kept."""
+    """A job's rates on as many GPUs of each type, before it has begun; :class:`GoodputThroughputs` keeps them."""
     if type(throughputs) is GoodputThroughputs:
         return throughputs.rates_at_start(job, gpu_types, gpus)
     return [throughputs.rate(job, name, gpus) for name in gpu_types]

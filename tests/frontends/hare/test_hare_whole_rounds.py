@@ -47,13 +47,13 @@ def drawn_instance(seed: int, jobs: int = 12, gpus: dict[str, int] | None = None
 
 
 def test_where_gpus_are_plenty_no_program_is_solved_from_round_to_round() -> None:
-    instance = drawn_instance(1, 60, {kind: 500 for kind in GPUS})
+    instance = drawn_instance(1, 60, dict.fromkeys(GPUS, 500))
     grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance))
     solver = RelaxationSolver()
     for now in (0.0, 1.0, 3.0):
         later = grid.rolled(now) if now else grid
         moved = [dataclasses.replace(job, arrival_s=now) for job in instance.jobs]
-        found = solver.solve(HareInstance.of(moved, {kind: 500 for kind in GPUS}), later)
+        found = solver.solve(HareInstance.of(moved, dict.fromkeys(GPUS, 500)), later)
         assert found.passes == 0
         assert found.edits.added == found.edits.removed == 0
         assert found.gap <= 1e-4
@@ -62,7 +62,7 @@ def test_where_gpus_are_plenty_no_program_is_solved_from_round_to_round() -> Non
 
 
 def test_where_gpus_are_scarce_the_program_is_solved_after_rounds_without_prices() -> None:
-    plenty, scarce = ({kind: count for kind in GPUS} for count in (500, 2))
+    plenty, scarce = (dict.fromkeys(GPUS, count) for count in (500, 2))
     instance = drawn_instance(2, 40, plenty)
     solver = RelaxationSolver()
     grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(HareInstance.of(instance.jobs, scarce)))
