@@ -134,7 +134,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     @property
     def seldom(self) -> str:
         """What makes rounds without a program."""
-        return "the relaxation is solved where jobs or GPUs have come or gone"
+        return "the relaxation is solved where jobs or GPUs have come or gone, and GPUs are scarce"
 
     @property
     def figures(self) -> dict[str, float]:
