@@ -1,4 +1,4 @@
-# make demo · make test · make test-ray · make quick · make check · make bench · make docs: each makes its own environment, builds, and runs.
+# make demo · make test · make test-ray · make quick · make check · make bench · make pictures · make docs: each makes its own environment, builds, and runs.
 PYTHON ?= python3
 VENV   ?= .venv
 PY      = $(VENV)/bin/python
@@ -9,7 +9,7 @@ MUTANTS ?= $(shell date +%Y%m%d)
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
 .PHONY: demo test test-ray test-ray-long quick check check-long simulate-faults fuzz bench bench-suite tapes suite tables \
-  lp-sets wheel wheel-test docs clean
+  pictures lp-sets wheel wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -71,6 +71,10 @@ suite: tapes
 # The papers' tables whose sources have changed (docs/results/tables); hours for all of them, --list says how long each took.
 tables: $(VENV)/.benchmark
 	$(PY) benchmarks/tables/make_tables.py
+
+# The pictures of README and the pages, the recorded demo too (docs/pictures); benchmarks/make_pictures.py --list names them.
+pictures: $(VENV)/.benchmark
+	$(PY) benchmarks/make_pictures.py
 
 # LP test sets from outside the project (COPTER_DATA, by default ../shared/data), every answer judged.
 lp-sets: $(VENV)/.benchmark

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pictures import measured as measured_picture
+
 from copter.errors import SnapshotError
 from copter.session.tape_tools import described
 from copter_frontends.replay import runs
@@ -191,7 +193,7 @@ def measured(tape: Tape, asked: runs.Asked) -> dict[str, Any]:
 
 
 def write_page(folder: Path) -> None:
-    """The page of all tapes that were measured."""
+    """The page of all tapes that were measured, and its picture beside it."""
     lines, glance = [], []
     for tape in TAPES:
         result = kept(folder / f"{tape.name}.tape")
@@ -201,6 +203,8 @@ def write_page(folder: Path) -> None:
             lines += ["", f"## {tape.name}", "", f"`{tape.shown}`", "", f"Measured: {section['how']}.", ""]
             lines += section["lines"]
     PAGE.write_text("\n".join([*header(), *GLANCE, *glance, *lines]) + "\n")
+    if glance:
+        measured_picture.write(PAGE)
 
 
 GLANCE = (
@@ -209,6 +213,8 @@ GLANCE = (
     "",
     "The fastest other solver by the sum of its rounds; `times` is that sum over copter's, on the rounds that both "
     "answered with proof. Below 1 the other is faster.",
+    "",
+    measured_picture.line(),
     "",
     "| tape | columns | copter, p50 (ms) | fastest other | its p50 (ms) | times | rounds of both |",
     "|---|---|---|---|---|---|---|",

@@ -80,6 +80,17 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert sorted(named - there - patterns - {"/openapi.json"}) == []
 
 
+def test_every_picture_is_on_a_page_and_says_what_it_shows() -> None:
+    shown = {
+        (page.parent / target).resolve(): alt
+        for page in PAGES
+        for alt, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", page.read_text())
+    }
+    pictures = [path for path in DOCS.rglob("*.svg") if path.relative_to(DOCS).parts[0] not in BUILT]
+    assert pictures
+    assert [name(path) for path in pictures if len(shown.get(path.resolve(), "").split()) < 3] == []
+
+
 def test_the_index_leads_to_every_page() -> None:
     index = (DOCS / "README.md").read_text()
     included = {"README.md", "index.md"}

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from pictures.drawing import drawn, panels
 
 from copter_frontends.report.charts import charts_of
 from copter_frontends.simulator import RoundRecord, SimulationResult
 from copter_frontends.simulator.metrics import STAGES
 from copter_frontends.vocabulary import PlanStatus
+from pictures.drawing import drawn, panels
 
 PANELS = ("utilisation", "jobs", "prices", "gap")
 """The report's charts that are drawn."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from html import escape
 from html.parser import HTMLParser
 
-from pictures.drawing import dark_rules, smaller
-
 from copter_frontends.report.theme import DARK, LIGHT, Theme
+from pictures.drawing import dark_rules, smaller
 
 WIDTH, EDGE, GAP = 960, 28, 12  # of the picture; its margin; between boxes
 CARD = 118  # height of a headline figure's box
@@ -89,20 +88,18 @@ def picture(page: str) -> str:
     width = (WIDTH - 2 * EDGE - GAP) // CHARTS
     below = 100 + CARD + GAP
     tallest = 0
+    muted = '<text class="muted"'
     for at, (title, caption, svg) in enumerate(screen.charts[:CHARTS]):
         left = EDGE + at * (width + GAP)
         chart, height = _inside(svg, f"c{at}", left + 14, below + 84, width - 28)
         tallest = max(tallest, height)
         parts += [f'<text class="ink" x="{left + 16}" y="{below + 30}" font-weight="620">{escape(title)}</text>']
         for line, words in enumerate(_wrapped(caption, 62)[:2]):
-            parts.append(
-                f'<text class="muted" x="{left + 16}" y="{below + 50 + 17 * line}" font-size="13">{escape(words)}</text>'
-            )
+            y = below + 50 + 17 * line
+            parts.append(f'{muted} x="{left + 16}" y="{y}" font-size="13">{escape(words)}</text>')
         parts.append(chart)
-    boxes = [
-        f'<rect class="box" x="{EDGE + at * (width + GAP)}" y="{below}" width="{width}" height="{tallest + 98}" rx="9"/>'
-        for at in range(len(screen.charts[:CHARTS]))
-    ]
+    size = f'y="{below}" width="{width}" height="{tallest + 98:.0f}" rx="9"'
+    boxes = [f'<rect class="box" x="{EDGE + at * (width + GAP)}" {size}/>' for at in range(len(screen.charts[:CHARTS]))]
     height = below + tallest + 98 + EDGE
     parts = _letters_once("\n".join(parts)).split("\n")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" font-family=\'{SANS}\'>'

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from pictures.drawing import drawn
 from readme_table import rows_of
 
 from copter_frontends.report.theme import Theme
+from pictures.drawing import drawn
+
+Point = tuple[str, int, float, float | None]
 
 NAME = "measured.svg"
 ALT = "Median time of a round's edits and LP against its columns, copter and the fastest other solver of each tape"
@@ -23,7 +27,7 @@ PLACES = {
     (True, False): ((6, 0), "left", "center"),
     (True, True): ((0, -6), "center", "top"),
 }
-"""Where a tape's name stands, (offset in points, how it is aligned), by whether others are near to the left and right."""
+"""Where a tape's name stands, by whether others are near to the left and right: its offset in points, its alignment."""
 
 
 def line() -> str:
@@ -31,7 +35,7 @@ def line() -> str:
     return f"![{ALT}]({NAME})"
 
 
-def points_of(page: str) -> list[tuple[str, int, float, float | None]]:
+def points_of(page: str) -> list[Point]:
     """(tape, columns, copter's median, the fastest other's) by columns; times in ms, None where no other has one.
 
     Parameters
@@ -51,10 +55,19 @@ def picture(page: str) -> str:
     points = [point for point in points_of(page) if point[2] > 0]
     if not points:
         raise ValueError("the page has no row at a glance: `make suite` writes it")
-    return drawn(lambda figure, theme: _draw(figure, theme, points), (7.2, 3.8))
+    svg = drawn(lambda figure, theme: _draw(figure, theme, points), (7.2, 3.8))
+    return svg.replace("<style>", f"<desc>{escape(said(points))}</desc>\n<style>", 1)
 
 
-def _draw(figure: Figure, theme: Theme, points: list[tuple[str, int, float, float | None]]) -> None:
+def said(points: Sequence[Point]) -> str:
+    """What the picture shows, in words: a tape a line."""
+    return "\n".join(
+        f"{tape}: {columns:,} columns, copter {own:g} ms, {'no other' if other is None else f'the other {other:g} ms'}"
+        for tape, columns, own, other in points
+    )
+
+
+def _draw(figure: Figure, theme: Theme, points: list[Point]) -> None:
     axes: Any = figure.add_subplot()
     own, peer = theme.series[0], theme.series[3]
     for tape, columns, ours, theirs in points:

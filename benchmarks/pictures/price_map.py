@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pictures.drawing import drawn
-
 from copter_frontends.report.traffic_charts import traffic_charts
 from copter_frontends.traffic import make_scheme, simulate_traffic
 from copter_frontends.traffic.simulation import TrafficResult
 from copter_frontends.traffic.workload import TrafficOptions, make_workload
+from pictures.drawing import drawn
 
 
 def run(network: str, rounds: int, scale: float) -> TrafficResult:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-from pictures.recording import WIDTH, Frame
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
 from copter_frontends.report.theme import DARK, LIGHT, Theme
+from pictures.recording import WIDTH, Frame
 
 LETTER, LINE, EDGE = 7.83, 17.0, 16.0  # width of a letter, height of a line, margin, in px at 13 px
 LIVE = 24

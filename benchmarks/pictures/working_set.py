@@ -9,9 +9,9 @@ from typing import Any
 from families import Instance, make_family
 from families.protocol import SolverOptions
 from matplotlib.figure import Figure
-from pictures.drawing import drawn
 
 from copter_frontends.report.theme import Theme
+from pictures.drawing import drawn
 
 
 @dataclass(frozen=True, slots=True)
