@@ -70,7 +70,7 @@ def test_schemes_of_traffic_are_compared_and_drawn(capsys: pytest.CaptureFixture
     assert flow["copter"] == pytest.approx(flow["lp-all"], rel=1e-6)
     assert flow["greedy"] <= flow["copter"] * (1 + 1e-9)
     page = (tmp_path / "report.html").read_text()
-    for name in ("map", "flow", "round_time", "utilisation", "prices"):
+    for name in ("map", "flow", "round_time", "utilisation", "prices", "price_map"):
         assert f'id="{name}"' in page
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
