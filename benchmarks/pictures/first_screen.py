@@ -102,7 +102,8 @@ def picture(page: str) -> str:
     boxes = [f'<rect class="box" x="{EDGE + at * (width + GAP)}" {size}/>' for at in range(len(screen.charts[:CHARTS]))]
     height = below + tallest + 98 + EDGE
     parts = _letters_once("\n".join(parts)).split("\n")
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" font-family=\'{SANS}\'>'
+    size = f'viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}"'
+    head = f"<svg xmlns=\"http://www.w3.org/2000/svg\" {size} font-family='{SANS}'>"
     ground = f'<rect class="page" width="{WIDTH}" height="{height:.0f}"/>'
     return "\n".join([head, _style("".join(parts)), ground, *boxes, *parts, "</svg>"]) + "\n"
 

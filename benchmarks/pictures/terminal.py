@@ -70,8 +70,9 @@ def picture(command: str, frames: Sequence[Frame]) -> str:
     )
     bar = "".join(f'<circle class="dot" cx="{EDGE + 4 + 18 * at:g}" cy="18" r="5"/>' for at in range(3))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" font-family="{MONO}" '
-        f'font-size="13">\n<style>{_colours()}.f{{visibility:hidden}}'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" font-family="{MONO}" font-size="13">\n'
+        f"<style>{_colours()}.f{{visibility:hidden}}"
         f"@media (prefers-reduced-motion:no-preference){{{''.join(rules)}}}</style>\n"
         f'<rect class="paper" x=".5" y=".5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="9"/>{bar}\n'
         f'<text class="ink" x="{EDGE:g}" y="{EDGE + 36:g}"><tspan class="i0">$ </tspan>{escape(command)}</text>\n'
