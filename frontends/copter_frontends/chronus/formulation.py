@@ -20,7 +20,8 @@ from copter_frontends.policy_kit import Edits
 
 SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases, cold and warm, in units of the mean worth of a GPU-lease
 SOFT_WORTH = 0.03  # softness of the choice of options, in units of the largest reward
-TOLERANCES = (1e-7, 1e-4)  # least and largest tolerance of the engine; between them a twentieth of the gap
+LOOSE = 0.1
+TOLERANCES = (1e-7, 1e-2)  # least and largest tolerance of the engine; between them a twentieth of the gap
 STAY_SHARE = 0.25  # gap that jobs which stay as they are may have together, in units of the gap
 FREE_LEAST, ALMOST_ALL = 64, 0.7  # jobs that are freed, at least; share of the jobs from which on all are
 ROUNDED = 1e-9  # places this close to the end of a job's shares are beyond it
@@ -104,9 +105,9 @@ class LeaseFormulation:
     ) -> None:
         self.gap, self.max_passes, self.smoothing = gap, max_passes, smoothing
         self.evaluations, self.deals = evaluations, deals
-        tolerance = float(np.clip(0.05 * gap, *TOLERANCES))
+        tolerance = float(np.clip(LOOSE * gap, *TOLERANCES))
         self.lease_model = LeaseModel(
-            settings or Settings(tolerance=tolerance, absolute_tolerance=tolerance, threads=1)
+            settings or Settings(tolerance=tolerance, absolute_tolerance=tolerance, threads=1, method="blocks")
         )
         self._pool = ColumnPool()
 
@@ -177,7 +178,7 @@ class _Cycle:
         mixture = Mixture(origin.reward, np.zeros(self.scarce.shape), np.zeros(len(pool)))
         freed: Bools = np.zeros(options.jobs, dtype=bool)  # in the mixture
         while self.free.any() and bound - mixture.value > self.gap * abs(bound):
-            found = self.mix(origin, first)
+            found = self.mix(origin, first, (bound - mixture.value) / abs(bound))
             passes += 1
             if found is None:
                 break
@@ -226,7 +227,7 @@ class _Cycle:
         free[order[:take]] = True
         return free if take < ALMOST_ALL * options.jobs else np.ones(options.jobs, dtype=bool)
 
-    def mix(self, origin: Draft, first: int) -> Mixture | None:
+    def mix(self, origin: Draft, first: int, gap: float) -> Mixture | None:
         """The best mixture of the freed jobs' columns in the room that the others leave."""
         options, pool = self.options, self.pool
         stay = np.flatnonzero(~self.free & (origin.row >= 0))
@@ -238,7 +239,8 @@ class _Cycle:
             mine = np.flatnonzero(options.kind[row] == q)
             room[q] -= options.gpus[row[mine]] @ origin.taken[stay[mine], : self.tail.scarce].astype(np.int64)
         self.model.set_program(options, pool, room, first, self.free)
-        found = self.model.mix(options, pool, room, self.until - time.perf_counter())
+        tolerance = float(np.clip(LOOSE * gap, LOOSE * self.gap, TOLERANCES[1]))
+        found = self.model.mix(options, pool, room, self.until - time.perf_counter(), tolerance)
         return None if found is None else replace(found, value=found.value + float(options.value[row].sum()))
 
     def price(self, prices: LeasePrices) -> float:
