@@ -12,6 +12,8 @@ AT_ONCE = 64  # where not all jobs of a group fit, groups of at most so many are
 MOST_MOVED = 24  # most leases of other jobs that are moved to make room for one job
 MOST_LOOKED_AT = 128  # most leases, and most jobs (the smallest) of one, considered for moves that make room
 
+MOST_WAYS = 16  # leases behind these that a chain of moves is looked for from
+
 Move = tuple[int, int, int]  # a job, its lease, its new lease
 
 
@@ -264,14 +266,12 @@ class Draft:
         another, which is free or is wanted in its turn.
         """
         options, free = self.options, self.free[kind]
-        seen, queue = self.taken[job].copy(), []
-        seen[last:] = True
-        wanted = np.flatnonzero(~seen)
+        wanted, seen = np.flatnonzero(~self.taken[job, :last]), np.zeros(self.horizon, dtype=bool)
         seen[wanted] = True
         came: dict[int, tuple[int, int] | None] = dict.fromkeys(wanted.tolist())  # by whose move, from which lease
         queue = [(lease, gpus) for lease in wanted[np.argsort(-free[wanted], kind="stable")].tolist()]
-        at, horizon = 0, np.arange(self.horizon)[None, :]
-        while at < min(len(queue), MOST_LOOKED_AT):
+        at, most, horizon = 0, min(len(queue), MOST_LOOKED_AT) + MOST_WAYS, np.arange(self.horizon)[None, :]
+        while at < min(len(queue), most):
             lease, size = queue[at]
             at += 1
             here = np.flatnonzero(self.taken[:, lease])

@@ -8,7 +8,7 @@ from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.options import Floats, Ints
 
 FEWEST, MOST = 3, 24  # jobs that are taken out at once
-IN_VAIN, AT_MOST = 150, 400  # exchanges in a row without gain after which it ends; exchanges in all
+IN_VAIN, AT_MOST = 100, 250  # exchanges in a row without gain after which it ends; exchanges in all
 ALL_OTHERS = 0.1  # share of the exchanges for a promised job without leases that take out all unpromised jobs of its type
 SEED = 20_210  # of the jobs that are taken out: the same plan is improved in the same way
 

@@ -20,8 +20,8 @@ from copter_frontends.policy_kit import Edits
 
 SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases, cold and warm, in units of the mean worth of a GPU-lease
 SOFT_WORTH = 0.03  # softness of the choice of options, in units of the largest reward
-LOOSE = 0.1
-TOLERANCES = (1e-7, 1e-2)  # least and largest tolerance of the engine; between them a twentieth of the gap
+LOOSE = 0.05  # tolerance of the engine, in units of the gap that is left
+TOLERANCES = (1e-7, 1e-2)  # least and largest tolerance of the engine
 STAY_SHARE = 0.25  # gap that jobs which stay as they are may have together, in units of the gap
 FREE_LEAST, ALMOST_ALL = 64, 0.7  # jobs that are freed, at least; share of the jobs from which on all are
 ROUNDED = 1e-9  # places this close to the end of a job's shares are beyond it
@@ -169,6 +169,7 @@ class _Cycle:
         self.reduced = replace(tail.reduced, must=options.must)
         self.scarce = capacity[:, : tail.scarce]
         self.free = np.ones(options.jobs, dtype=bool)
+        self.left = 0.0  # between mixture and bound, relative
 
     def passes(self, best: LeasePrices, bound: float, origin: Draft, first: int) -> LeaseSolution:
         """Mix columns and price in others, and free more jobs, until mixture and bound meet."""
@@ -178,7 +179,8 @@ class _Cycle:
         mixture = Mixture(origin.reward, np.zeros(self.scarce.shape), np.zeros(len(pool)))
         freed: Bools = np.zeros(options.jobs, dtype=bool)  # in the mixture
         while self.free.any() and bound - mixture.value > self.gap * abs(bound):
-            found = self.mix(origin, first, (bound - mixture.value) / abs(bound))
+            self.left = (bound - mixture.value) / abs(bound)
+            found = self.mix(origin, first)
             passes += 1
             if found is None:
                 break
@@ -227,7 +229,7 @@ class _Cycle:
         free[order[:take]] = True
         return free if take < ALMOST_ALL * options.jobs else np.ones(options.jobs, dtype=bool)
 
-    def mix(self, origin: Draft, first: int, gap: float) -> Mixture | None:
+    def mix(self, origin: Draft, first: int) -> Mixture | None:
         """The best mixture of the freed jobs' columns in the room that the others leave."""
         options, pool = self.options, self.pool
         stay = np.flatnonzero(~self.free & (origin.row >= 0))
@@ -239,7 +241,7 @@ class _Cycle:
             mine = np.flatnonzero(options.kind[row] == q)
             room[q] -= options.gpus[row[mine]] @ origin.taken[stay[mine], : self.tail.scarce].astype(np.int64)
         self.model.set_program(options, pool, room, first, self.free)
-        tolerance = float(np.clip(LOOSE * gap, LOOSE * self.gap, TOLERANCES[1]))
+        tolerance = float(np.clip(LOOSE * max(self.left, self.gap), *TOLERANCES))
         found = self.model.mix(options, pool, room, self.until - time.perf_counter(), tolerance)
         return None if found is None else replace(found, value=found.value + float(options.value[row].sum()))
 

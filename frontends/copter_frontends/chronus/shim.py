@@ -28,11 +28,12 @@ class LeaseShim:
     most_failures: int = 8
 
     def __call__(self, options: Options, capacity: Ints, solution: LeaseSolution, origin: Draft | None = None) -> Draft:
-        """The best whole plan: that of the LP's leases, that of the LP's options with other leases, and the last plan.
+        """The best of the rounded LP, the promises of the last plan with what else the LP chose, and the last plan.
 
-        Where a promise cannot be kept (GPUs have gone, or a job was slower than thought) the draft with fewer broken
-        ones wins, then the one of more reward. The second is made where the first falls short of the LP's value, and is
-        improved by exchanges; so is the last plan where the second breaks more promises.
+        Promised jobs go first. Where a promise cannot be kept (GPUs have gone, or a job was slower than thought) the
+        draft with fewer broken ones wins, then the one of more reward. Where that falls short of the LP's value, the
+        LP's options are given other leases and the plan is improved by exchanges; so is the last plan where the new
+        one breaks more promises.
 
         Parameters
         ----------
@@ -45,6 +46,11 @@ class LeaseShim:
         goal = (1.0 - SHORT) * solution.value
         drafts = [Draft(options, capacity)] + ([] if origin is None else [origin])
         self.fill(drafts[0], solution)
+        if origin is not None and drafts[0].broken:
+            kept = np.flatnonzero(options.must & (origin.row >= 0))
+            drafts.append(Draft(options, capacity))
+            drafts[-1].put_all(origin.row[kept], origin.taken[kept])
+            self.fill(drafts[-1], solution)
         if min(map(_rank, drafts)) > (0, -goal):
             drafts.append(self.anew(options, capacity, solution, goal))
             if origin is not None and drafts[-1].broken > origin.broken:

@@ -120,7 +120,11 @@ def test_promised_jobs_go_first_and_the_largest_of_them_before_all() -> None:
     rows = [(0, 0, 0, 1, 1, 1, 0, 99.0), (1, 0, 0, 1, 1, 1, 0, 1.0), (2, 0, 0, 2, 1, 1, 0, 1.0)]
     options, solution = by_hand(*rows, must=(False, True, True)), wishes([0, 1, 2], [[1]] * 3)
     for gpus, expected in ((1, [-1, 1, -1]), (2, [-1, -1, 2]), (3, [-1, 1, 2]), (4, [0, 1, 2])):
-        assert LeaseShim()(options, np.array([[gpus], [0]]), solution).row.tolist() == expected
+        draft = Draft(options, np.array([[gpus], [0]]))
+        LeaseShim().fill(draft, solution)
+        assert draft.row.tolist() == expected
+    found = LeaseShim()(options, np.array([[2], [0]]), solution)
+    assert found.row.tolist() == [0, 1, -1], "as many promises, and more reward"
 
 
 def crossed() -> tuple[Options, Ints, LeaseSolution, Draft]:
