@@ -105,8 +105,8 @@ class BlockProgram:
     def repeated_rows(self) -> NDArray[np.bool_]:
         """Coupling rows that another one implies: the same entries within bounds as close or closer, (rows,) (K5).
 
-        Of equal rows the first stays. Rows are compared by the sum of their entries times random weights, which rounding
-        leaves equal where the entries are, and then entry by entry.
+        Of equal rows the first stays. Rows are compared by the sum of their entries times random weights, which is the
+        same number for the same entries, and then entry by entry.
         """
         n, m = self.n_columns, self.n_rows
         repeated = np.zeros(m, dtype=np.bool_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from copter_frontends.chronus.draft import Draft
@@ -9,15 +11,15 @@ from copter_frontends.chronus.options import Floats, Ints
 
 FEWEST, MOST = 3, 24  # jobs that are taken out at once
 IN_VAIN, AT_MOST = 100, 250  # exchanges in a row without gain after which it ends; exchanges in all
-ALL_OTHERS = 0.1  # share of the exchanges for a promised job without leases that take out all unpromised jobs of its type
+ALL_OTHERS = 0.1  # share of exchanges for a broken promise that take out all unpromised jobs of the type
 SEED = 20_210  # of the jobs that are taken out: the same plan is improved in the same way
 
 
 def exchange(draft: Draft, worth: Floats, goal: float) -> None:
     """Improve a plan, in place: fewer promised jobs without leases, then more reward.
 
-    A job that has nothing, or less than its best reward, is to be placed on the GPU type of one of its options. Some jobs
-    of that type are taken out; then it comes first, promised jobs by deadline follow, the others by worth for
+    A job that has nothing, or less than its best reward, is to be placed on the GPU type of one of its options. Some
+    jobs of that type are taken out; then it comes first, promised jobs by deadline follow, the others by worth for
     their leases. The plan stays as it was where that is a loss.
 
     Parameters
@@ -44,7 +46,7 @@ class _Search:
         options = draft.options
         first = options.rows_of().tolist()
         order = np.lexsort((-worth, options.job)).tolist()
-        self.rows = [order[a:b] for a, b in zip(first[:-1], first[1:], strict=True)]  # by worth
+        self.rows = [order[a:b] for a, b in pairwise(first)]  # by worth
         self.best = options.best_of_jobs(options.value)[1]
 
     def wanting(self) -> Ints:

@@ -1,4 +1,4 @@
-"""Leases given anew to jobs whose options are settled: by deadline, in an order that learns (papers/chronus.md, C16)."""
+"""Leases given anew where options are settled: by deadline, in an order that learns (papers/chronus.md, C16)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def repacked(options: Options, capacity: Ints, row: Ints, dear: Floats) -> Draft
     """A plan of these options, as many of them as are found to fit; the other jobs have nothing.
 
     Once each job has its GPU type, types do not meet. In one type jobs take the leases with most free GPUs, late ones
-    first, in the order of their deadlines, the large ones first among equals. Those that find no room go to the front of
-    the next order. Where a promised job is among them again and again, unpromised jobs are left out, those of the
-    least worth for their GPU-leases first, as many as the promised one lacks, then twice as many, and so on.
+    first, in the order of their deadlines, the large ones first among equals. Those that find no room go to the front
+    of the next order. Where a promised job is among them again and again, unpromised jobs are left out, those of the
+    least worth for their GPU-leases first: as many as the promised one lacks, then twice as many, and so on.
 
     Parameters
     ----------

@@ -148,7 +148,10 @@ def crossed() -> tuple[Options, Ints, LeaseSolution, Draft]:
 
 def test_where_the_rounded_lp_breaks_a_promise_the_last_plans_stand_and_the_rest_is_the_lps() -> None:
     options, capacity, solution, origin = crossed()
-    assert LeaseShim()(options, capacity, solution).broken == 1
+    rounded = Draft(options, capacity)
+    LeaseShim().fill(rounded, solution)
+    assert rounded.broken == 1
+    assert LeaseShim()(options, capacity, solution).broken == 0, "an exchange keeps both"
     found = LeaseShim()(options, capacity, solution, origin)
     assert (found.row.tolist(), found.broken, found.reward) == ([0, 2, 3], 0, 50.0)
     assert leases_of(found) == [[0]] * 3, "what is kept stays where it was"
