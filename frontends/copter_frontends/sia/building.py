@@ -84,7 +84,7 @@ class FormulationBuilder:
         result = self.build(cluster, old.configurations)
         for job_id, state in old.jobs.items():
             result.add_job(state.job, may_wait=True)
-            result.update_job(job_id, state.progress, state.restarts, state.hints)
+            result.update_job(job_id, state.progress, int(old.jobs.numbers["restarts"][state.row]), state.hints)
             if job_id in held:
                 result.place(job_id, result.column_for(job_id, held[job_id]))
             if job_id in pins:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,13 +77,14 @@ class Assignment:
 
     def evaluate(self) -> float:
         """Write down, and return, the sum of the values of all assigned jobs."""
-        value, jobs, total = self.formulation.value, self.formulation.jobs, 0.0
-        for job_id, column in self.column.items():
-            state = jobs[job_id]
-            kept = column == state.column and not state.stale
-            total += state.own_value if kept else value(job_id, column)
-        self.objective = total
-        return total
+        jobs, many = self.formulation.jobs, len(self.column)
+        column = np.fromiter(self.column.values(), dtype=np.int64, count=many)
+        numbers = jobs.numbers[np.fromiter((jobs[job_id].row for job_id in self.column), dtype=np.int64, count=many)]
+        kept = (numbers["column"] == column) & ~numbers["stale"]
+        values, ids = numbers["own_value"][kept].tolist(), list(self.column)
+        values += [self.formulation.value(ids[at], int(column[at])) for at in np.flatnonzero(~kept).tolist()]
+        self.objective = fsum(values)  # the same in any order, so that equal plans are worth the same
+        return self.objective
 
 
 def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
@@ -170,7 +172,8 @@ def fill(assignment: Assignment) -> None:
             continue
         # Idle jobs have no restart factor, so that those with one base, weight and bonus have one offer.
         alone = state.column != IDLE or job_id in assignment.refused
-        like = (id(state.base), state.worth, state.bonus)
+        numbers = formulation.jobs.numbers[state.row]
+        like = (id(state.base), float(numbers["worth"]), float(numbers["bonus"]))
         known = None if alone else seen.get(like)
         if known is None:
             values = formulation.values(job_id)[usable]
