@@ -175,3 +175,13 @@ def verify_proof(path: Path) -> tuple[dict[str, Any], list[str]]:
         return judge_proof(told)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, IndexError, RecursionError) as error:
         raise Unusable(f"it is no proof: {type(error).__name__}: {error}") from error
+
+
+def is_rejected(path: Path) -> bool:
+    """Judge a proof's file, and print a line for each fault and one for the whole."""
+    found, faults = verify_proof(path)
+    for fault in faults:
+        print(f"{path}: the proof is rejected: {fault}")
+    told = ", ".join(f"{name} {value}" for name, value in found.items())
+    print(f"{path}: proof {'rejected' if faults else 'accepted'}, {told}")
+    return bool(faults)

@@ -1,4 +1,7 @@
-"""A proof of a mixed-integer program's answer: a small tree of our own, written for ``copter verify`` (M20)."""
+"""A proof of a mixed-integer program's answer: a small tree of our own, written for ``copter verify``.
+
+docs/method/integer.md, "A proof on request".
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ import http.client
 import json
 import ssl
 import stat
-import subprocess
 from collections.abc import Iterator
 from datetime import datetime
 from math import inf
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import JSON, TYPES, Served
+from served import JSON, TYPES, Served, certified
 
 from copter.errors import SettingsError
 
@@ -35,14 +34,7 @@ class Shared:
     """A service of several tenants, over TLS."""
 
     def __init__(self, folder: Path) -> None:
-        certificate, key, self.audit = folder / "cert.pem", folder / "key.pem", folder / "audit.jsonl"
-        made = subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-             "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
-            capture_output=True,
-        )  # fmt: skip
-        if made.returncode:
-            pytest.skip("openssl makes no certificate here")
+        (certificate, key), self.audit = certified(folder), folder / "audit.jsonl"
         (folder / "tenants.json").write_text(json.dumps(TENANTS))
         self.served = Served(
             folder / "data", "--tls-cert", str(certificate), "--tls-key", str(key), "--sync", "never", "--tenants",

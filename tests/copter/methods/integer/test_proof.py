@@ -85,12 +85,11 @@ def lies(told: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 3, 5, 7, 9, 11])
+@pytest.mark.parametrize("seed", [1, 3, 5, 7, 9])
 def test_lies_are_rejected(tmp_path: Path, seed: int) -> None:
     copter.solve_integer(knapsacks(seed), proof=tmp_path / "proof", deadline_s=5.0)
     told = json.loads((tmp_path / "proof").read_text())
-    if len(told["nodes"]) == 1:
-        pytest.skip("its relaxation is whole")
+    assert len(told["nodes"]) > 1
     for name, lie in lies(told).items():
         try:
             _, faults = judge_proof(lie)
@@ -103,9 +102,8 @@ def test_a_branching_of_a_column_that_is_not_whole_proves_nothing(tmp_path: Path
     copter.solve_integer(knapsacks(1), proof=tmp_path / "proof", deadline_s=5.0)
     told = json.loads((tmp_path / "proof").read_text())
     told["whole"] = [False] * len(told["whole"])
-    if len(told["nodes"]) > 1:
-        with pytest.raises(ValueError, match="whole column"):
-            judge_proof(told)
+    with pytest.raises(ValueError, match="whole column"):
+        judge_proof(told)
 
 
 def test_the_command_and_files_that_are_no_proofs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
