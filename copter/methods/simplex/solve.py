@@ -191,8 +191,8 @@ class SimplexSolve:
     def missed_ray(self, y: Floats) -> Floats | None:
         """A verified direction of improvement where reduced costs within tolerance have no bound to stop them.
 
-        docs/method/simplex.md. Dear columns hide cheap ones: the directions in which the program is open are searched without the columns
-        that are dearer by more than `DEARER`, in units of the others.
+        docs/method/simplex.md. Dear columns hide cheap ones: the directions in which the program is open are searched
+        without the columns that are dearer by more than `DEARER`, in units of the others.
         """
         lp, sign = self.lp, 1.0 if self.lp.sense == "min" else -1.0
         price = sign * y
