@@ -101,7 +101,7 @@ def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> 
 
 
 def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
-    """What the options say of Sia, as :class:`~copter_frontends.sia.SiaPolicy` takes it."""
+    """Arguments of :class:`~copter_frontends.sia.SiaPolicy` by the options."""
     given: dict[str, Any] = {"quotas": dict(asked.quota)} if asked.quota else {}
     objective = objective_of(PRESETS[asked.semantics])
     power = objective.power if asked.power is None else asked.power

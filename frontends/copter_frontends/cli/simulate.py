@@ -40,7 +40,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     help="A sampled job's work: as long as the trace says, or its model's full training run.",
 )
 @click.option("--jobs", type=_JOBS, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all that is drawn.")
 @click.option(
     "--mode",
     type=click.Choice(["full", "capped"]),

@@ -92,7 +92,7 @@ def integer_summary_of(file: str, lp: LinearProgram, result: IntegerSolution) ->
 
 
 def _facts(file: str, lp: LinearProgram) -> dict[str, Any]:
-    """What the program is."""
+    """File, name and sizes of the program."""
     return {
         "file": file,
         "name": lp.name,

@@ -127,7 +127,7 @@ def gavel_of_the_artifact(
     objective: GavelObjective = GavelObjective.MAX_SUM_THROUGHPUT,
     settings: Settings | None = None,
 ) -> GavelPolicy:
-    """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B36)."""
+    """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B12)."""
     rates = MeasuredThroughputs(cluster, profiles)
     # Its shares are of time and need no vertex; the public simulator's interior-point solver gives none either.
     return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
@@ -136,7 +136,7 @@ def gavel_of_the_artifact(
 def pollux_of_the_artifact(
     cluster: Cluster, semantics: Semantics, profiles: Mapping[str, ProfiledApplication] | None = None
 ) -> TypeBlindPollux:
-    """Pollux as Sia's public simulator runs it: virtual nodes, no types, learned speedups (B37-B40)."""
+    """Pollux as Sia's public simulator runs it: virtual nodes, no types, learned speedups (B29-B32)."""
     speedups = LearnedSpeedups(profiles or fitted_profiles(), semantics.projection_order, semantics.growth)
     sizes = {kind: made.gpus_per_node for kind, made in cluster.types.items()}
     counts = {kind: sum(node.gpu_type == kind for node in cluster.nodes.values()) for kind in sizes}
@@ -145,7 +145,7 @@ def pollux_of_the_artifact(
 
 
 def shockwave_of_the_artifact(cluster: Cluster, model: GoodputModel) -> ShockwavePolicy:
-    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B43)."""
+    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B23)."""
     return ShockwavePolicy(cluster, _goodput(cluster, model), type_blind=True)
 
 

@@ -1,4 +1,4 @@
-"""What every request passes first: who asks, and how long the answer took."""
+"""The layer around all requests: it checks who asks, and times the answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHANGES = frozenset({"PUT", "POST", "DELETE", "PATCH"})
 ASKS = re.compile(r".*/volcano/(?!onSessionOpen$)[^/]*")
 """Requests of Volcano's that change nothing."""
 
-SEND_S = 60.0  # for a client to take a piece of the answer
+SEND_S = 60.0  # seconds that a client has to take a piece of an answer
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),

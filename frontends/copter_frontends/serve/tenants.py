@@ -16,8 +16,8 @@ from typing import Any
 from copter.errors import SettingsError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
-TOKEN_LENGTH = 16  # characters at least
-MIB = 1 << 20
+TOKEN_LENGTH = 16  # least characters of a token
+MIB = 1 << 20  # bytes of a mebibyte
 FIELDS = {"name", "token", "operator", "expires", "max_clusters", "requests_per_s", "max_body_mib"}
 
 

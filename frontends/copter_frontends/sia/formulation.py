@@ -38,7 +38,7 @@ TIE_SPREAD, TIE_TURN = (
     0.25,
     25,
 )  # steps fall by up to this share in order of arrival, over so many jobs
-PRIORITY_FACTOR = 100.0  # times as much as the class below: more than any two values of one class differ for p < 0
+PRIORITY_FACTOR = 100.0  # factor between classes: more than any two values of one class differ for p < 0 (S9)
 NO_COLUMNS = np.zeros(0, dtype=np.int32)
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
@@ -245,7 +245,7 @@ class SiaFormulation:
                 self._rebase(state)
 
     def state(self, job_id: str) -> JobState:
-        """What is known of a job; UnknownJobError."""
+        """State of a job; UnknownJobError if there is none of this id."""
         return self.jobs.state(job_id)
 
     def column_for(self, job_id: str, allocation: Allocation) -> int:
@@ -341,7 +341,7 @@ class SiaFormulation:
         return np.where(columns == IDLE, 0.0, value)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
-        """Take in each job's time-sharing bonus (S10)."""
+        """Take in each job's time-sharing bonus (S6)."""
         for job_id, bonus in bonuses.items():
             numbers = self.jobs.numbers[self.state(job_id).row]
             if bonus != numbers["bonus"]:
@@ -379,7 +379,7 @@ class SiaFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _worth(self, job: Job) -> float:
-        """What all of a job's values are multiplied by (S13); inf beyond what a number can hold."""
+        """Factor on all of a job's values (S9); inf if it is too large for a float."""
         try:
             return job.weight * self.priority_factor**job.priority
         except OverflowError:

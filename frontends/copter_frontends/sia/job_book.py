@@ -27,8 +27,8 @@ NUMBERS = np.dtype(
         ("offset", "f8"),
         ("own_base", "f8"),  # base of the configuration that the job has; 0 without GPUs
         ("own_value", "f8"),  # value of that configuration
-        ("bonus", "f8"),  # what time sharing adds to the job's values (S10)
-        ("worth", "f8"),  # weight times priority class (S13): a factor of all values
+        ("bonus", "f8"),  # what time sharing adds to the job's values (S6)
+        ("worth", "f8"),  # weight times priority class (S9): a factor of all values
         ("tie_scale", "f8"),  # factor of the steps between ties
         ("column", "i8"),  # configuration that the job has, or IDLE
         ("own_local", "i8"),  # the job's own column of that configuration
@@ -42,7 +42,7 @@ LEAST_ROWS = 64  # rows of an empty book
 
 @dataclass(slots=True)
 class JobState:
-    """What the formulation knows of a job beside its numbers.
+    """State of a job in the formulation, beside its numbers.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class JobBook(dict[str, JobState]):
         self._rebased[row] = (smallest, own_base)
 
     def state(self, job_id: str) -> JobState:
-        """What is known of a job; UnknownJobError."""
+        """State of a job; UnknownJobError if there is none of this id."""
         try:
             return self[job_id]
         except KeyError:

@@ -1,4 +1,4 @@
-"""From the LP's solution to whole configurations: round, fill, and never do worse than keeping the plan (S6-S8)."""
+"""From the LP's solution to whole configurations: round, fill, and never do worse than keeping the plan (S11-S13)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 
-WORTH_GROWING = 1e-3  # share of the bound below which a plan is left as it is
-WHOLE = 1 - 1e-6  # a column at least this large is taken as it is
-SUPPORT = 1e-9  # a column at most this large is not in the LP's solution
+WORTH_GROWING = 1e-3  # relative distance from the bound from which on running jobs grow (S13)
+WHOLE = 1 - 1e-6  # a column from here on counts as whole
+SUPPORT = 1e-9  # smaller columns count as zero
 
 
 class Assignment:
@@ -160,7 +160,7 @@ def complete(assignment: Assignment, bound: float) -> None:
 
 
 def fill(assignment: Assignment) -> None:
-    """Give idle jobs the best configuration that the GPUs left allow, most value per GPU first (S7)."""
+    """Give idle jobs the best configuration that the GPUs left allow, most value per GPU first (S12)."""
     formulation = assignment.formulation
     usable = np.flatnonzero(formulation.gpus <= assignment.left[formulation.kind])
     if len(usable) == 0:
@@ -195,7 +195,7 @@ def fill(assignment: Assignment) -> None:
 
 
 def upgrade(assignment: Assignment) -> None:
-    """Let running jobs grow into GPUs that no other job can use, best gain first (S8)."""
+    """Let running jobs grow into GPUs that no other job can use, best gain first (S13)."""
     formulation = assignment.formulation
     if not assignment.left.any():
         return

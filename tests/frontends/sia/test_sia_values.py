@@ -1,4 +1,4 @@
-"""Values of many jobs, worked out in arrays, against those of every job by itself (papers/sia.md, S2-S4, S10, S13)."""
+"""Values of many jobs, worked out in arrays, against those of every job by itself (papers/sia.md, S2-S4, S6, S9)."""
 
 from __future__ import annotations
 
