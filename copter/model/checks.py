@@ -115,6 +115,16 @@ def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
     return array
 
 
+def checked_costs(requests: list[Hashable], costs: object, n: int) -> list[Floats]:
+    """Copies of the costs of many requests, (n,) each; a matrix (k, n) of float64 is copied and checked as a whole."""
+    if type(costs) is np.ndarray and costs.dtype == np.float64 and costs.shape == (len(requests), n):
+        table: Floats = costs.copy()
+        if all_within(table.ravel(), LARGEST_COST):
+            return list(table)
+    each = listed_for(requests, "costs", costs)
+    return [checked_cost(request, cost, n) for request, cost in zip(requests, each, strict=True)]
+
+
 def require_finite_costs(request: Hashable, cost: Costs, scale: float, offset: float) -> None:
     """InvalidDataError where scale * cost + offset is beyond the largest float64; constant time for usual figures."""
     if abs(scale) <= USUAL_SCALE and abs(offset) <= USUAL_OFFSET:

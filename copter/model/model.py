@@ -16,6 +16,7 @@ from copter.model.checks import (
     checked_bounds,
     checked_column,
     checked_cost,
+    checked_costs,
     checked_least,
     checked_limit,
     checked_own_bounds,
@@ -24,7 +25,6 @@ from copter.model.checks import (
     different,
     flag,
     listed,
-    listed_for,
     require_finite_costs,
     stored_cost,
 )
@@ -247,16 +247,14 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         4
         """
         ids = listed("requests", requests)
-        k, each_cost = len(ids), listed_for(ids, "costs", costs)
+        k = len(ids)
         self._require_template(template)
         for request in ids:
             self._require_new(request)
         different(ids)
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
-        stored = [
-            stored_cost(request, checked_cost(request, cost, template.n_columns), kind)
-            for request, cost in zip(ids, each_cost, strict=True)
-        ]
+        each_cost = checked_costs(ids, costs, template.n_columns)
+        stored = [stored_cost(request, cost, kind) for request, cost in zip(ids, each_cost, strict=True)]
         sums, least = checked_sums(ids, limit, at_least)
         limits = sums.tolist()
         low: Bound = 0.0

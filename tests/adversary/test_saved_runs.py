@@ -18,9 +18,9 @@ from copter.storage.encoding import Reader, encode
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation, SimulationError, load_run
-from copter_frontends.simulator.rebuilt_objects import Rebuilder
+from copter_frontends.simulator.rebuilt_objects import Rebuilder, array_from
 from copter_frontends.simulator.saved_classes import SavedClasses
-from copter_frontends.simulator.saved_objects import Flattener
+from copter_frontends.simulator.saved_objects import Flattener, _plain_array
 from copter_frontends.simulator.saved_run import PICKLES, RUN, save_run
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
 
@@ -260,3 +260,16 @@ def test_models_sessions_and_templates_stay_together() -> None:
     assert back["other"] is not back["model"]
     back["model"].add_request("r", [9.0, 9.0], template=back["template"])
     assert back["session"].solve().objective > before
+
+
+def test_an_array_of_records_is_saved_by_its_fields() -> None:
+    table = np.zeros(3, dtype=[("rate", "f8"), ("column", "i8"), ("stale", "?")])
+    table["rate"], table["column"], table["stale"] = [0.5, np.nan, np.inf], [1, -1, 7], [True, False, True]
+    found = array_from(_plain_array(table))
+    assert found.dtype == table.dtype
+    for name in table.dtype.names:
+        np.testing.assert_array_equal(found[name], table[name])
+    fields = _plain_array(table)
+    fields["rate"] = fields["rate"][:2]
+    with pytest.raises(SimulationError, match="do not have one shape"):
+        array_from(fields)

@@ -14,7 +14,7 @@ from copter.model.matrix import Template
 from copter_frontends.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.hadar.round_values import NO_VALUE, RoundTerms, RoundValues, round_values
 from copter_frontends.hadar.utility import Utility
-from copter_frontends.policy_kit import Throughputs, requested_gpus
+from copter_frontends.policy_kit import Throughputs, rates_at_start, requested_gpus
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 SMALLEST, LARGEST = 1 / 16, 16.0  # between these the scale stays, so that values that did not change are not sent
@@ -106,23 +106,22 @@ class HadarFormulation:
         work = throughputs.work(job)
         if not 0 < work < np.inf:
             raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
-        rates = np.array([throughputs.rate(job, name, gpus) for name in self.types])
-        may_run = np.isnan(rates) | (rates > 0)
-        there = int(self.capacity[may_run].sum())
-        if job.id not in self.book.index and may_run.any() and gpus > there:
+        rates = rates_at_start(throughputs, job, self.types, gpus)
+        may_run = [q for q, rate in enumerate(rates) if rate > 0 or rate != rate]
+        there = sum(int(self.capacity[q]) for q in may_run)
+        if job.id not in self.book.index and may_run and gpus > there:
             raise InvalidJobError(
                 f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs; there are {there} of the types it runs on "
-                f"({', '.join(name for name, runs in zip(self.types, may_run.tolist(), strict=True) if runs)})"
+                f"({', '.join(self.types[q] for q in may_run)})"
             )
-        self.book.add(job, gpus, work, rates)
+        self.book.add(job, gpus, work, np.array(rates, dtype=np.float64))
 
     def update_job(self, job_id: str, progress: float | None = None, rates: Mapping[str, float] | None = None) -> None:
         """Take in how far a job is, and rates that were measured ({type: units per second of the whole job})."""
-        row = self.book.row(job_id)
         if rates is not None:
             self.book.set_rates(job_id, dict(rates))
         if progress is not None:
-            self.book.progress[row] = progress
+            self.book.note_progress({job_id: progress})
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
@@ -144,7 +143,7 @@ class HadarFormulation:
     def hold_many(self, rows: NDArray[np.intp], held: Ints, spread: NDArray[np.bool_]) -> None:
         """As :meth:`hold` for many jobs: rows (k,), GPUs of each type (k, types), whether they are spread (k,)."""
         different = rows[(self.book.held[rows] != held).any(axis=1)]
-        self._changed.update(self.book.jobs[row].id for row in different.tolist())
+        self._changed.update(self.book.ids[row] for row in different.tolist())
         self.book.held[rows], self.book.spread[rows] = held, spread
 
     def pin(self, job_id: str, pinned: bool) -> None:
@@ -247,7 +246,7 @@ class HadarFormulation:
 
     def shares(self, solution: Solution) -> Shares:
         """The solution as arrays over the book's rows."""
-        ids, kinds = [job.id for job in self.book.jobs], len(self.types)
+        ids, kinds = self.book.ids, len(self.types)
         own = np.zeros(len(ids))
         if not ids:
             return Shares(np.zeros((0, kinds)), own)
@@ -285,7 +284,7 @@ class HadarFormulation:
         there = ~np.isnan(book.sent[rows, 0])
         gone = []
         for row, bundle, wanted, in_model in zip(rows.tolist(), held, own.tolist(), there.tolist(), strict=True):
-            job_id = book.jobs[row].id
+            job_id = book.ids[row]
             if not wanted and job_id not in self._own:
                 continue
             after = bundle.tobytes() if wanted else None
@@ -296,7 +295,7 @@ class HadarFormulation:
             else:
                 self._own[job_id] = after
         if gone:
-            self.model.remove_requests([book.jobs[row].id for row in gone])
+            self.model.remove_requests([book.ids[row] for row in gone])
             book.sent[gone] = np.nan
 
     def _send(self, values: RoundValues) -> None:
@@ -307,9 +306,9 @@ class HadarFormulation:
         mixed = np.zeros(len(book), dtype=bool)
         mixed[[book.index[job_id] for job_id in self._own]] = True
         changed = np.flatnonzero((costs != book.sent).any(axis=1) & ~missing & ~mixed)
-        self.model.update_costs([book.jobs[row].id for row in changed.tolist()], costs[changed])
+        self.model.update_costs(book.ids_at(changed), costs[changed])
         kept = np.flatnonzero(mixed & ~missing)
-        self.model.update_costs([book.jobs[row].id for row in kept.tolist()], self._with_own(costs, values, kept))
+        self.model.update_costs(book.ids_at(kept), self._with_own(costs, values, kept))
         self._add_pure(np.flatnonzero(missing & ~mixed), costs)
         self._add_mixed(np.flatnonzero(missing & mixed), costs, values)
         book.sent[:] = costs
@@ -322,14 +321,14 @@ class HadarFormulation:
         """Add jobs by their templates, those of one size together."""
         for gpus in np.unique(self.book.gpus[rows]).tolist():
             those = rows[self.book.gpus[rows] == gpus]
-            ids = [self.book.jobs[row].id for row in those.tolist()]
+            ids = self.book.ids_at(those)
             self.model.add_requests(ids, costs[those], template=self._template(gpus), integer=True)
 
     def _add_mixed(self, rows: NDArray[np.intp], costs: Floats, values: RoundValues) -> None:
         """Add jobs that have GPUs of several types, from one matrix of all their columns."""
         if len(rows) == 0:
             return
-        ids, kinds = [self.book.jobs[row].id for row in rows.tolist()], len(self.types)
+        ids, kinds = self.book.ids_at(rows), len(self.types)
         self._changed.update(ids)  # their fixing, if they are pinned, went with their former requests
         usage = np.zeros((kinds, len(rows), kinds + 1))
         usage[np.arange(kinds), :, np.arange(kinds)] = self.book.gpus[rows]
@@ -352,7 +351,7 @@ class HadarFormulation:
         """Fix pinned jobs whose GPUs or pin have changed on the column of what they have."""
         rows = self._changed_rows()
         for row in rows[self.book.pinned[rows]].tolist():
-            job_id = self.book.jobs[row].id
+            job_id = self.book.ids[row]
             own = job_id in self._own
             self.model.fix(job_id, len(self.types) if own else int(np.argmax(self.book.held[row])))
 
@@ -365,15 +364,16 @@ class HadarFormulation:
 
 def bundle_values(book: JobBook, values: RoundValues, bundles: NDArray[np.int64]) -> Floats:
     """Worth of the GPUs that each job is given, (n,): what it has, W_j of one type, or a mixture (H4, H5)."""
-    n = len(book)
-    result = np.zeros(n)
-    rows = np.flatnonzero(bundles.sum(axis=1) > 0)
+    result = np.zeros(len(book))
+    some, same = bundles.any(axis=1), (bundles == book.held).all(axis=1)
+    kept = some & same
+    result[kept] = values.own[kept]
+    rows = np.flatnonzero(some & ~same)
     if len(rows) == 0:
         return result
     used = bundles[rows] > 0
     slowest = np.argmin(np.where(used, values.rate[rows], np.inf), axis=1)
     single = used.sum(axis=1) == 1
     worth = np.where(single, values.pure[rows, slowest], values.mixed[rows, slowest])
-    same = (bundles[rows] == book.held[rows]).all(axis=1)
-    result[rows] = np.where(same, values.own[rows], np.maximum(worth, NO_VALUE))
+    result[rows] = np.maximum(worth, NO_VALUE)
     return result

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.vocabulary import DuplicateJobError, InvalidJobError, Job, UnknownJobError
 
 Floats = NDArray[np.float64]
@@ -16,12 +18,27 @@ Ints = NDArray[np.int64]
 FIRST_ROOM = 64  # jobs that the first arrays have room for; they double when full
 
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class _Rows(Generic[Scalar]):
+    """An array of the book, as far as its rows are in use."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, book: JobBook, _: type | None = None) -> NDArray[Scalar]:
+        return book._arrays[self.name][: len(book.jobs)]
+
+
 class JobBook:
     """Struct of arrays over the jobs present; a removed job's place is taken by the last one.
 
     Attributes
     ----------
     jobs : list of Job
+    ids : list of str
+        Theirs.
     gpus : int64 array (n,)
         W_j, GPUs that the job runs on: all of them or none.
     submit_s, total, progress : float64 arrays (n,)
@@ -42,26 +59,25 @@ class JobBook:
         Costs that the model holds; NaN for a job that it does not have.
     """
 
-    FIELDS = (
-        "gpus",
-        "submit_s",
-        "total",
-        "progress",
-        "rates",
-        "known",
-        "restart_s",
-        "held",
-        "pinned",
-        "spread",
-        "sent",
-    )
+    gpus = _Rows[np.int64]("gpus")
+    submit_s = _Rows[np.float64]("submit_s")
+    total = _Rows[np.float64]("total")
+    progress = _Rows[np.float64]("progress")
+    rates = _Rows[np.float64]("rates")
+    known = _Rows[np.bool_]("known")
+    restart_s = _Rows[np.float64]("restart_s")
+    held = _Rows[np.int64]("held")
+    pinned = _Rows[np.bool_]("pinned")
+    spread = _Rows[np.bool_]("spread")
+    sent = _Rows[np.float64]("sent")
 
     def __init__(self, types: Sequence[str]) -> None:
         self.types = tuple(types)
         self.jobs: list[Job] = []
+        self.ids: list[str] = []
         self.index: dict[str, int] = {}
         room, kinds = FIRST_ROOM, len(self.types)
-        self._arrays: dict[str, NDArray[np.generic]] = {
+        self._arrays: dict[str, NDArray[Any]] = {
             "gpus": np.zeros(room, dtype=np.int64),
             "submit_s": np.zeros(room),
             "total": np.zeros(room),
@@ -74,7 +90,6 @@ class JobBook:
             "spread": np.zeros(room, dtype=bool),
             "sent": np.zeros((room, kinds)),
         }
-        self._show()
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -94,13 +109,31 @@ class JobBook:
         if row == len(self._arrays["gpus"]):
             self._arrays = {name: np.concatenate([array, np.zeros_like(array)]) for name, array in self._arrays.items()}
         self.jobs.append(job)
+        self.ids.append(job.id)
         self.index[job.id] = row
-        self._show()
-        self.gpus[row], self.submit_s[row], self.total[row], self.progress[row] = gpus, job.submit_s, total, 0.0
-        self.known[row] = ~np.isnan(rates)
-        self.rates[row], self.restart_s[row] = rates, np.nan
-        self.held[row], self.pinned[row], self.spread[row], self.sent[row] = 0, False, False, np.nan
+        fresh = (gpus, job.submit_s, total, 0.0, rates, ~np.isnan(rates), np.nan, 0, False, False, np.nan)
+        for array, value in zip(self._arrays.values(), fresh, strict=True):
+            array[row] = value
         return row
+
+    def note_progress(self, progress: Mapping[str, float]) -> None:
+        """Write down how far jobs are, as fractions, all or none.
+
+        Raises
+        ------
+        UnknownJobError
+        InvalidDataError
+            For a progress that is no fraction from 0 to 1.
+        """
+        try:
+            rows = [self.index[job_id] for job_id in progress]
+        except KeyError:
+            rows = [self.row(job_id) for job_id in progress]
+        done = np.fromiter(progress.values(), dtype=np.float64, count=len(rows))
+        wrong = np.flatnonzero(~((done >= 0.0) & (done <= 1.0)))
+        if len(wrong):
+            check_facts(self.ids[rows[int(wrong[0])]], {"progress": float(done[wrong[0]])})
+        self._arrays["progress"][rows] = done
 
     def remove(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
@@ -108,11 +141,11 @@ class JobBook:
         if row != last:
             for array in self._arrays.values():
                 array[row] = array[last]
-            self.jobs[row] = self.jobs[last]
-            self.index[self.jobs[row].id] = row
+            self.jobs[row], self.ids[row] = self.jobs[last], self.ids[last]
+            self.index[self.ids[row]] = row
         self.jobs.pop()
+        self.ids.pop()
         del self.index[job_id]
-        self._show()
 
     def row(self, job_id: str) -> int:
         """Row of a job; UnknownJobError."""
@@ -120,6 +153,10 @@ class JobBook:
             return self.index[job_id]
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
+
+    def ids_at(self, rows: NDArray[np.integer]) -> list[str]:
+        """Ids of the jobs at these rows."""
+        return list(map(self.ids.__getitem__, rows.tolist()))
 
     def set_rates(self, job_id: str, rates: dict[str, float]) -> None:
         """Take in measured rates, iterations per second of the whole job, by type; all or none.
@@ -156,20 +193,3 @@ class JobBook:
                 f"job {job_id!r} fits nowhere: its throughput is zero on every GPU type "
                 f"({', '.join(self.types)}); give a positive one for at least one type"
             )
-
-    def _show(self) -> None:
-        """Let the attributes show the rows in use."""
-        for name in self.FIELDS:
-            setattr(self, name, self._arrays[name][: len(self.jobs)])
-
-    gpus: Ints
-    submit_s: Floats
-    total: Floats
-    progress: Floats
-    rates: Floats
-    known: NDArray[np.bool_]
-    restart_s: Floats
-    held: Ints
-    pinned: NDArray[np.bool_]
-    spread: NDArray[np.bool_]
-    sent: Floats

@@ -178,7 +178,7 @@ class OnlineRule:
         queue = np.flatnonzero((worth > 0) & ~book.pinned)
         for row in queue[np.argsort(-worth[queue], kind="stable")].tolist():
             wish = self._wish(values, terms, holdings, row, park.number)
-            shut = [park.number[node] for node in avoided.get(book.jobs[row].id, ()) if node in park.number]
+            shut = [park.number[node] for node in avoided.get(book.ids[row], ()) if node in park.number]
             branches = list(states)  # line 15: pass the job over
             for state in states:
                 if int(state.free.sum()) < wish.gpus:
@@ -208,7 +208,7 @@ class OnlineRule:
     @staticmethod
     def _wish(values: RoundValues, terms: RoundTerms, holdings: Holdings, row: int, number: Mapping[str, int]) -> Wish:
         book = holdings.formulation.book
-        held = holdings.held.get(book.jobs[row].id)
+        held = holdings.held.get(book.ids[row])
         own = None
         if held is not None and values.own[row] > 0:
             at = np.array([number[node] for node, _ in held.nodes], dtype=np.int64)

@@ -117,19 +117,19 @@ class Placement:
         leave = (draft.bundles != book.held).any(axis=1)
         if wanted is not None:  # the same GPUs may be on other servers
             same = np.flatnonzero(~leave & book.held.any(axis=1)).tolist()
-            leave[[row for row in same if wanted.get(row) != self.now.get(book.jobs[row].id)]] = True
+            leave[[row for row in same if wanted.get(row) != self.now.get(book.ids[row])]] = True
         for row in np.flatnonzero(leave).tolist():
-            job_id = book.jobs[row].id
+            job_id = book.ids[row]
             self.changed.add(job_id)
             allocation = self.now.pop(job_id, None)
             if allocation is not None:
                 self.servers.give(allocation)
         pending = np.flatnonzero(leave & draft.bundles.any(axis=1)).tolist()
         lost = 0.0
-        for row in sorted(pending, key=lambda row: (-int(book.gpus[row]), book.jobs[row].id)):
+        for row in sorted(pending, key=lambda row: (-int(book.gpus[row]), book.ids[row])):
             allocation = self._servers_for(draft, row, spread_cost) if wanted is None else wanted[row]
             self.servers.take(allocation)
-            self.now[book.jobs[row].id] = allocation
+            self.now[book.ids[row]] = allocation
             if not allocation.mixture and self.servers.is_spread(allocation):
                 kind = self.servers.types.index(allocation.gpu_type)
                 lost += spread_cost * float(values.pure[row, kind])
@@ -140,7 +140,7 @@ class Placement:
         """Servers for a bundle; where it would be spread out, another type that would not be and is worth more."""
         rates = draft.values.rate[row]
         bundle = draft.bundles[row]
-        avoided = self.avoided.get(draft.book.jobs[row].id)
+        avoided = self.avoided.get(draft.book.ids[row])
         if avoided:
             elsewhere = self.servers.find_without(bundle.tolist(), rates, avoided)
             if elsewhere is not None:

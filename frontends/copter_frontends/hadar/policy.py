@@ -38,6 +38,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Jo
 
 SOLVE_SHARE = 0.8  # share of a round's deadline that the LP may use; the shim and placement need the rest
 OWN_FACTS = frozenset({"rates", "observed"})
+PROGRESS, STARTED = frozenset({"progress"}), frozenset({"progress", "restarts"})
 RestartS = float | Mapping[str, float] | Callable[[Job], float]
 Mode = Literal["lp", "online", "lp_posted", "horizon"]
 
@@ -171,7 +172,8 @@ class HadarPolicy(LpPolicy):
         with self.edit_clock:
             restart_s = self._restart_of(job)
             self.formulation.add_job(job, self.throughputs)
-            self.book.restart_s[self.book.row(job.id)] = restart_s
+            if restart_s == restart_s:  # not NaN, which the book has already
+                self.book.restart_s[self.book.row(job.id)] = restart_s
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Take in what changed of a job.
@@ -197,6 +199,15 @@ class HadarPolicy(LpPolicy):
                 self.book.check_told(job_id, rates)
                 self.stragglers.note(job_id, rates)
             self.formulation.update_job(job_id, what_changed.get("progress"), rates or None)
+
+    def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """As :meth:`update_job` for each job: those of which only the progress is told are taken in together."""
+        with self.edit_clock:
+            alone = {job_id: facts["progress"] for job_id, facts in told.items() if _of_progress(facts)}
+            self.book.note_progress(alone)
+            for job_id, facts in told.items():
+                if job_id not in alone:
+                    self.update_job(job_id, **facts)
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
@@ -315,7 +326,7 @@ class HadarPolicy(LpPolicy):
             plan,
             prices=dict(zip(self.servers.types, prices.tolist(), strict=True)),
             fractional_jobs=fractional,
-            skipped={self.book.jobs[row].id: reason for row, reason in draft.values.faults.items()},
+            skipped={self.book.ids[row]: reason for row, reason in draft.values.faults.items()},
             status=status_of(plan.gap, whole, kept),
             timings={"solve": 0.0, **clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )
@@ -346,6 +357,14 @@ class HadarPolicy(LpPolicy):
             raise InternalError("a round without an LP needs the online algorithm's prices")
         posted = np.array([online.prices[name] for name in self.servers.types])
         return posted, self.formulation.least_dual_value(posted)
+
+
+def _of_progress(facts: Mapping[str, Any]) -> bool:
+    """Whether of all that is told only the progress counts."""
+    if facts.keys() == PROGRESS:
+        return facts["progress"] is not None
+    started = facts.keys() == STARTED and facts["progress"] is not None and facts["restarts"] is not None
+    return started and bool(facts["restarts"] >= 0)
 
 
 def required(solution: Solution | None) -> Solution:

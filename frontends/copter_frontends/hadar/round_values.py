@@ -124,15 +124,16 @@ def _faults(book: JobBook, value: Floats, rounds: Floats, runs: NDArray[np.bool_
     result: dict[int, str] = {}
     with np.errstate(invalid="ignore"):
         bad = runs & ~(np.isfinite(value) & (value >= 0))
-        order = np.argsort(rounds, axis=1, kind="stable")
-        sorted_value = np.take_along_axis(np.where(runs, value, -np.inf), order, axis=1)
-        sorted_rounds = np.take_along_axis(rounds, order, axis=1)
+        some = np.flatnonzero((value != value[:, :1]).any(axis=1))  # where it is the same on all types it does not rise
+        order = np.argsort(rounds[some], axis=1, kind="stable")
+        sorted_value = np.take_along_axis(np.where(runs[some], value[some], -np.inf), order, axis=1)
+        sorted_rounds = np.take_along_axis(rounds[some], order, axis=1)
         later = sorted_rounds[:, 1:] > sorted_rounds[:, :-1]
         rises = later & (sorted_value[:, 1:] > sorted_value[:, :-1] * (1 + 1e-9) + 1e-300)
     for row in np.flatnonzero(bad.any(axis=1)).tolist():
         at = int(np.flatnonzero(bad[row])[0])
         result[row] = f"its utility is {value[row, at]:g} on {book.types[at]!r}; utilities must be finite and >= 0"
-    for row in np.flatnonzero(rises.any(axis=1)).tolist():
+    for row in some[rises.any(axis=1)].tolist():
         result.setdefault(
             row, "its utility is larger for a later completion; it must never rise in the completion time"
         )
@@ -141,9 +142,11 @@ def _faults(book: JobBook, value: Floats, rounds: Floats, runs: NDArray[np.bool_
 
 def _feasible_thresholds(gpus: Ints, rate: Floats, capacity: Ints) -> NDArray[np.bool_]:
     """Whether the types at least as fast as r have W_j GPUs together, (n, types)."""
-    if len(gpus) and int(gpus.max()) <= int(capacity.min(initial=0)):
-        return np.ones(rate.shape, dtype=bool)
-    return eligible_gpus(rate, capacity) >= gpus[:, None]
+    result = np.ones(rate.shape, dtype=bool)
+    rows = np.flatnonzero(gpus > min(capacity.tolist(), default=0))  # the others have room on any one type
+    if len(rows):
+        result[rows] = eligible_gpus(rate[rows], capacity) >= gpus[rows, None]
+    return result
 
 
 def eligible_gpus(rate: Floats, left: Ints) -> Ints:

@@ -63,6 +63,20 @@ class Chunks:
         before = (np.arange(len(job)) - first[job]) * size[job]
         return cls(job, np.minimum(size[job], instance.rounds[job] - before), before, first)
 
+    @classmethod
+    def growing(cls, instance: HareInstance, size: Ints, near: int) -> Chunks:
+        """Cut job n into `near` chunks of ``size[n]`` rounds, and what comes later into chunks each twice as long.
+
+        What is far ahead is planned anew before it is carried out. The bound holds for chunks of any lengths (HR17).
+        """
+        steps = int(np.max(-(-instance.rounds // size), initial=1)).bit_length()
+        unit = np.concatenate((np.arange(near + 1), near + 2 * (2 ** np.arange(1, steps + 1, dtype=np.int64) - 1)))
+        ends = np.minimum(unit[None, :] * size[:, None], instance.rounds[:, None])
+        job, k = np.nonzero(np.diff(ends, axis=1))
+        before = ends[job, k]
+        first = np.searchsorted(job, np.arange(instance.n_jobs + 1)).astype(np.int64)
+        return cls(job.astype(np.int64), ends[job, k + 1] - before, before, first)
+
     def __len__(self) -> int:
         return len(self.job)
 

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter_frontends.hare.job import HareJob
+from copter_frontends.hare.round_kernel import least_rounds
 from copter_frontends.vocabulary import DuplicateJobError, InvalidClusterError, InvalidJobError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-BISECTIONS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +23,7 @@ class HareInstance:
     Attributes
     ----------
     jobs : tuple of HareJob
+        As they came; the arrays say how far they are now.
     gpu_types : tuple of str
     gpus : ndarray (G,)
         M_g, GPUs of each type. GPUs are numbered by type: those of type g start at ``first_gpu[g]``.
@@ -131,20 +131,9 @@ def check_job(job: HareJob, gpus: Mapping[str, int], horizon_s: float | None = N
 def least_round_s(train_s: Floats, sync_s: Floats, tasks: Ints, gpus: Ints) -> Floats:
     """Least seconds of a round (HR2): min T with sum_g M_g floor((T - s_g) / p_g) >= K, from below by bisection.
 
-    Never less than min_g (p_g + s_g), which it equals wherever K GPUs of the fastest type are there.
+    Never less than min_g (p_g + s_g), which it equals wherever K GPUs of the fastest type are there. `gpus` is (G,),
+    or has a row for each job.
     """
-    fastest = np.min(train_s + sync_s, axis=1)
-    low, high = fastest.copy(), np.min(train_s * tasks[:, None] + sync_s, axis=1)
-    usable = np.isfinite(train_s)
-    per_task = np.where(usable, train_s, 1.0)
-
-    def fits(seconds: Floats) -> NDArray[np.bool_]:
-        count = np.floor((seconds[:, None] - sync_s) / per_task * (1 + 1e-12))
-        return np.asarray((np.where(usable, np.maximum(count, 0.0), 0.0) * gpus).sum(axis=1) >= tasks)
-
-    at_once = fits(low)
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        enough = fits(middle)
-        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-    return np.asarray(np.where(at_once, fastest, low))
+    least: Floats = np.empty(len(tasks))
+    least_rounds(train_s, sync_s, np.asarray(tasks, dtype=np.int64), np.atleast_2d(gpus).astype(np.int64), least)
+    return least

@@ -1,4 +1,4 @@
-"""The eight models of Table 2 with times on its GPUs; Table 3's switching figures (hare.md, HR29, HR30, HR32)."""
+"""The eight models of Table 2 with times on its GPUs; Table 3's switching figures (hare.md, HR31, HR32, HR34)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class HareModel:
         return self.v100_s * self.speed["v100"] / self.speed[gpu_type] * batch
 
     def sync_s(self, gbps: float = REFERENCE_GBPS) -> float:
-        """Seconds in which gradients go up to the parameter server and the model comes down (HR29)."""
+        """Seconds in which gradients go up to the parameter server and the model comes down (HR31)."""
         if not gbps > 0:
             raise InvalidJobError(f"the network's speed is {gbps} Gbps, must be > 0")
         return 2.0 * self.parameters_mb * 8e-3 / gbps

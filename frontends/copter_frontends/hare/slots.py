@@ -1,10 +1,11 @@
-"""From a list schedule to who has which GPUs until the next plan (docs/papers/hare.md, HR25)."""
+"""From a list schedule to who has which GPUs until the next plan (docs/papers/hare.md, HR27)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from copter_frontends.hare.instance import Floats, HareInstance, Ints, least_round_s
+from copter_frontends.hare.round_kernel import kept_or_wanted
 from copter_frontends.hare.schedule import HareSchedule
 
 
@@ -64,7 +65,7 @@ def counts_of(instance: HareInstance, owner: Ints) -> Ints:
 def steady_counts(
     instance: HareInstance, wanted: Ints, held: Ints, order: Ints, restart_s: Floats, slot_s: float
 ) -> Ints:
-    """GPUs of each type for each job: it keeps what it holds unless a change repays its restart within the slot (HR27).
+    """GPUs of each type for each job: it keeps what it holds unless a change repays its restart within the slot (HR29).
 
     Parameters
     ----------
@@ -80,23 +81,7 @@ def steady_counts(
     faster = (_rate(instance, wanted) - _rate(instance, held)) * slot_s
     stays = held.any(axis=1) & (faster <= _rate(instance, wanted) * np.minimum(restart_s, slot_s))
     left, result = instance.gpus.copy(), np.zeros_like(wanted)
-    for job in order.tolist():
-        if stays[job] and (held[job] <= left).all():
-            result[job] = held[job]
-        else:
-            result[job] = np.minimum(wanted[job], left)
-        left -= result[job]
-    for job in order[~result[order].any(axis=1)].tolist():
-        want = int(instance.tasks[job])
-        for g in np.argsort(instance.train_s[job], kind="stable").tolist():
-            if not want or not np.isfinite(instance.train_s[job, g]):
-                break
-            take = min(want, int(left[g]))
-            result[job, g] += take
-            left[g] -= take
-            want -= take
-        if not left.any():
-            break
+    kept_or_wanted(order, stays.astype(np.int64), held, wanted, instance.tasks, instance.train_s, left, result)
     return result
 
 

@@ -49,6 +49,8 @@ class RelaxationSolution:
         Largest relative violation of a row (:meth:`.Relaxation.violation`); rounding, unless the grid has no room.
     mean_busy_s, completion_s : ndarray (N,)
         M_n and C_n.
+    latest_mean_s : ndarray (N,)
+        The latest mean busy times with which the jobs end at C_n (HR25).
     gpu_seconds : ndarray (N, L, G)
         v.
     price : ndarray (L, G)
@@ -74,6 +76,7 @@ class RelaxationSolution:
     gap: float
     violation: float
     mean_busy_s: Floats
+    latest_mean_s: Floats
     completion_s: Floats
     gpu_seconds: Floats
     price: Floats
@@ -159,9 +162,12 @@ class RelaxationSolver:
         data = relaxation.in_units(self._unit_s, self._unit_weight)
         with ThreadPoolExecutor(self.threads or None) as pool:
             solve = _Round(self, instance, grid, data, pool, started + deadline_s)
-            standing = solve.from_kept(self._kept) if self._kept is not None else None
-            if standing is None:
-                warm, standing = False, solve.first()
+            standing = solve.filled()
+            if standing.gap > self.tolerance:
+                kept = self._kept
+                moved = solve.from_kept(kept) if kept is not None and kept.standing.price.any() else None
+                warm = moved is not None
+                standing = standing.better(solve.prices_of_sample() if moved is None else moved)
             result = solve.run(standing, warm)
         self._kept, self.last_price = _Kept(instance.jobs, grid, result), solve.price
         return self._solution(relaxation, result, solve, time.perf_counter() - started, warm)
@@ -171,7 +177,9 @@ class RelaxationSolver:
     ) -> RelaxationSolution:
         unit = self._unit_s * self._unit_weight
         v = result.v * self._unit_s
-        completion = relaxation.completion_s(v)
+        mean = relaxation.mean_busy_s(v)
+        latest = np.maximum(mean, -relaxation.excess)
+        completion = relaxation.floor + relaxation.excess + latest
         objective = float(relaxation.weight @ completion)
         return RelaxationSolution(
             status=result.status,
@@ -179,7 +187,8 @@ class RelaxationSolver:
             bound=result.bound * unit,
             gap=(objective - result.bound * unit) / (1.0 + abs(objective)),
             violation=relaxation.violation(v),
-            mean_busy_s=relaxation.mean_busy_s(v),
+            mean_busy_s=mean,
+            latest_mean_s=latest,
             completion_s=completion,
             gpu_seconds=v,
             price=result.price * self._unit_weight,
@@ -214,17 +223,24 @@ class _Round:
 
     # Where it begins ----------------------------------------------------------------------------------------------
 
-    def first(self) -> Standing:
-        """A list-scheduled point, and prices of a part of the jobs on a part of the GPUs, or none."""
+    def filled(self) -> Standing:
+        """A point filled in by falling weight per second of floor, and no prices, at which no excess is the bound.
+
+        Where GPUs are plenty that point has next to no excess, and no program is left to solve.
+        """
         data, n = self.data, len(self.names)
-        v = repaired(data, np.zeros(data.shape), data.weight * data.alpha.max(axis=1))
-        if v is None:
-            v = np.zeros(data.shape)
-        value_free = np.zeros_like(data.capacity)
-        price = self._sampled() if n > SAMPLED and time.perf_counter() < self.until else value_free
-        lam, nu = data.weight * data.floor, 0.5 * data.weight
-        standing = Standing.at_prices(data, price, lam, nu, self.pool)
-        return standing.with_point(data, v, feasible=bool(v.any()))
+        v = repaired(data, np.zeros(data.shape), data.weight / np.maximum(data.floor - data.start[:, 0], 1e-300))
+        zero, none = np.zeros(n), np.zeros_like(data.capacity)
+        standing = Standing(np.zeros(data.shape), np.inf, none, zero, zero, zero, data.constant)
+        return standing if v is None else standing.with_point(data, v)
+
+    def prices_of_sample(self) -> Standing:
+        """Prices of a part of the jobs on a part of the GPUs, or none, and no point."""
+        data, n = self.data, len(self.names)
+        price = np.zeros_like(data.capacity)
+        if n > SAMPLED and time.perf_counter() < self.until:
+            price = self._sampled()
+        return Standing.at_prices(data, price, data.weight * data.floor, 0.5 * data.weight, self.pool)
 
     def _sampled(self) -> Floats:
         """Prices of one job in so many, on as small a share of the GPUs."""
@@ -268,7 +284,7 @@ class _Round:
         best, n = standing, len(self.names)
         tolerance = self.solver.tolerance
         free = np.arange(n)
-        if warm:
+        if warm and not self._ended(standing):
             free = self._furthest(standing)
             if standing.gap > FAR:
                 free = self._more(free, standing)
@@ -382,5 +398,5 @@ def _empty(relaxation: Relaxation, edits: Edits, seconds: float) -> RelaxationSo
     none, prices = np.zeros(0), np.zeros_like(relaxation.capacity)
     point, own = np.zeros((0, *prices.shape)), np.zeros((2, 0))
     return RelaxationSolution(
-        Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, point, prices, own, 0, 0, 0, edits, seconds, False
+        Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, none, point, prices, own, 0, 0, 0, edits, seconds, False
     )

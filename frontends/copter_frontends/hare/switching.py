@@ -20,7 +20,7 @@ KEPT_FACTOR = 2.0  # assumed memory of a model that is kept: parameters and opti
 
 @dataclass(frozen=True, slots=True)
 class SwitchCost:
-    """Seconds of a switch to a model (HR30).
+    """Seconds of a switch to a model (HR32).
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from copter import Model
 from copter_frontends.goodput import GoodputModel
@@ -19,17 +20,20 @@ from copter_frontends.hare.gang_policy import ROUND_S
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job import HareJob
+from copter_frontends.hare.prepare import compile_passes
 from copter_frontends.hare.schedule import HareSchedule
 from copter_frontends.hare.shim import middle_order, schedule_in_order
 from copter_frontends.hare.slots import counts_of, fill_idle, slot_owners, steady_counts
 from copter_frontends.hare.solver import RelaxationSolver
+from copter_frontends.hare.task_book import TaskBook
 from copter_frontends.hare.task_rates import TaskGoodput
-from copter_frontends.hare.task_times import GoodputTaskTimes, JobTimes, ModelTaskTimes, TaskTimes
+from copter_frontends.hare.task_times import GoodputTaskTimes, ModelTaskTimes, TaskTimes
 from copter_frontends.hare.task_training import TasksGoodput
 from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 CHUNKS_PER_SLOT = 2  # of a job, at least: so that a slot is not decided by whose chunk happens to be longer
+NEAR_SLOTS = 2  # that are planned in such chunks; later ones are longer
 MOST_TASKS = 200_000
 SPARE = 2.0  # times the sufficient horizon that a new grid reaches to
 
@@ -45,12 +49,15 @@ class _Order:
     middle : dict of job id to (mean busy time, rounds that were left then)
     bound : float
         On the sum of w C, in seconds from the start of the simulation.
+    priced : bool
+        Whether GPUs are scarce in the relaxation: some have a price.
     """
 
     jobs: frozenset[str]
     gpus: tuple[int, ...]
     middle: Mapping[str, tuple[float, int]]
     bound: float
+    priced: bool
 
 
 class HareTaskPolicy(LpPolicy, RoundPolicy):
@@ -103,9 +110,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self.times: TaskTimes = ModelTaskTimes()
         if plain is not None and not isinstance(plain, TaskGoodput):
             self.times = GoodputTaskTimes(cluster, plain)
-        self._times: dict[str, JobTimes] = {}
         LpPolicy.__init__(self)
         RoundPolicy.__init__(self, cluster, round_s, RunsTasks(self.times))
+        self.book = TaskBook(self.nodes.types)
         self.weights = checked_weights(weights)
         self.growth, self.solver = growth, RelaxationSolver(threads=threads)
         self.grid: TimeGrid | None = None
@@ -115,6 +122,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self._order_kept: _Order | None = None
         self._chosen: dict[str, Allocation] = {}
         self.alpha: float | None = None
+        compile_passes()
 
     lp_each_round = False
 
@@ -126,7 +134,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     @property
     def seldom(self) -> str:
         """What makes rounds without a program."""
-        return "the relaxation is solved where jobs or GPUs have come or gone"
+        return "the relaxation is solved where jobs or GPUs have come or gone, and GPUs are scarce"
 
     @property
     def figures(self) -> dict[str, float]:
@@ -137,7 +145,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         """Where a job stands in the relaxation's order, what its tasks take, and what it has."""
         job, order, held = self.job(job_id), self._order_kept, self.held.get(job_id)
         times = self.times.of(job)
-        done = self.times.rounds_done(job, self.service[job_id].progress)
+        done = times.rounds_done(self.service[job_id].progress)
         middle = {} if order is None else {name: at for name, (at, _) in order.middle.items()}
         ranked = sorted(middle, key=middle.__getitem__)
         return {
@@ -156,10 +164,38 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         """Any number up to one for each task: the tasks of a round run in turns on fewer."""
         return range(1, requested_gpus(job) + 1)
 
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job) -> None:
+        """As :meth:`.RoundPolicy.add_job`; InvalidJobError for an application of which nothing is known."""
+        super().add_job(job)
+        weight = self.weights.get(job.id, 1.0)
+        try:
+            self.book.add(job.id, self.times.of(job), requested_gpus(job), weight, job.application)
+        except Exception:
+            super().remove_job(job.id)
+            raise
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """As :meth:`.RoundPolicy.update_job`."""
+        super().update_job(job_id, **what_changed)
+        self.book.progress(job_id, self.service[job_id].progress)
+
     def remove_job(self, job_id: str) -> None:
         """As :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
-        self._times.pop(job_id, None)
+        self.book.remove(job_id)
+
+    def hold(self, job_id: str, allocation: Allocation) -> None:
+        """As :meth:`.RoundPolicy.hold`."""
+        super().hold(job_id, allocation)
+        self.book.hold(job_id, allocation)
+
+    def release(self, job_id: str) -> None:
+        """As :meth:`.RoundPolicy.release`."""
+        super().release(job_id)
+        if job_id in self.book:
+            self.book.hold(job_id, None)
 
     # The round ----------------------------------------------------------------------------------------------------
 
@@ -167,16 +203,17 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         """Place the tasks of all jobs that are not pinned, and read off who has which GPUs until the next plan."""
         begun = perf_counter()
         gpus = self.room()
-        jobs = self._left(now_s, gpus)
+        rows, instance = self._left(now_s, gpus)
         self._chosen = {}
-        if not jobs:
+        if not len(rows):
             return Choice({})
-        instance = HareInstance.of(jobs, gpus)
         order = self._order_of(instance, now_s, deadline_s)
         solved = perf_counter()
         schedule, by_middle = self._placed(instance, order, now_s)
         owner = fill_idle(schedule, slot_owners(schedule, now_s, now_s + self.round_s), by_middle)
-        self._chosen = self._allocations(instance, self._counts(instance, owner, by_middle))
+        held = self.book.held[rows]
+        counts = self._counts(instance, owner, by_middle, held, self.book.restart_s[rows])
+        self._chosen = self._allocations(instance, counts, held)
         self.alpha = alpha_of(instance)
         value = schedule.objective
         return Choice(
@@ -200,25 +237,25 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _left(self, now_s: float, gpus: Mapping[str, int]) -> list[HareJob]:
-        """What is left of every job that is not pinned, and that some GPU can run; begun rounds count whole."""
-        result = []
-        for job_id, job in self.jobs.items():
-            known = self._times.get(job_id)
-            if known is None:
-                known = self._times[job_id] = self.times.of(job)
-            if job_id in self.pins or not any(count and kind in known.train_s for kind, count in gpus.items()):
-                continue
-            done = self.times.rounds_done(job, self.service[job_id].progress)
-            rounds = max(int(np.ceil(known.rounds - done - 1e-9)), 1)
-            train = {kind: known.train_s[kind] for kind in gpus if kind in known.train_s}
-            result.append(
-                HareJob(
-                    job_id, rounds, requested_gpus(job), train, {kind: known.sync_s[kind] for kind in train},
-                    self.weights.get(job_id, 1.0), max(now_s, 0.0), job.application,
-                )
-            )  # fmt: skip
-        return result
+    def _left(self, now_s: float, gpus: Mapping[str, int]) -> tuple[NDArray[np.intp], HareInstance]:
+        """What is left of every job that is not pinned and that some GPU can run, and the rows of these jobs in the
+        book; begun rounds count whole."""
+        book, count = self.book, np.array([gpus[kind] for kind in self.book.kinds], dtype=np.int64)
+        rows = book.rows(self.pins.keys())
+        rows = rows[(np.isfinite(book.train_s[rows]) & (count > 0)).any(axis=1)]
+        train = np.where(count > 0, book.train_s[rows], np.inf)
+        left = np.ceil(book.rounds[rows] - book.done[rows] - 1e-9).astype(np.int64)
+        return rows, HareInstance(
+            jobs=tuple(book.jobs_at(rows)),
+            gpu_types=book.kinds,
+            gpus=count,
+            train_s=train,
+            sync_s=np.where(np.isfinite(train), book.sync_s[rows], 0.0),
+            rounds=np.maximum(left, 1),
+            tasks=book.tasks[rows],
+            weight=book.weight[rows],
+            arrival_s=np.full(len(rows), max(now_s, 0.0)),
+        )
 
     def _order_of(self, instance: HareInstance, now_s: float, deadline_s: float) -> _Order:
         """The kept order where jobs and GPUs are what they were, else that of a new solve."""
@@ -238,69 +275,81 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self.edit_log.note(found.edits)
         if found.passes:  # otherwise where it stood was near enough
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
-        mean = zip(instance.jobs, found.mean_busy_s.tolist(), strict=True)
-        middle = {job.id: (at, job.rounds) for job, at in mean}
-        self._order_kept = _Order(jobs, gpus, middle, found.bound)
+        mean = zip(instance.jobs, found.latest_mean_s.tolist(), instance.rounds.tolist(), strict=True)
+        middle = {job.id: (at, rounds) for job, at, rounds in mean}
+        self._order_kept = _Order(jobs, gpus, middle, found.bound, bool(found.price.any()))
         return self._order_kept
 
     def _placed(self, instance: HareInstance, order: _Order, now_s: float) -> tuple[HareSchedule, Ints]:
-        """The list schedule of what is left, and the jobs by their middle."""
+        """The better list schedule of what is left, and the jobs in its order.
+
+        One order is by work and weight alone (HR26), the other, where the relaxation has prices, by its middles (HR25).
+        """
         ell = instance.least_round_s()
-        known = [order.middle[job.id] for job in instance.jobs]
-        done = np.array([rounds for _, rounds in known]) - instance.rounds
-        mean: Floats = np.array([at for at, _ in known]) + 0.5 * done * ell  # of the rounds that are left
         size = np.maximum(np.floor(self.round_s / (CHUNKS_PER_SLOT * ell)), 1).astype(np.int64)
-        chunks = Chunks.cut(instance, np.minimum(size, instance.rounds))
+        chunks = Chunks.growing(instance, np.minimum(size, instance.rounds), NEAR_SLOTS * CHUNKS_PER_SLOT)
         if int((np.diff(chunks.first) * instance.tasks).sum()) > MOST_TASKS:
             chunks = Chunks.of(instance, max(MOST_TASKS, int(instance.tasks.sum())))
         free = np.full(int(instance.gpus.sum()), now_s)
-        schedule = schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free)
+        means = [now_s + instance.rounds * ell * instance.tasks * (instance.weight.mean() / instance.weight)]
+        if order.priced:
+            known = [order.middle[job.id] for job in instance.jobs]
+            done = np.array([rounds for _, rounds in known]) - instance.rounds
+            means.append(np.array([at for at, _ in known]) + 0.5 * done * ell)  # of the rounds that are left
+        plans = [
+            (schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free), mean)
+            for mean in means
+        ]
+        schedule, mean = min(plans, key=lambda plan: plan[0].objective)
         return schedule, np.argsort(mean, kind="stable")
 
-    def _counts(self, instance: HareInstance, owner: Ints, by_middle: Ints) -> Ints:
+    def _counts(self, instance: HareInstance, owner: Ints, by_middle: Ints, held: Ints, restart_s: Floats) -> Ints:
         """GPUs of each type for each job: as the tasks have them, and as they are where a restart would not repay."""
         wanted = counts_of(instance, owner)
-        restart_s = np.array([self._times[job.id].restart_s for job in instance.jobs])
         if not restart_s.any():
             return wanted
-        number = {kind: g for g, kind in enumerate(instance.gpu_types)}
-        held = np.zeros_like(wanted)
-        for n, job in enumerate(instance.jobs):
-            for kind, gpus in self.held[job.id].by_type.items() if job.id in self.held else ():
-                held[n, number[kind]] = gpus
         return steady_counts(instance, wanted, held, by_middle, restart_s, self.round_s)
 
-    def _allocations(self, instance: HareInstance, counts: Ints) -> dict[str, Allocation]:
-        """GPUs on nodes for each job: on those that it has where it keeps as many, then on the fullest with room."""
+    def _allocations(self, instance: HareInstance, counts: Ints, held: Ints) -> dict[str, Allocation]:
+        """GPUs on nodes for each job: on those that it has where it keeps as many, then on the fullest with room.
+
+        A job that has as many of each type as before keeps what it has, and is not gone through.
+        """
+        same = (counts == held).all(axis=1)
+        ids = [job.id for job in instance.jobs]
         free = {kind: dict(self.nodes.free_by_node(kind)) for kind in instance.gpu_types}
         kind_of = {node: kind for kind, nodes in free.items() for node in nodes}
-        for held in (held for job, held in self.held.items() if job not in self.pins):
-            for node, gpus in held.nodes:
+        other = np.flatnonzero(~same)
+        for n in other.tolist():
+            for node, gpus in self.held[ids[n]].nodes if ids[n] in self.held else ():
                 free[kind_of[node]][node] += gpus
-        shares: dict[str, dict[str, int]] = {}
-        short: list[tuple[str, str, int]] = []
-        for n, g in zip(*(each.tolist() for each in np.nonzero(counts)), strict=True):
-            job_id, kind, count = instance.jobs[n].id, instance.gpu_types[g], int(counts[n, g])
-            for node, had in self.held[job_id].nodes if job_id in self.held else ():
+        shares: dict[int, dict[str, int]] = {}
+        short: list[tuple[int, str, int]] = []
+        for k, g in zip(*(each.tolist() for each in np.nonzero(counts[other])), strict=True):
+            n = int(other[k])
+            kind, count = instance.gpu_types[g], int(counts[n, g])
+            for node, had in self.held[ids[n]].nodes if ids[n] in self.held else ():
                 take = min(free[kind].get(node, 0), count, had)
                 if take:
-                    shares.setdefault(job_id, {})[node] = take
+                    shares.setdefault(n, {})[node] = take
                     free[kind][node] -= take
                     count -= take
             if count:
-                short.append((job_id, kind, count))
+                short.append((n, kind, count))
         room = {kind: [(-gpus, node) for node, gpus in nodes.items() if gpus] for kind, nodes in free.items()}
         for nodes in room.values():
             heapify(nodes)
-        for job_id, kind, count in sorted(short, key=lambda each: -each[2]):
+        for n, kind, count in sorted(short, key=lambda each: -each[2]):
             while count:
                 gpus, node = heappop(room[kind])
-                take, own = min(-gpus, count), shares.setdefault(job_id, {})
+                take, own = min(-gpus, count), shares.setdefault(n, {})
                 own[node] = own.get(node, 0) + take
                 count -= take
                 if take < -gpus:
                     heappush(room[kind], (gpus + take, node))
-        return {job.id: self._allocation(job, shares[job.id], kind_of) for job in instance.jobs if job.id in shares}
+        chosen = {ids[n]: self.held[ids[n]] for n in np.flatnonzero(same & counts.any(axis=1)).tolist()}
+        chosen |= {ids[n]: self._allocation(instance.jobs[n], own, kind_of) for n, own in shares.items()}
+        return chosen
 
     def _allocation(self, job: HareJob, shares: Mapping[str, int], kind_of: Mapping[str, str]) -> Allocation:
         by_type: dict[str, int] = {}
@@ -326,4 +375,4 @@ class RunsTasks:
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
         """Whatever the number of GPUs; InvalidJobError for an application of which nothing is known."""
-        return gpu_type in self.times.of(job).train_s
+        return gpu_type in self.times.kinds(job)

@@ -1,17 +1,17 @@
-"""How long a job's tasks take on each GPU type: of the paper's models, or of any application (hare.md, HR26)."""
+"""How long a job's tasks take on each GPU type: of the paper's models, or of any application (hare.md, HR28)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from copter_frontends.hare.switching import model_of
-from copter_frontends.policy_kit import TrainingThroughputs, requested_gpus
+from copter_frontends.policy_kit import Course, TrainingThroughputs, requested_gpus, share_of_time
 from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Shape
 
-ROUND_S = 20.0  # seconds of a made-up round on an application's fastest type (HR26)
+ROUND_S = 20.0  # seconds of a made-up round on an application's fastest type (HR28)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,19 @@ class JobTimes:
         Of a task; a type that is absent cannot run it.
     restart_s : float
         What other GPUs cost the job.
+    course : Course or None
+        How its time is spread over its work; None where that is even.
     """
 
     rounds: int
     train_s: Mapping[str, float]
     sync_s: Mapping[str, float]
     restart_s: float = 0.0
+    course: Course | None = None
+
+    def rounds_done(self, progress: float) -> float:
+        """Rounds that are done at a progress, by time: phases of training differ in speed."""
+        return self.rounds * (progress if self.course is None else share_of_time(self.course, progress))
 
 
 class TaskTimes(Protocol):
@@ -40,8 +47,8 @@ class TaskTimes(Protocol):
     def of(self, job: Job) -> JobTimes:
         """A job's times; InvalidJobError where nothing is known of its application."""
 
-    def rounds_done(self, job: Job, progress: float) -> float:
-        """Rounds that are done at a progress, a fraction of the last one included."""
+    def kinds(self, job: Job) -> Collection[str]:
+        """GPU types that its tasks run on."""
 
 
 class ModelTaskTimes:
@@ -54,9 +61,9 @@ class ModelTaskTimes:
         train = {kind: known.train_s(kind) for kind in known.speed}
         return JobTimes(rounds, train, dict.fromkeys(train, known.sync_s()))
 
-    def rounds_done(self, job: Job, progress: float) -> float:
+    def kinds(self, job: Job) -> Collection[str]:
         """As :class:`TaskTimes` says."""
-        return self.of(job).rounds * progress
+        return model_of(job.application).speed.keys()
 
 
 class GoodputTaskTimes:
@@ -73,35 +80,52 @@ class GoodputTaskTimes:
 
     def __init__(self, cluster: Cluster, model: GoodputSource) -> None:
         self._rates, self._kinds = TrainingThroughputs(cluster, model), tuple(cluster.types)
-        self._known: dict[tuple[Shape, int, float], JobTimes] = {}
+        self._known: dict[tuple[Shape, int], _Unit] = {}
 
     def of(self, job: Job) -> JobTimes:
         """As :class:`TaskTimes` says; InvalidJobError for an application without a model, or that runs nowhere."""
-        tasks, work = requested_gpus(job), self._rates.work(job)
-        key = job.shape, tasks, work
-        if key not in self._known:
-            self._known[key] = self._new(job, tasks, work)
-        return self._known[key]
+        unit, work = self._unit(job), self._rates.work(job)
+        rounds = max(round(work * unit.shortest_s / ROUND_S), 1)
+        scale = work / rounds
+        return JobTimes(
+            rounds,
+            {kind: scale * seconds for kind, seconds in unit.train_s.items()},
+            {kind: scale * seconds for kind, seconds in unit.sync_s.items()},
+            self._rates.restart_s(job),
+            unit.course,
+        )
 
-    def rounds_done(self, job: Job, progress: float) -> float:
-        """As :class:`TaskTimes` says, by time: phases of training differ in speed."""
-        times = self.of(job)
-        fastest = min(times.train_s, key=lambda kind: times.train_s[kind] + times.sync_s[kind])
-        return times.rounds * self._rates.time_done(job, fastest, requested_gpus(job), progress)
+    def kinds(self, job: Job) -> Collection[str]:
+        """As :class:`TaskTimes` says, with the errors of :meth:`of`."""
+        return self._unit(job).train_s.keys()
 
-    def _new(self, job: Job, tasks: int, work: float) -> JobTimes:
-        whole, train = {}, {}
+    def _unit(self, job: Job) -> _Unit:
+        """Times of a unit of work; alike for jobs of one shape that ask for as many GPUs."""
+        key = job.shape, requested_gpus(job)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._new_unit(job, key[1])
+        return known
+
+    def _new_unit(self, job: Job, tasks: int) -> _Unit:
+        whole, train, work = {}, {}, self._rates.work(job)
         for kind in self._kinds:
             rate, alone = (self._rates.rate(job, kind, gpus) for gpus in (tasks, 1))
             if rate > 0:
-                whole[kind] = work / rate
-                train[kind] = min(work / alone / tasks, whole[kind]) if alone > 0 else whole[kind]
-        if not whole:
+                whole[kind] = 1.0 / rate
+                train[kind] = min(1.0 / alone / tasks, whole[kind]) if alone > 0 else whole[kind]
+        if not whole or not work > 0:
             raise InvalidJobError(f"job {job.id!r}: its {tasks} GPUs run on none of {', '.join(self._kinds)}")
-        rounds = max(round(min(whole.values()) / ROUND_S), 1)
-        return JobTimes(
-            rounds,
-            {kind: seconds / rounds for kind, seconds in train.items()},
-            {kind: (seconds - train[kind]) / rounds for kind, seconds in whole.items()},
-            self._rates.restart_s(job),
-        )
+        fastest = min(whole, key=whole.__getitem__)
+        sync = {kind: seconds - train[kind] for kind, seconds in whole.items()}
+        return _Unit(train, sync, whole[fastest], self._rates.course(job, fastest, tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Seconds of a unit of work on each type as tasks, training and synchronising; the least of both; their course."""
+
+    train_s: Mapping[str, float]
+    sync_s: Mapping[str, float]
+    shortest_s: float
+    course: Course

@@ -1,4 +1,4 @@
-"""Training by tasks of any application: on mixed types, and in turns on few GPUs (docs/papers/hare.md, HR24, HR26)."""
+"""Training by tasks of any application: on mixed types, and in turns on few GPUs (docs/papers/hare.md, HR24, HR28)."""
 
 from __future__ import annotations
 

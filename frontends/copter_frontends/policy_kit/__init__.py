@@ -17,15 +17,22 @@ from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
     Throughputs,
     ThroughputTable,
+    rates_at_start,
     representative_throughputs,
 )
-from copter_frontends.policy_kit.training_throughputs import TimedThroughputs, TrainingThroughputs
+from copter_frontends.policy_kit.training_throughputs import (
+    Course,
+    TimedThroughputs,
+    TrainingThroughputs,
+    share_of_time,
+)
 
 __all__ = [
     "OPTIMAL_GAP",
     "Attained",
     "CanRun",
     "Choice",
+    "Course",
     "EditClock",
     "EditLog",
     "Edits",
@@ -51,10 +58,12 @@ __all__ = [
     "jobs_to_stop",
     "plan_between",
     "plan_changes",
+    "rates_at_start",
     "relative_gap",
     "representative_throughputs",
     "requested_gpus",
     "require_free",
     "require_gpus",
+    "share_of_time",
     "status_of",
 ]

@@ -233,7 +233,8 @@ class RoundPolicy(ABC):
     def settle_as(self, chosen: Mapping[str, Allocation]) -> None:
         """Give jobs exactly the chosen nodes; jobs that are neither chosen nor pinned lose their GPUs."""
         for job_id, held in list(self.held.items()):
-            if job_id not in self.pins and chosen.get(job_id) != held:
+            given = chosen.get(job_id)
+            if given is not held and given != held and job_id not in self.pins:
                 self.release(job_id)
         for job_id, allocation in chosen.items():
             if job_id not in self.held:

@@ -107,6 +107,11 @@ class GoodputThroughputs:
         """Rates at the start of jobs, by shape, GPU type and GPUs: most jobs have the shape of an earlier one."""
         return {}
 
+    @cached_property
+    def _first_rows(self) -> dict[tuple[Shape, tuple[str, ...], int], list[float]]:
+        """The same for several types at once."""
+        return {}
+
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
         """Units per second, before the application's slowdown."""
         if progress != 0.0 or job.own_goodput is not None:
@@ -117,6 +122,18 @@ class GoodputThroughputs:
             if len(self._first) >= MOST_RATES:
                 self._first.clear()
             known = self._first[key] = self._rate(job, gpu_type, gpus, progress)
+        return known
+
+    def rates_at_start(self, job: Job, gpu_types: tuple[str, ...], gpus: int) -> list[float]:
+        """Rates of a job on as many GPUs of each type, before it has begun."""
+        if job.own_goodput is not None:
+            return [self._rate(job, name, gpus, 0.0) for name in gpu_types]
+        key = job.shape, gpu_types, gpus
+        known = self._first_rows.get(key)
+        if known is None:
+            if len(self._first_rows) >= MOST_RATES:
+                self._first_rows.clear()
+            known = self._first_rows[key] = [self.rate(job, name, gpus) for name in gpu_types]
         return known
 
     def _rate(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
@@ -152,6 +169,13 @@ class GoodputThroughputs:
         if where not in self._others:
             self._others[where] = same_model_for(self._model, [where])
         return self._others[where]
+
+
+def rates_at_start(throughputs: Throughputs, job: Job, gpu_types: tuple[str, ...], gpus: int) -> list[float]:
+    """A job's rates on as many GPUs of each type, before it has begun; :class:`GoodputThroughputs` keeps them."""
+    if type(throughputs) is GoodputThroughputs:
+        return throughputs.rates_at_start(job, gpu_types, gpus)
+    return [throughputs.rate(job, name, gpus) for name in gpu_types]
 
 
 def representative_throughputs(cluster: Cluster) -> GoodputThroughputs:

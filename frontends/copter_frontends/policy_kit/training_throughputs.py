@@ -39,24 +39,28 @@ class TrainingThroughputs(GoodputThroughputs):
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
         """Mean units per second from `progress` on, by wall-clock time; 0 where the job cannot run."""
-        whole_s, (work, time) = self._course(job, gpu_type, gpus)
+        whole_s, course = self._timed(job, gpu_type, gpus)
         if whole_s == inf:
             return 0.0
         if progress <= 0.0:
             return self.work(job) / whole_s
         left = 1.0 - min(progress, 1.0 - 1e-9)
-        return self.work(job) * left / (whole_s * (1.0 - _at(work, time, 1.0 - left)))
+        return self.work(job) * left / (whole_s * (1.0 - share_of_time(course, 1.0 - left)))
 
     def time_done(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
         """As :class:`TimedThroughputs` says; `progress` itself where the job cannot run."""
-        whole_s, (work, time) = self._course(job, gpu_type, gpus)
-        return progress if whole_s == inf else _at(work, time, progress)
+        whole_s, course = self._timed(job, gpu_type, gpus)
+        return progress if whole_s == inf else share_of_time(course, progress)
+
+    def course(self, job: Job, gpu_type: str, gpus: int) -> Course:
+        """How the time of a job is spread over its work on GPUs that it runs on."""
+        return self._timed(job, gpu_type, gpus)[1]
 
     def restart_s(self, job: Job) -> float:
         """Seconds that a start takes; 0 for a job that brings its own goodput."""
         return 0.0 if job.own_goodput is not None else float(self._facts(job).restart_s)
 
-    def _course(self, job: Job, gpu_type: str, gpus: int) -> tuple[float, Course]:
+    def _timed(self, job: Job, gpu_type: str, gpus: int) -> tuple[float, Course]:
         """Seconds of the whole job, infinite where it cannot run, and its course; looked up once for alike jobs."""
         key = job.shape, gpu_type, gpus
         known = self._courses.get(key)
@@ -80,8 +84,9 @@ class TrainingThroughputs(GoodputThroughputs):
         return whole * slowdown_of(model, job), (work, [end / whole for end in ends])
 
 
-def _at(given: list[float], wanted: list[float], value: float) -> float:
-    """The piecewise linear function through (given, wanted) at a value from 0 to 1."""
+def share_of_time(course: Course, value: float) -> float:
+    """Fraction of the time that has passed at a fraction of the work, piecewise linear."""
+    given, wanted = course
     if value <= 0.0:
         return 0.0
     if value >= 1.0:

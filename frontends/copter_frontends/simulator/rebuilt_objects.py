@@ -155,9 +155,18 @@ def _fill_mapping(made: dict[Any, Any], values: list[Any]) -> None:
 
 
 def array_from(value: Any) -> np.ndarray[Any, Any]:
-    """An array of numbers or text."""
+    """An array of numbers or text, or of records of these."""
     if isinstance(value, np.ndarray):
         return value
+    if isinstance(value, dict):
+        fields = {str(name): array_from(column) for name, column in value.items()}
+        if not fields or len({column.shape for column in fields.values()}) != 1:
+            raise SimulationError("it has an array of records whose fields do not have one shape")
+        (shape,) = {column.shape for column in fields.values()}
+        found = np.empty(shape, dtype=[(name, column.dtype) for name, column in fields.items()])
+        for name, column in fields.items():
+            found[name] = column
+        return found
     name, shape, order, content = value
     dtype = np.dtype(str(name))
     if dtype.kind not in PLAIN_KINDS or order not in ("C", "F"):

@@ -199,7 +199,9 @@ def _array_parts(array: np.ndarray[Any, Any]) -> Parts:
 
 
 def _plain_array(array: np.ndarray[Any, Any]) -> Any:
-    """An array as the encoding has it, or its type, shape, order and bytes where it has no such type."""
+    """An array as the encoding has it; its fields by name; or its type, shape, order and bytes for other types."""
+    if array.dtype.names is not None:
+        return {name: _plain_array(np.ascontiguousarray(array[name])) for name in array.dtype.names}
     fortran = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
     if array.dtype in CODES and not fortran:
         return array

@@ -35,6 +35,7 @@ from copter_frontends.vocabulary import (
     Node,
     Plan,
     SchedulingPolicy,
+    ToldAtOnce,
 )
 
 STALL_ROUNDS = 100
@@ -360,10 +361,13 @@ class Simulation:
             self._rows = np.concatenate([self._rows, np.array(fresh, dtype=np.int64)])
 
     def _send_updates(self) -> None:
-        for job, facts in self._news.items():
-            if job in self._active:
-                self.policy.update_job(job, **facts)
+        told = {job: facts for job, facts in self._news.items() if job in self._active}
         self._news = {}
+        if isinstance(self.policy, ToldAtOnce):
+            self.policy.update_jobs(told)
+            return
+        for job, facts in told.items():
+            self.policy.update_job(job, **facts)
 
     def _pin(self) -> None:
         table = self._table

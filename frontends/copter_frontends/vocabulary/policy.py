@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from copter_frontends.vocabulary.job import Job
@@ -44,3 +44,11 @@ class SchedulingPolicy(Protocol):
 
     def plan(self, now_s: float, deadline_s: float = ...) -> Plan:
         """Decide the round that starts at `now_s`, within `deadline_s` seconds of wall-clock time."""
+
+
+@runtime_checkable
+class ToldAtOnce(Protocol):
+    """A policy that takes in what changed of many jobs in one call."""
+
+    def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """As :meth:`SchedulingPolicy.update_job` for each job, with its errors; {job id: what changed}."""

@@ -68,7 +68,7 @@ def test_an_application_that_nobody_knows_is_named() -> None:
 
 
 def test_the_command_line_runs_tasks_on_any_cluster_and_shows_their_program() -> None:
-    short = ["--gpus", "56", "--jobs", "150", "--hours", "9", "--json", "--threads", "1"]
+    short = ["--gpus", "56", "--jobs", "500", "--hours", "9", "--json", "--threads", "1"]  # more than there is room for
     found = CliRunner().invoke(cli, ["simulate", "hare", *short, "--compare", "highs", "--compare-every", "3"])
     assert found.exit_code == 0, found.output
     summary = json.loads(found.stdout.splitlines()[-1])

@@ -42,7 +42,7 @@ def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[
 
     Between tasks of different jobs a GPU switches; the switch begins when the GPU is free. A task starts when its GPU
     has switched and its round may start. Hare keeps the models of the tasks that ended last, as many as fit next to the
-    task that runs (HR32): the newest first, and the running task before all.
+    task that runs (HR34): the newest first, and the running task before all.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _replay(tasks: Tasks, cost_of: Switching, arrival_s: Floats, start: Floats, 
         if last[m] != n:
             hit = _keep(n, sizes[n, 1], sizes[n, 0], capacity[m], kept[m], mb[m])
             cost = cost_of.hit_s[n] if hit else cost_of.miss_s[n]
-            if last[m] >= 0:  # half of a hit is the cleaning after the model that ran before (HR31)
+            if last[m] >= 0:  # half of a hit is the cleaning after the model that ran before (HR33)
                 cost += 0.5 * (cost_of.hit_s[last[m]] - cost_of.hit_s[n])
             begin += cost
             counts.switches[n] += 1

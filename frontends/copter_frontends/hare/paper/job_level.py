@@ -38,7 +38,7 @@ class JobLevelSchedule(Completions):
 
 
 def gang_seconds(instance: HareInstance, job: int, kinds: Ints) -> float:
-    """Seconds of a job on GPUs of these types, one task each a round; fewer GPUs share the tasks evenly (HR28)."""
+    """Seconds of a job on GPUs of these types, one task each a round; fewer GPUs share the tasks evenly (HR30)."""
     share = -(-int(instance.tasks[job]) // len(kinds))
     worst = float(np.max(share * instance.train_s[job, kinds] + instance.sync_s[job, kinds]))
     return int(instance.rounds[job]) * worst

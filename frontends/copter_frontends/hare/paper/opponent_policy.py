@@ -21,7 +21,7 @@ class OpponentPolicy(GangPolicy):
     """One of Hare's opponents on the simulator's round clock (a :class:`.SchedulingPolicy`).
 
     As for :class:`.HarePolicy` a job is one chunk of as many tasks as its user asked for GPUs, all on one type
-    (hare.md, HR28 with as many GPUs as tasks). The scheduler of :data:`.RULES` is asked which of the waiting jobs
+    (hare.md, HR30 with as many GPUs as tasks). The scheduler of :data:`.RULES` is asked which of the waiting jobs
     start now; a job that has GPUs keeps them.
 
     Parameters

@@ -1,0 +1,30 @@
+"""Compiles the passes over jobs and tasks before the first round: a fresh installation takes seconds for it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.formulation import Relaxation, sufficient_horizon_s
+from copter_frontends.hare.grid import TimeGrid
+from copter_frontends.hare.instance import HareInstance
+from copter_frontends.hare.job import HareJob
+from copter_frontends.hare.repair import repaired
+from copter_frontends.hare.shim import middle_order, schedule_in_order
+from copter_frontends.hare.slots import steady_counts
+from copter_frontends.hare.standing import Standing
+
+
+@cache
+def compile_passes() -> None:
+    """Run every pass once on one small job; later calls do nothing. What is compiled is kept on disk by Numba."""
+    instance = HareInstance.of([HareJob("one", 2, 2, {"fast": 1.0, "slow": 2.0})], {"fast": 1, "slow": 1})
+    data = Relaxation.of(instance, TimeGrid.geometric(0.0, sufficient_horizon_s(instance)))
+    repaired(data, np.zeros(data.shape), data.weight)
+    Standing.at_prices(data, np.zeros_like(data.capacity), data.weight * data.floor, 0.5 * data.weight)
+    chunks = Chunks.cut(instance, np.ones(1, dtype=np.int64))
+    schedule_in_order(instance, chunks, middle_order(instance, chunks, np.ones(1)))
+    counts = np.ones((1, 2), dtype=np.int64)
+    steady_counts(instance, counts, counts, np.zeros(1, dtype=np.int64), np.ones(1), 1.0)
