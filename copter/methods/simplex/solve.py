@@ -11,7 +11,7 @@ from copter.methods.simplex.dual_steps import dual_steps
 from copter.methods.simplex.form import Form, formed
 from copter.methods.simplex.primal_steps import primal_steps
 from copter.methods.simplex.tableau import Tableau
-from copter.problem.checker import check, is_improving_ray, is_infeasibility_ray
+from copter.problem.checker import RAY_NOISE, check, is_improving_ray, is_infeasibility_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Stopped, Watch
@@ -29,6 +29,8 @@ IMPROVES = 1e-7  # the first phase has found a direction of improvement where it
 CANCELLED = 1e6  # sum of the terms of the objective, in units of the objective, above which it has lost six digits
 SEED = 20_151
 SPARSE = 10.0  # work of a step per row up to which solves with the factors count as sparse
+DEARER = 1e6  # times the cost of what is open, of columns that a search for a direction leaves out
+CONE_WORK = 1e7  # multiplications that the search for a missed direction may take
 SHIFT = 5e-7  # relative perturbation of costs where many steps change nothing
 
 
@@ -186,6 +188,32 @@ class SimplexSolve:
         found[entering] = sign
         return found[: tableau.columns] * self.form.column
 
+    def missed_ray(self, y: Floats) -> Floats | None:
+        """A verified direction of improvement where reduced costs within tolerance have no bound to stop them.
+
+        docs/method/simplex.md. Dear columns hide cheap ones: the directions in which the program is open are searched
+        without the columns that are dearer by more than `DEARER`, in units of the others.
+        """
+        lp, sign = self.lp, 1.0 if self.lp.sense == "min" else -1.0
+        price = sign * y
+        price[np.isinf(np.where(price > 0.0, lp.row_lower, lp.row_upper))] = 0.0
+        reduced = sign * lp.c - lp.A.T @ price
+        endless = np.isinf(np.where(reduced > 0.0, lp.col_lower, lp.col_upper))
+        reduced[np.abs(reduced) <= RAY_NOISE * (np.abs(lp.c) + abs(lp.A).T @ np.abs(price))] = 0.0
+        endless &= reduced != 0.0
+        if not endless.any():
+            return None
+        cheap = np.abs(reduced) <= DEARER * float(np.abs(reduced[endless]).max())
+        lower, upper = (
+            np.where(cheap & np.isinf(side), way * self.form.column, 0.0)
+            for side, way in ((lp.col_lower, -1.0), (lp.col_upper, 1.0))
+        )
+        row_lower, row_upper = (np.where(np.isinf(side), side, 0.0) for side in (lp.row_lower, lp.row_upper))
+        cost = np.where(lower < upper, reduced, 0.0)
+        cone = LinearProgram(cost, lp.A, row_lower, row_upper, lower, upper)
+        found = SimplexSolve(cone, self.settings, self.watch, CONE_WORK).run()
+        return found.x if found is not None and is_improving_ray(lp, found.x) else None
+
     def improving_ray(self, ray: Floats) -> Floats:
         """The direction with its largest entry 1, if the checker verifies it."""
         if not is_improving_ray(self.lp, ray):
@@ -202,6 +230,9 @@ class SimplexSolve:
         far = float(np.abs(self.lp.c * x).sum()) > CANCELLED * (1.0 + abs(judged.objective))
         if status is Status.OPTIMAL and (far or not within):
             return None
+        if status is Status.OPTIMAL and judged.dual_absolute > 0.0:
+            ray = self.missed_ray(y)
+            status = Status.OPTIMAL if ray is None else Status.DUAL_INFEASIBLE
         return Solution.of_program(
             self.lp,
             status,
