@@ -34,7 +34,7 @@ from pyomo.core.staleflag import StaleFlagManager
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from copter import CopterError, IntegerStatus, LinearProgram, Settings, Status, __version__, solve_integer
-from copter.interop.live_program import LiveProgram
+from copter.interop.live_program import LivePrograms
 
 Floats = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ class Copter(SolverBase):  # type: ignore[misc]
 
     def __init__(self, **kwds: Any) -> None:
         super().__init__(**kwds)
-        self.live = LiveProgram()
+        self.live = LivePrograms()
 
     def available(self) -> Availability:
         """Always: this module is copter's."""
