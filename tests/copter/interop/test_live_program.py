@@ -168,6 +168,7 @@ def test_a_way_that_is_too_slow_is_abandoned_in_one_round(monkeypatch: pytest.Mo
     assert not live.is_warm
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_a_pool_keeps_several_structures() -> None:
     pool, programs = LivePrograms(), [program(seed, n=30 + seed) for seed in range(live_program.MOST_KEPT + 1)]
     for lp in programs[:-1] * 2:
