@@ -10,7 +10,7 @@ from statistics import median
 SHARE = 0.08  # of the cost of solving all programs so far afresh, that tries that fail may cost in all
 FIRST = 0.8  # times a fresh solve's cost that the first try of a structure may take, before there is a share to spend
 LEAST = 0.2  # times a fresh solve's cost below which a try is not worth beginning
-LONGEST_REST = 64  # solves that a way is left alone for at most, after it has failed again and again
+SHORTEST_REST, LONGEST_REST = 2, 64  # solves that a way is left alone for: doubled each time that it fails again
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Way:
     name: str
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=3))
     rests: int = 0
-    backoff: int = 2
+    backoff: int = SHORTEST_REST
 
     @property
     def usual_s(self) -> float:
@@ -85,8 +85,11 @@ class Allowance:
         """Note a fresh solve."""
         self._fresh.append((cost_s, wall_s))
 
-    def begin(self) -> tuple[Way, float] | None:
-        """(way, processor time that it may take), or None for a fresh solve; called once for every program."""
+    def begin(self) -> list[tuple[Way, float]]:
+        """The ways to try on this program, each with the processor time that it may take; then a fresh solve is next.
+
+        Called once for every program.
+        """
         self._solves += 1
         for way in self.ways:
             way.rests = max(0, way.rests - 1)
@@ -96,21 +99,21 @@ class Allowance:
         fresh_s = self.fresh_s
         if proven:
             best = proven[0]
-            if new and len(best.seconds) == best.seconds.maxlen and self.spare_s >= best.usual_s:
-                return new[0], best.usual_s
-            return best, fresh_s + min(max(self.spare_s, 0.0), fresh_s)
+            rivals = new[:1] if len(best.seconds) == best.seconds.maxlen and self.spare_s >= best.usual_s else []
+            return [*((way, best.usual_s) for way in rivals), (best, fresh_s)]
         may_s = min(fresh_s, self.spare_s if self._tried else max(self.spare_s, FIRST * fresh_s))
         if not new or may_s < LEAST * fresh_s:
-            return None
+            return []
         self._tried = True
-        return new[0], may_s
+        return [(new[0], may_s)]
 
     def end(self, way: Way, solved: bool, cost_s: float, once_s: float = 0.0) -> None:
         """Note how a try went: what it took, and what it took beside that for this once (to build what is kept)."""
         fresh_s = self.fresh_s
         self._extra_s += cost_s + once_s - (fresh_s if solved else 0.0)
-        if solved and cost_s <= fresh_s:
-            way.seconds.append(cost_s)
-            way.backoff = 2
-        else:
+        if not solved or cost_s > fresh_s:
             way.fail()
+            return
+        way.seconds.append(cost_s)
+        if len(way.seconds) == way.seconds.maxlen:
+            way.backoff = SHORTEST_REST

@@ -86,9 +86,9 @@ class Answer:
 class LiveProgram:
     """Solves one program after another, each from where the last one ended if their structures agree.
 
-    The first program is solved by :func:`copter.solve`. For the next ones of the same structure there are two more
-    ways: pivots from the last basis of the whole program (:class:`KeptBasis`), and a :class:`copter.Session` whose
-    model is edited. :class:`Allowance` chooses by their processor time, so that a series never costs much more than
+    The first program is solved by :func:`copter.solve`. For the next ones of the same structure there are more ways:
+    pivots from the last basis of the whole program (:class:`KeptBasis`), and a :class:`copter.Session` whose model is
+    edited, from its last basis and prices or by blocks. :class:`Allowance` chooses by their processor time, so that a series never costs much more than
     solving it afresh. Another structure begins anew.
 
     Parameters
@@ -145,9 +145,9 @@ class LiveProgram:
             self._begin_anew()
             return self._afresh(lp, settings)
         self.edits, self._lp = difference(self._lp, lp), lp
-        tried = self._allowance.begin() if self._allowance is not None and settings.method == "auto" else None
-        if tried is not None:
-            answer = self._kept(lp, settings, *tried)
+        allowance = self._allowance if settings.method == "auto" else None
+        for way, may_s in () if allowance is None else allowance.begin():
+            answer = self._kept(lp, settings, way, may_s)
             if answer is not None:
                 return self._noted(answer)
             left_s = settings.time_limit_s - (time.perf_counter() - started)
@@ -176,12 +176,15 @@ class LiveProgram:
             return None
         limit_s = min(settings.time_limit_s, max(may_s * allowance.clock_ratio, LEAST_S))
         started = self._clock()
-        prepare, run = (self._basis_for, self._pivot) if way.name == "basis" else (self._session_for, self._edit)
-        ready = prepare(lp)
+        by_basis = way.name == "basis"
+        ready = self._basis_for(lp) if by_basis else self._session_for(lp)
         prepared = self._clock()
-        answer = run(lp, settings, limit_s) if ready else None
+        answer = None
+        if ready:
+            settings = settings if by_basis else self._by_edits(lp, settings, way.name)
+            answer = (self._pivot if by_basis else self._edit)(lp, settings, limit_s)
         allowance.end(way, answer is not None, self._clock() - prepared, prepared - started)
-        if way.rests and way.name == "basis":
+        if way.rests and by_basis:
             self._basis = None
         elif way.rests:
             self._session = self._held = None
@@ -219,17 +222,22 @@ class LiveProgram:
         with self._session.model.batch():
             edit(self._session.model, self._starts, self._held, lp)
         self._held = lp
-        self._session.settings = replace(self._by_edits(lp, settings), time_limit_s=limit_s)
+        self._session.settings = replace(settings, time_limit_s=limit_s)
         solution = self._session.solve()
         return answer_of(lp, solution, warm=True) if solution.status in ANSWERS else None
 
-    def _by_edits(self, lp: LinearProgram, settings: Settings) -> Settings:
+    def _by_edits(self, lp: LinearProgram, settings: Settings, way: str) -> Settings:
         """A session's settings that suit what was edited: pivots from the last basis, or steps in the prices.
+
+        The way "blocks" is the interior-point method of the blocks, which starts anew: it gains where the session's
+        own model has blocks that a program alone has not, and everything has moved.
 
         Moved costs or coefficients take every block that they touch out of the basis. With many columns to a row the
         proximal method, which keeps prices and values, is then the faster one (docs/howto/interop.md).
         """
         m, n = lp.shape
+        if way == "blocks":
+            return replace(settings, method="blocks")
         if n >= WIDE * m and (self.edits.costs or self.edits.coefficients):
             return replace(settings, basis_columns=0, interior_rows=max(m, settings.interior_rows))
         return replace(settings, basis_columns=n)
@@ -240,7 +248,9 @@ def ways_for(lp: LinearProgram, fresh_s: float) -> list[str]:
     m, n = lp.shape
     ways = ["basis"] if lp.A.nnz <= MOST_ENTRIES else []
     if m <= MOST_ROWS and n <= MOST_COLUMNS and fresh_s >= SESSION_S:
-        ways.insert(0 if n >= BROAD * m else len(ways), "session")
+        if n < BROAD * m:
+            return [*ways, "session"]
+        return ["blocks", "session", *ways] if m > Settings().interior_rows else ["session", "blocks", *ways]
     return ways
 
 
