@@ -10,7 +10,7 @@ from statistics import median
 SHARE = 0.08  # of the cost of solving all programs so far afresh, that tries that fail may cost in all
 FIRST = 0.8  # times a fresh solve's cost that the first try of a structure may take, before there is a share to spend
 LEAST = 0.2  # times a fresh solve's cost below which a try is not worth beginning
-SHORTEST_REST, LONGEST_REST = 2, 64  # solves that a way is left alone for: doubled each time that it fails again
+SHORTEST_REST, LONGEST_REST = 4, 64  # solves that a way is left alone for: doubled each time that it fails again
 
 
 @dataclass(slots=True)

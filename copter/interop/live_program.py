@@ -108,6 +108,10 @@ class LiveProgram:
         self._begin_anew()
         self._lp: LinearProgram | None = None  # the last one that was solved
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is read from a file, begins anew: factors and sessions stay where they are."""
+        return type(self), ()
+
     def _begin_anew(self) -> None:
         self._allowance: Allowance | None = None
         self._x: Floats | None = None  # the last optimum
@@ -264,6 +268,10 @@ class LivePrograms:
         self._lock = threading.Lock()
         self._kept: list[LiveProgram] = []
         self.edits = Edits(rebuilt=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins anew."""
+        return type(self), ()
 
     def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:
         """As :meth:`LiveProgram.solve`, by the kept program of the same structure if there is one."""
