@@ -88,8 +88,8 @@ class LiveProgram:
 
     The first program is solved by :func:`copter.solve`. For the next ones of the same structure there are more ways:
     pivots from the last basis of the whole program (:class:`KeptBasis`), and a :class:`copter.Session` whose model is
-    edited, from its last basis and prices or by blocks. :class:`Allowance` chooses by their processor time, so that a series never costs much more than
-    solving it afresh. Another structure begins anew.
+    edited, from its last basis and prices or by blocks. :class:`Allowance` chooses by their processor time, so that a
+    series never costs much more than solving it afresh. Another structure begins anew.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from copter.methods.simplex.slim import Slim
 from copter.methods.simplex.solve import GivenUp, SimplexSolve
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
-from copter.runtime.watch import Stopped, Watch
+from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("pyomo.environ", reason="pyomo is not installed: pip install '.[pyomo]' in the checkout")
 pytest.importorskip("parameterized", reason="pyomo's tests need the package parameterized")
 
-from pyomo.contrib.solver.solvers import highs as peer  # noqa: E402
+from pyomo.contrib.solver.solvers import highs as peer
 
-from copter.interop.pyomo import Copter  # noqa: E402
+from copter.interop.pyomo import Copter
 
 # What cannot apply, with the reason (docs/howto/interop.md).
 LEFT_OUT = {
