@@ -1,11 +1,11 @@
 """Programs solved again through the doors of other tools: fresh, kept, and HiGHS in both ways, as a page.
 
-    python benchmarks/resolve_doors.py [--only pypsa] [--rounds 12] [--page docs/results/doors.md]
+    python benchmarks/resolve_doors.py [--only PyPSA] [--rounds 12] [--page docs/results/doors.md]
 
 Each series is what a door (SciPy, CVXPY, Pyomo, linopy, PyPSA) hands to its solver when a user's numbers move. The same
 programs then go, in turns, to `copter.solve` (fresh), to the door's live program (kept), to a new `highspy.Highs`
 (HiGHS fresh) and to one that is told what has changed (HiGHS warm). All are charged their processor time, without the
-first program of the series, which has nothing to start from.
+first program of the series, which has nothing to start from. A page that exists keeps its rows of the other series.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
-import highspy
 import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
@@ -239,12 +238,12 @@ def whole_pypsa(rounds: int) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def row(name: str, found: dict[str, float], rounds: int) -> str:
+def row(name: str, found: dict[str, float], rounds: int, made: str) -> str:
     """A line of the page."""
     fresh, ms = found["fresh"], 1e3 / (rounds - 1)
     figures = [f"{found[way] * ms:.1f}" for way in ("fresh", "kept", "highs", "highs_warm")]
     ratios = [f"{found['kept'] / other:.2f}" for other in (fresh, found["highs"], found["highs_warm"])]
-    return f"| {name} | {' | '.join(figures)} | {' | '.join(ratios)} | {found['warm']:.0%} |"
+    return f"| {name} | {' | '.join(figures)} | {' | '.join(ratios)} | {found['warm']:.0%} | {made} |"
 
 
 def main() -> None:
@@ -256,41 +255,61 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.disable(logging.INFO)
     warnings.simplefilter("ignore")
-    highspy.Highs().silent()
-    lines = [
-        "| series | fresh, ms | kept, ms | HiGHS fresh, ms | HiGHS warm, ms | kept / fresh | kept / HiGHS fresh "
-        "| kept / HiGHS warm | solves from what was kept |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = rows_of(arguments.page)
+    made = f"{commit()}, {datetime.date.today()}, {arguments.rounds}"
     for name, series in SERIES.items():
         if arguments.only.lower() not in name.lower():
             continue
         with recorded() as programs:
             series(arguments.rounds)
-        lines.append(row(name, measure(programs), len(programs)))
-        print(lines[-1], flush=True)
-    own, highs = whole_pypsa(arguments.rounds)
-    whole = f"PyPSA's rolling horizon as a whole, models built by linopy included: copter / HiGHS {own / highs:.2f}."
-    print(whole)
-    if arguments.page:
-        git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-        made = f"commit {git.stdout.strip()}, {datetime.date.today()}, {arguments.rounds} programs a series"
-        text = PAGE.format(made=made, rounds=arguments.rounds, table="\n".join(lines), whole=whole)
-        arguments.page.write_text(text, encoding="utf-8")
+        longest = [lp for lp in programs if lp.shape == programs[0].shape]  # a last window may be shorter
+        rows[name] = row(name, measure(longest), len(longest), made)
+        print(rows[name], flush=True)
+        write(arguments.page, rows)
+    if arguments.only.lower() in WHOLE.lower():
+        own, highs = whole_pypsa(arguments.rounds)
+        rows[WHOLE] = f"| {WHOLE} | | {1e3 * own / arguments.rounds:.1f} | {1e3 * highs / arguments.rounds:.1f} | | "
+        rows[WHOLE] += f"| {own / highs:.2f} | | | {made} |"
+        print(rows[WHOLE])
+        write(arguments.page, rows)
 
+
+def commit() -> str:
+    """The commit that is measured."""
+    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return git.stdout.strip()
+
+
+def rows_of(page: Path | None) -> dict[str, str]:
+    """Rows of a page by their series."""
+    if page is None or not page.exists():
+        return {}
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    return {line.split(" | ")[0].removeprefix("| "): line for line in lines[1:]}
+
+
+def write(page: Path | None, rows: dict[str, str]) -> None:
+    """The page with these rows, in the order of the series."""
+    if page is not None:
+        table = "\n".join(rows[name] for name in (*SERIES, WHOLE) if name in rows)
+        page.write_text(PAGE.format(table=table), encoding="utf-8")
+
+
+WHOLE = "PyPSA, the windows as a whole: models built by linopy, answers put back"
 
 PAGE = """# Solved again through the doors
 
-Made by `python benchmarks/resolve_doors.py --rounds {rounds} --page docs/results/doors.md`: {made}.
+Made by `python benchmarks/resolve_doors.py --page docs/results/doors.md`, row by row (`--only`): the last column is the
+commit, the date and the number of programs. Rows differ in the load of the machine: compare within a row.
 
 Processor time of the solver for one program, mean of a series without its first program. **Fresh** is
 `copter.solve`; **kept** is what the door does ([interop.md](../howto/interop.md)), tries that failed included; **HiGHS
 warm** is a `highspy.Highs` that is told what has changed and starts from its last basis. Ratios below 1 are gains.
 
+| series | fresh, ms | kept, ms | HiGHS fresh, ms | HiGHS warm, ms | kept / fresh | kept / HiGHS fresh | kept / HiGHS warm | solves from what was kept | measured |
+|---|---|---|---|---|---|---|---|---|---|
 {table}
-
-{whole}
-"""
+"""  # noqa: E501
 
 if __name__ == "__main__":
     main()
