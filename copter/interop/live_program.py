@@ -27,7 +27,7 @@ MOST_ENTRIES = 5_000_000  # entries up to which a basis of the program is kept
 WIDE = 200  # columns to a row, from which on moved costs are followed by the prices rather than by the basis
 BROAD = 20  # columns to a row, from which on a session is tried before the basis of the whole program
 SESSION_S = 0.02  # processor time of a fresh solve below which a session, which works in Python, cannot be faster
-LEAST_S = 0.005  # wall-clock time limit of a try, at least
+LEAST_S = 0.005  # time that a try gets, at least
 MOST_KEPT = 4  # structures that a pool keeps
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
 
@@ -81,6 +81,19 @@ class Answer:
     warm: bool
     solve_time_s: float
     ray: Floats | None
+
+
+class ChargedWatch(Watch):
+    """Stops also when so much of a clock is used: processor time, which other programs' load does not lengthen."""
+
+    __slots__ = ("_clock", "_end")
+
+    def __init__(self, limit_s: float, clock: Callable[[], float], may_s: float) -> None:
+        super().__init__(limit_s)
+        self._clock, self._end = clock, clock() + may_s
+
+    def __call__(self) -> bool:
+        return super().__call__() or self._clock() >= self._end
 
 
 class LiveProgram:
@@ -178,15 +191,17 @@ class LiveProgram:
         allowance = self._allowance
         if allowance is None or (way.name == "basis" and self._x is None):
             return None
-        limit_s = min(settings.time_limit_s, max(may_s * allowance.clock_ratio, LEAST_S))
         started = self._clock()
         by_basis = way.name == "basis"
         ready = self._basis_for(lp) if by_basis else self._session_for(lp)
         prepared = self._clock()
         answer = None
         if ready:
-            settings = settings if by_basis else self._by_edits(lp, settings, way.name)
-            answer = (self._pivot if by_basis else self._edit)(lp, settings, limit_s)
+            if by_basis:
+                answer = self._pivot(lp, settings, max(may_s, LEAST_S))
+            else:
+                limit_s = min(settings.time_limit_s, max(may_s * allowance.clock_ratio, LEAST_S))
+                answer = self._edit(lp, replace(self._by_edits(lp, settings, way.name), time_limit_s=limit_s))
         allowance.end(way, answer is not None, self._clock() - prepared, prepared - started)
         if way.rests and by_basis:
             self._basis = None
@@ -205,10 +220,10 @@ class LiveProgram:
             return False
         return self._basis is not None
 
-    def _pivot(self, lp: LinearProgram, settings: Settings, limit_s: float) -> Answer | None:
+    def _pivot(self, lp: LinearProgram, settings: Settings, may_s: float) -> Answer | None:
         if self._basis is None:
             return None
-        with Watch(limit_s) as watch:
+        with ChargedWatch(settings.time_limit_s, self._clock, may_s) as watch:
             solution = self._basis.solve(lp, settings, watch)
         kept = solution is not None and solution.status in ANSWERS
         return replace(answer_of(lp, solution, warm=False), warm=True) if solution is not None and kept else None
@@ -220,13 +235,13 @@ class LiveProgram:
             self._session, self._held = Session(model_of(lp, self._starts)), lp
         return True
 
-    def _edit(self, lp: LinearProgram, settings: Settings, limit_s: float) -> Answer | None:
+    def _edit(self, lp: LinearProgram, settings: Settings) -> Answer | None:
         if self._session is None or self._held is None:
             return None
         with self._session.model.batch():
             edit(self._session.model, self._starts, self._held, lp)
         self._held = lp
-        self._session.settings = replace(settings, time_limit_s=limit_s)
+        self._session.settings = settings
         solution = self._session.solve()
         return answer_of(lp, solution, warm=True) if solution.status in ANSWERS else None
 
