@@ -93,7 +93,9 @@ wheel-test:
 	cd build/outside && COPTER_DATA="$${COPTER_DATA:-$(abspath ../shared/data)}" .venv/bin/python -m pytest -n auto --dist worksteal
 
 # The documentation site: every example runs, a warning or a link that leads nowhere ends the build.
+# Links, names of files, spelling (docs/words.txt is the field's word list); then the site, with warnings as errors.
 docs: $(VENV)/.docs
+	$(PY) -m pytest -q tests/test_pages.py
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build
 	@echo "The site is docs/_build/index.html"
 

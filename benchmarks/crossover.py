@@ -1,4 +1,4 @@
-"""Where copter overtakes HiGHS's best way: every family over sizes, and over churn, on the same sequences.
+"""Where copter overtakes HiGHS's best way: every controlled study over sizes, and over churn, on the same sequences.
 
     python benchmarks/crossover.py --preset quick
     python benchmarks/crossover.py --preset full --families gub,transport --rounds 20
@@ -22,38 +22,24 @@ from typing import Any
 from floor import machine
 
 HERE = Path(__file__).parent
-Size = int | str
 CHURN = 0.01  # of the sweep over sizes
-SCALES: dict[str, dict[str, tuple[Size, ...]]] = {  # of traffic, the networks
+SCALES: dict[str, dict[str, tuple[int, ...]]] = {
     "quick": {
         "sia": (250, 500, 1000, 2500),
         "gub": (200, 1000, 4000, 8000),
         "transport": (300, 1000, 4000, 8000),
         "multicommodity": (100, 250, 600),
-        "hadar": (500, 2500, 10_000),
-        "hops": (200, 500, 2000),
-        "traffic": ("GtsCe", "UsCarrier", "Cogentco"),
-        "shards": (256, 1024, 2048),
     },
     "full": {
         "sia": (250, 500, 1000, 2500, 5000, 10_000),
         "gub": (200, 1000, 4000, 16_000, 64_000, 200_000),
         "transport": (300, 1000, 4000, 16_000, 64_000, 250_000),
         "multicommodity": (100, 250, 600, 1500, 4000),
-        "hadar": (500, 2500, 10_000, 25_000, 100_000),
-        "hops": (200, 500, 2000, 10_000),
-        "traffic": ("GtsCe", "UsCarrier", "Cogentco", "Kdl-tenth"),
-        "shards": (256, 512, 1024, 2048, 4096),
     },
 }
 CHURNS = {"quick": (0.001, 0.01, 0.1), "full": (0.001, 0.005, 0.01, 0.05, 0.2)}
 # Where churn is swept.
-CHURN_SCALE: dict[str, Size] = {
-    "sia": 1000, "gub": 4000, "transport": 4000, "multicommodity": 250, "hadar": 2500, "hops": 500, "traffic": "GtsCe",
-}  # fmt: skip
-UNCHURNED = ("shards",)  # all loads change every round
-CHANGES = {"traffic": "some-limits"}  # where churn is the share of the requests only in a change of its own
-MODES = {"hadar": "capped", "hops": "capped"}  # the compact forms, which HiGHS likes best; others are full
+CHURN_SCALE = {"sia": 1000, "gub": 4000, "transport": 4000, "multicommodity": 250}
 SOLVERS = {"auto": "", "coordinate_descent": " copter by coordinate descent, as the thesis's solver."}
 Result = dict[str, Any]
 
@@ -68,15 +54,12 @@ class How:
     processor: bool = False
 
 
-def run_one(family: str, scale: Size, churn: float | None, how: How) -> Result | None:
+def run_one(family: str, scale: int, churn: float, how: How) -> Result | None:
     """One run of rounds.py in a process of its own; None when it does not end within the limit."""
     limit_s, environment = how.limit_s, dict(os.environ)
     command = [sys.executable, str(HERE / "rounds.py"), "--family", family]
-    command += ["--network" if isinstance(scale, str) else "--scale", str(scale)]
-    command += ["--change", CHANGES[family]] if family in CHANGES else []
-    command += ["--mode", MODES.get(family, "full"), "--rounds", str(how.rounds), "--peers", "highs", "--json"]
-    command += ["--churn", str(churn)] if churn is not None else []
-    command += ["--method", how.method]
+    command += ["--scale", str(scale), "--churn", str(churn), "--method", how.method]
+    command += ["--rounds", str(how.rounds), "--peers", "highs", "--json"]
     if how.processor:
         command += ["--threads", "1"]
         environment["COPTER_CLOCK"] = "processor"
@@ -98,11 +81,6 @@ def run_one(family: str, scale: Size, churn: float | None, how: How) -> Result |
         flush=True,
     )
     return result
-
-
-def size_of(result: Result) -> str:
-    """The size of a run in words."""
-    return str(result.get("network") or f"{result['scale']:,}")
 
 
 def highs_s(result: Result) -> float:
@@ -138,12 +116,11 @@ def table(results: list[Result]) -> list[str]:
     ]
     for result in results:
         own = result["copter"]
-        churn = "all" if result["family"] in UNCHURNED else f"{result['churn']:g}"
         parts = " / ".join(f"{1e3 * own[key]:.1f}" for key in ("edit_p50_s", "solve_p50_s", "shim_p50_s"))
         parts = "by the clock only" if result.get("processor") else parts
         lines.append(
-            f"| {result['family']} | {size_of(result)} | {result['nonzeros']:,} | {result['rows']:,} "
-            f"| {churn} | {1e3 * own['p50_s']:.1f} ms | {parts} | {1e3 * highs_s(result):.1f} ms "
+            f"| {result['family']} | {result['scale']:,} | {result['nonzeros']:,} | {result['rows']:,} "
+            f"| {result['churn']:g} | {1e3 * own['p50_s']:.1f} ms | {parts} | {1e3 * highs_s(result):.1f} ms "
             f"| {result['best_peer']} | {ratio(result):.3g} | {own['gap_max']:.0e} | {own['not_optimal']} |"
         )
     return lines
@@ -191,11 +168,11 @@ def sweep(names: list[str], preset: str, how: How) -> dict[str, Any]:
     }
     for family in names:
         for scale in SCALES[preset][family]:
-            result = run_one(family, scale, None if family in UNCHURNED else CHURN, how)
+            result = run_one(family, scale, CHURN, how)
             if result is None:
                 break
             found["sizes"].append(result)
-        for churn in () if family in UNCHURNED else CHURNS[preset]:
+        for churn in CHURNS[preset]:
             result = run_one(family, CHURN_SCALE[family], churn, how)
             if result is not None:
                 found["churns"].append(result)
@@ -217,8 +194,6 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.families.split(",")
     unknown = [name for name in names if name not in SCALES[arguments.preset]]
-    if arguments.method != "auto" and "shards" in names:
-        parser.error("shards has a solver of its own: --method auto, or other --families")
     if unknown or arguments.rounds < 1:
         parser.error(f"families are some of {', '.join(SCALES[arguments.preset])}; rounds >= 1")
     found = sweep(

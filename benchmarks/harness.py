@@ -21,7 +21,6 @@ WARM_UP = 3  # rounds after the cold one that are not counted; the peers' ways a
 AS_ARRAYS = 15_000_000  # columns above which peers are not given the program, and only the last round is judged
 PEER_CHECKED = 3_000_000  # columns above which the peers' points are not judged
 COMPARABLE = 2.0  # tolerances by which a peer's points may be off
-EDITS = ("added", "removed", "changed", "requests")  # of the engine's model in a round
 NEARLY_BEST = 1.25  # the second-best way goes on too if it is within this of the best in the warm-up
 
 
@@ -52,7 +51,6 @@ class Figures:
     judged: list[Judged] = field(default_factory=list)
     integer_gap: list[float] = field(default_factory=list)
     fractional: list[int] = field(default_factory=list)
-    edits: list[tuple[int, int, int, int]] = field(default_factory=list)
     cold_s: float = 0.0
     cold_processor_s: float = 0.0
     cold_lp_s: float | None = None  # without the shim, as HiGHS's
@@ -69,9 +67,6 @@ class Figures:
         self.shim_s.append(max(0.0, ended - edited - outcome.solve_s))
         self.passes.append(outcome.passes)
         self.iterations.append(outcome.iterations)
-        if outcome.edits is not None:
-            made = outcome.edits
-            self.edits.append((made.added, made.removed, made.changed, made.requests))
         self.not_optimal += outcome.status != "optimal"
         if outcome.plan is not None:
             self.fractional.append(outcome.plan.fractional)
@@ -140,25 +135,19 @@ class PeerRun:
         for answer in answers:
             figures = self.figures[answer.way]
             figures.note(index, answer)
-            self.compare(figures, program, answer, outcome, family.point(outcome) is not None)
+            self.compare(figures, program, answer, outcome)
         if needs_start:
-            self.start(family, outcome)
+            self.remote.start_from(*family.point(outcome))  # no cold solve found a basis in time
         if index < 0:
             self.select(index)
 
-    def start(self, family: Family, outcome: Outcome) -> None:
-        """Where no cold solve found a basis in time, the warm ways are given that of copter's point."""
-        point = family.point(outcome)
-        if point is not None:
-            self.remote.start_from(*point)
-
-    def compare(self, figures: WayFigures, program: Program, answer: Answer, outcome: Outcome, same: bool) -> None:
-        """Judge an answer's point, and compare its objective; `same` says that copter solved the same LP."""
+    def compare(self, figures: WayFigures, program: Program, answer: Answer, outcome: Outcome) -> None:
+        """Judge an answer's point, and compare its objective."""
         if outcome.plan is not None and np.isfinite(answer.objective):
             figures.value.append(answer.objective / outcome.plan.objective)
         if not answer.optimal:
             return
-        if same and not self.integer:
+        if not self.integer:
             figures.difference.append(abs(answer.objective - outcome.objective) / (1.0 + abs(answer.objective)))
         if answer.x is not None and answer.y is not None and not self.integer:
             figures.judged.append(judge(program, answer.x, answer.y))
@@ -223,21 +212,16 @@ class Run:
         few = family.counts["variables"] <= AS_ARRAYS
         if self.peers and few:
             program = family.program()
-            self.note(judge_outcome(family, program, outcome))
+            figures.judged.append(judge_outcome(family, program, outcome))
             for peer in self.peers:
                 peer.round(index, family, program, outcome)
         elif few or last:
-            self.note(family.judged_in_parts(outcome))
+            figures.judged.append(family.judged_in_parts(outcome))
         if self.options.verbose:
             self.say(index, outcome, (started, edited, ended))
         if not last:
             family.adopt(outcome)
             family.prepare()
-
-    def note(self, judged: Judged | None) -> None:
-        """Write down what the judge says of copter's point, where there is one."""
-        if judged is not None:
-            self.figures.judged.append(judged)
 
     def say(self, index: int, outcome: Outcome, times: tuple[float, float, float]) -> None:
         """One line on stderr."""
@@ -248,8 +232,6 @@ class Run:
             f"{1e3 * outcome.solve_s:.1f} + shim {1e3 * (ended - edited - outcome.solve_s):.1f}; {outcome.status}, "
             f"passes {outcome.passes}, iterations {outcome.iterations}{gap}"
         )
-        if outcome.edits is not None:
-            line += f"; {outcome.edits}"
         for peer in self.peers:
             for way in peer.remote.ways:
                 line += f"; {way} {1e3 * last_s(peer.figures[way]):.1f} ms"
@@ -299,9 +281,6 @@ def copter_summary(figures: Figures) -> dict[str, Any]:
         "cold_processor_s": figures.cold_processor_s,
         "cold_lp_s": figures.cold_lp_s,
         "lp_p50_s": median(np.add(figures.edit_s, figures.solve_s).tolist()),
-        "edits_p50": dict(zip(EDITS, np.median(figures.edits, axis=0).tolist(), strict=True))
-        if figures.edits
-        else None,
         "edit_p50_s": median(figures.edit_s),
         "solve_p50_s": median(figures.solve_s),
         "shim_p50_s": median(figures.shim_s),
@@ -353,7 +332,6 @@ def summary(run: Run) -> dict[str, Any]:
         "family": options.family,
         "mode": instance.mode,
         "scale": instance.scale,
-        "network": instance.network if options.family == "traffic" else None,
         "change": change,
         "churn": Instance(1, change, instance.amount).churn,
         "seed": instance.seed,

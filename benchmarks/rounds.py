@@ -2,7 +2,8 @@
 
 python benchmarks/rounds.py --family sia --scale 10000 --churn 0.01 --rounds 100 --seed 0 --peers highs --json
 python benchmarks/rounds.py --family multicommodity --scale 2000 --change link --peers highs --json
-COPTER_DATA=path/to/data python benchmarks/rounds.py --family traffic --network Cogentco --change link --peers highs
+
+The rounds of the schedulers are recorded from the product and replayed: see benchmarks/tapes.py.
 """
 
 from __future__ import annotations
@@ -14,12 +15,9 @@ import sys
 
 import families
 import peers
-from families.networks import NETWORKS
 from families.protocol import CHANGES, SolverOptions
 from harness import Options, Run
 from peers import Limits
-
-TOLERANCE = {"hare": 1e-4}  # of other families 1e-6
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,16 +28,15 @@ def parser() -> argparse.ArgumentParser:
         "--mode",
         choices=["full", "capped"],
         default="full",
-        help="of sia: jobs; of hadar, hops: columns; of hare: 40 intervals or 23",
+        help="of sia: configurations of all sizes, or up to 64 GPUs",
     )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
-    found.add_argument("--rows", type=int, help="resources of gub (50) and transport (100), servers of shards")
-    found.add_argument("--network", choices=list(NETWORKS), default="GtsCe", help="of traffic, which has no scale")
+    found.add_argument("--rows", type=int, help="resources of gub (50) and transport (100)")
     found.add_argument("--change", choices=list(CHANGES), help="what changes every round (default: the family's own)")
     found.add_argument(
         "--churn",
         type=float,
-        help="how much changes: the share of requests (churn, time: 0.01; some-limits: 0.01), or how far every cost or "
+        help="how much changes: the share of requests (churn: 0.01; some-limits: 0.01), or how far every cost or "
         "limit moves (costs, limits: 0.05)",
     )
     found.add_argument("--rounds", type=int, default=20)
@@ -49,9 +46,9 @@ def parser() -> argparse.ArgumentParser:
         "--method",
         choices=["auto", "coordinate_descent"],
         default="auto",
-        help="of copter: its own, or the thesis's, by coordinate descent (not for hare, chronus, shards)",
+        help="of copter: its own, or the thesis's, by coordinate descent",
     )
-    found.add_argument("--tolerance", type=float, help="of copter (default 1e-6, of hare 1e-4)")
+    found.add_argument("--tolerance", type=float, default=1e-6, help="of copter (default 1e-6)")
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")
     found.add_argument("--peers", default="", help=f"some of {','.join(peers.NAMES)}")
     found.add_argument("--peer-time-limit", type=float, default=120.0, help="seconds of one solve of a peer")
@@ -70,8 +67,6 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
         command.error("rounds must be >= 1, and churn from 0 to below 1")
     if arguments.rows is not None and arguments.rows < 8:
         command.error("rows must be >= 8")
-    if arguments.method != "auto" and arguments.family in ("hare", "chronus", "shards"):
-        command.error(f"{arguments.family} has a solver of its own: --method auto")
     instance = families.Instance(
         arguments.scale,
         arguments.change,
@@ -79,7 +74,6 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
         arguments.seed,
         arguments.mode,
         arguments.rows,
-        arguments.network,
     )
     return Options(
         family=arguments.family,
@@ -88,7 +82,7 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
         peers=names,
         limits=Limits(arguments.peer_time_limit),
         solver=SolverOptions(
-            tolerance=arguments.tolerance or TOLERANCE.get(arguments.family, 1e-6),
+            tolerance=arguments.tolerance,
             time_limit_s=arguments.time_limit,
             threads=arguments.threads,
             method=arguments.method,

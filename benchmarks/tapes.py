@@ -147,34 +147,60 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
 
 
 def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, limit_s: float, command: str) -> int:
-    """Replay the tapes that are there through all installed solvers; write the page."""
-    lines, glance, failed = [], [], 0
+    """Replay the tapes that are there through all installed solvers; write the page after each.
+
+    What was measured of a tape is kept beside it, so that the page has all tapes when some are replayed again.
+    """
+    failed = 0
     for tape in tapes:
         path = folder / f"{tape.name}.tape"
         if not path.exists():
             print(f"{tape.name}: not there, make it first")
             continue
-        found = described(path)
+        load = os.getloadavg()[0]
         asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, limit_s, peer_budget_s=budget_s)
-        lines += ["", f"## {tape.name}", "", f"`{tape.shown}`", ""]
-        if not found["rounds"]:
-            lines.append("No round of it solved a linear program: there is nothing to compare.")
-            continue
-        try:
-            done = [runs.run_copter(asked)]
-        except SnapshotError as error:
-            lines.append(f"copter: {error}")
-            failed += 1
-            continue
-        ways = [way for name, (_, several) in PEERS.items() if installed(name) for way in several]
-        done += [runs.run_peer(way, asked) for way in ways]
-        failed += done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
-        lines += table([runs.summary(run) for run in done], done, found)
-        lines += whole_rounds(path.with_suffix(".json"), done[0])
-        glance.append(at_a_glance(tape, done))
-        print(f"{tape.name}: {len(done[0].rows)} solves", flush=True)
-        PAGE.write_text("\n".join([*header(command, budget_s, limit_s), *GLANCE, *glance, *lines]) + "\n")
+        section = measured(tape, asked)
+        failed += section.pop("failed")
+        how = f"`{command}`, commit {commit()}, load {load:.1f}, {datetime.date.today().isoformat()}"
+        kept(path).write_text(json.dumps(section | {"how": how}))
+        write_page(folder)
+        print(f"{tape.name}: measured", flush=True)
     return int(failed > 0)
+
+
+def kept(path: Path) -> Path:
+    """Where a tape's measurements are."""
+    return path.with_suffix(".measured.json")
+
+
+def measured(tape: Tape, asked: runs.Asked) -> dict[str, Any]:
+    """A tape's part of the page: its `lines`, its row `at_a_glance`, and whether an answer of copter's `failed`."""
+    path = Path(asked.tape)
+    found = described(path)
+    if not found["rounds"]:
+        return {"lines": ["No round of it solved a linear program: there is nothing to compare."], "failed": False}
+    try:
+        done = [runs.run_copter(asked)]
+    except SnapshotError as error:
+        return {"lines": [f"copter: {error}"], "failed": True}
+    ways = [way for name, (_, several) in PEERS.items() if installed(name) for way in several]
+    done += [runs.run_peer(way, asked) for way in ways]
+    lines = table([runs.summary(run) for run in done], done, found) + whole_rounds(path.with_suffix(".json"), done[0])
+    failed = done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
+    return {"lines": lines, "at_a_glance": at_a_glance(tape, done), "failed": failed}
+
+
+def write_page(folder: Path) -> None:
+    """The page of all tapes that were measured."""
+    lines, glance = [], []
+    for tape in TAPES:
+        result = kept(folder / f"{tape.name}.tape")
+        if result.exists():
+            section = json.loads(result.read_text())
+            glance += [section["at_a_glance"]] if "at_a_glance" in section else []
+            lines += ["", f"## {tape.name}", "", f"`{tape.shown}`", "", f"Measured: {section['how']}.", ""]
+            lines += section["lines"]
+    PAGE.write_text("\n".join([*header(), *GLANCE, *glance, *lines]) + "\n")
 
 
 GLANCE = (
@@ -225,27 +251,28 @@ def whole_rounds(path: Path, copters: runs.Run) -> list[str]:
     ]
 
 
-def header(command: str, budget_s: float, limit_s: float) -> list[str]:
+def commit() -> str:
+    """The commit that is measured."""
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def header() -> list[str]:
     """Where the page comes from."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
     missing = [f"{name} (needs {package})" for name, (package, _) in PEERS.items() if not installed(name)]
     return [
         "# Measured",
         "",
         "This page is generated, and is the only one with times. Every row is one solver on the rounds of one tape "
         "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
-        f"{THREADS} threads, at most {limit_s:g} s a solve and {budget_s:g} s a tape for the others. "
+        f"{THREADS} threads; the others have the seconds a solve and a tape that each section's command says. "
         "`times` is the sum over copter's. `judged`: solves whose answer was proven, for "
         "copter by `copter verify`, for others by residuals and gap within 1e-6.",
         "",
         "| | |",
         "|---|---|",
-        f"| command | `{command}` |",
-        f"| commit | {commit} |",
+        "| command | `make tapes`, `make suite` |",
         f"| machine | {platform.processor() or platform.machine()}, {os.cpu_count()} processors, {platform.system()} |",
-        f"| load | {os.getloadavg()[0]:.1f} |",
         f"| date | {datetime.date.today().isoformat()} |",
         f"| not installed | {', '.join(missing) or 'none'} |",
     ]

@@ -103,7 +103,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the choice for a model depends on.
+    """Facts about a model from which its method is chosen.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ def _named_for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...
 
 @dataclass(frozen=True, slots=True)
 class ProgramFacts:
-    """What the choice for one linear program depends on: its entries, rows and columns, and whether it is presolved."""
+    """Facts about one linear program from which its method is chosen."""
 
     entries: int
     rows: int

@@ -44,7 +44,7 @@ def assert_optimal(lp: LinearProgram, x: Floats, y: Floats, tolerance: float = 1
 
 
 def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> list[str]:
-    """What of a solution's claims does not hold, each in a few words; empty if all do.
+    """Claims of a solution that do not hold, each in a few words; empty if all hold.
 
     Parameters
     ----------

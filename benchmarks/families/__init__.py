@@ -1,13 +1,17 @@
-"""Families of round sequences, each behind one protocol."""
+"""Controlled studies of one structure each, as seeded sequences of rounds behind one protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
+from families.bursts import BurstyRounds
+from families.gub import GubRounds
+from families.multicommodity import MulticommodityRounds
 from families.protocol import Family, amount_of
+from families.sia import SiaRounds
+from families.transport import TransportRounds
 
 __all__ = ["FAMILIES", "NAMES", "Family", "Instance", "make_family"]
 
@@ -19,18 +23,16 @@ class Instance:
     Attributes
     ----------
     scale : int
-        GPUs for the families of jobs, requests or shards for the others.
+        GPUs for sia and bursts, requests for the others.
     change : str or None
         Kind of change (:data:`families.protocol.CHANGES`), the family's default if None.
     amount : float or None
         How much changes, the kind's default if None.
     seed : int
     mode : {"full", "capped"}
-        Of the families of jobs.
+        Of sia and bursts.
     rows : int or None
-        Coupling rows of gub and transport; servers of shards (default: one for 8).
-    network : str
-        Of traffic (:data:`families.networks.NETWORKS`), which has no scale.
+        Coupling rows of gub and transport.
     """
 
     scale: int
@@ -39,7 +41,6 @@ class Instance:
     seed: int = 0
     mode: str = "full"
     rows: int | None = None
-    network: str = "GtsCe"
 
     @property
     def kind(self) -> str:
@@ -57,38 +58,19 @@ BURSTS_EVERY = 10  # rounds
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A family: its class (module.name), how one is made, its least scale.
+    """A family: its class, how one is made, its least scale."""
 
-    A module is read when its family is asked for: some bring frontends along, and 80 MB that are not the engine's.
-    """
-
-    place: str
+    kind: Any
     make: Callable[[Any, Instance], Family]
     least: int = 10
 
-    @property
-    def kind(self) -> Any:
-        """The class."""
-        module, name = self.place.split(".")
-        return getattr(import_module(f"families.{module}"), name)
-
 
 FAMILIES: dict[str, Entry] = {
-    "sia": Entry("sia.SiaRounds", lambda kind, i: kind(i.scale, i.mode, i.churn, i.seed), 56),
-    "hadar": Entry("hadar.HadarRounds", lambda kind, i: kind(i.scale, i.mode, i.churn, i.seed), 56),
-    "hops": Entry("hops.HopsRounds", lambda kind, i: kind(i.scale, i.mode, i.churn, i.seed), 168),
-    "chronus": Entry("chronus.ChronusRounds", lambda kind, i: kind(i.scale, i.seed), 32),
-    "hare": Entry("hare.HareRounds", lambda kind, i: kind(i.scale, i.mode, i.kind, i.churn, i.seed), 56),
-    "gub": Entry("gub.GubRounds", lambda kind, i: kind(i.scale, i.rows or 50, i.kind, i.amount, i.seed)),
-    "transport": Entry(
-        "transport.TransportRounds", lambda kind, i: kind(i.scale, i.rows or 100, i.kind, i.amount, i.seed)
-    ),
-    "multicommodity": Entry(
-        "multicommodity.MulticommodityRounds", lambda kind, i: kind(i.scale, i.kind, i.amount, i.seed)
-    ),
-    "traffic": Entry("traffic.TrafficRounds", lambda kind, i: kind(i.network, i.kind, i.amount, i.seed)),
-    "shards": Entry("shards.ShardRounds", lambda kind, i: kind(i.scale, i.rows, i.kind, i.seed), 32),
-    "bursts": Entry("bursts.BurstyRounds", lambda kind, i: kind(i.scale, i.mode, i.churn, i.seed, BURSTS_EVERY), 112),
+    "sia": Entry(SiaRounds, lambda kind, i: kind(i.scale, i.mode, i.churn, i.seed), 56),
+    "gub": Entry(GubRounds, lambda kind, i: kind(i.scale, i.rows or 50, i.kind, i.amount, i.seed)),
+    "transport": Entry(TransportRounds, lambda kind, i: kind(i.scale, i.rows or 100, i.kind, i.amount, i.seed)),
+    "multicommodity": Entry(MulticommodityRounds, lambda kind, i: kind(i.scale, i.kind, i.amount, i.seed)),
+    "bursts": Entry(BurstyRounds, lambda kind, i: kind(i.scale, i.mode, i.churn, i.seed, BURSTS_EVERY), 112),
 }
 NAMES = tuple(FAMILIES)
 

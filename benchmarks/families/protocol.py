@@ -14,7 +14,6 @@ from copter_frontends.replay.program import Floats, Ints, Program
 __all__ = [
     "CHANGES",
     "At",
-    "EditCounts",
     "Family",
     "Floats",
     "Ints",
@@ -33,15 +32,10 @@ CHANGES: dict[str, float | None] = {
     "limits": 0.05,
     "some-limits": 0.01,
     "link": None,
-    "time": 0.01,
-    "minute": 0.01,
-    "stateless": None,
-    "stateful": None,
 }
 """Kinds of change and how much by default: the share of requests replaced (`churn`); how far every cost (`costs`) or
 limit (`limits`) moves; the share of limits that are drawn anew (`some-limits`); one coupling row's capacity to zero,
-and back in the next round (`link`); time goes on, and the share of jobs replaced (`time`; `minute`: by a minute);
-all loads anew, of an exponent of their own (`stateless`) or one close to the last (`stateful`)."""
+and back in the next round (`link`)."""
 
 
 def amount_of(change: str, amount: float | None) -> float:
@@ -51,7 +45,7 @@ def amount_of(change: str, amount: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SolverOptions:
-    """What every solver of copter's is told; `method` as in copter.Settings, of families that a session solves."""
+    """What every solver of copter's is told; `method` as in :class:`copter.Settings`."""
 
     tolerance: float = 1e-6
     time_limit_s: float = 120.0
@@ -77,19 +71,6 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class EditCounts:
-    """Requests added, removed and changed in the engine's model in a round, of how many."""
-
-    added: int
-    removed: int
-    changed: int
-    requests: int
-
-    def __str__(self) -> str:
-        return f"{self.added} added, {self.removed} removed, {self.changed} changed of {self.requests} requests"
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a solve came to.
 
@@ -97,15 +78,13 @@ class Outcome:
     ----------
     status : str
     objective, bound : float
-        Of the LP (of the plan, where no point of the LP is handed out).
+        Of the LP.
     solve_s : float
         Seconds of the LP; what else the call took is the shim's.
     passes, iterations : int
     answer
         The solver's own answer, which its family understands.
     plan : Plan or None
-    edits : EditCounts or None
-        Of solvers that choose the model's requests themselves.
     """
 
     status: str
@@ -116,7 +95,6 @@ class Outcome:
     iterations: int
     answer: Any
     plan: Plan | None = None
-    edits: EditCounts | None = None
 
 
 class Solver(Protocol):
@@ -156,17 +134,14 @@ class Family(Protocol):
     def program(self) -> Program:
         """The round of the last :meth:`edit` as arrays, for peers and judge; made without looking into the model."""
 
-    def point(self, outcome: Outcome) -> tuple[Floats, Floats] | None:
-        """x (n,) and y (m,) of an outcome in the program's order; None where the LP solved is another one."""
+    def point(self, outcome: Outcome) -> tuple[Floats, Floats]:
+        """x (n,) and y (m,) of an outcome in the program's order."""
 
     def whole(self, outcome: Outcome) -> tuple[Ints, Floats] | None:
         """Columns that are not zero in an outcome's plan, and their values; None where there is no plan."""
 
-    def judged_in_parts(self, outcome: Outcome) -> Judged | None:
-        """As the judge finds an outcome, part after part where the program is large; SystemExit for a wrong one.
-
-        None where no point of the LP is handed out: then the plan alone is judged.
-        """
+    def judged_in_parts(self, outcome: Outcome) -> Judged:
+        """As the judge finds an outcome, part after part where the program is large; SystemExit for a wrong one."""
 
 
 def chosen(count: int, rng: np.random.Generator, share: float) -> Ints:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
+from numpy.typing import NDArray
 
 from copter import Model
 from copter.shims import IDLE
-from families.job_rounds import JobRounds
-from families.protocol import At, Floats, Ints
+from families.protocol import At, Floats, Ints, chosen
+from families.uniform import UniformFamily
 
 GPU_TYPES = 7
 GPUS_PER_NODE = 8
@@ -18,7 +21,7 @@ RESTART_S = 60.0
 ROUND_S = 60.0
 
 
-class SiaRounds(JobRounds):
+class SiaRounds(UniformFamily):
     """Sia's LP over all configurations of a cluster of seven types, with goodput of each job's own.
 
     v = 1.1 - (rho G)^(-1/2); G is concave in the GPUs and saturates at a size of the job's own, so that every column
@@ -33,10 +36,26 @@ class SiaRounds(JobRounds):
     churn : float
         Share of jobs replaced every round.
     seed : int
+
+    Attributes
+    ----------
+    jobs : ndarray (n,)
+        Ids of the jobs, in the order they were added.
+    doomed : ndarray
+        Places of the jobs that the next round takes out.
+    waiting : list of ndarray
+        G^(-1/2) of the jobs that it puts in.
     """
 
+    changes: ClassVar[tuple[str, ...]] = ("churn",)
+    integer = True
+
     def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
-        super().__init__(churn, seed)
+        self.rng, self.churn = np.random.default_rng(seed), churn
+        self.jobs = np.zeros(0, dtype=np.int64)
+        self.next_job = 0
+        self.doomed = np.zeros(0, dtype=np.int64)
+        self.departed, self.arrived = self.doomed, self.doomed
         nodes = np.full(GPU_TYPES, gpus // GPUS_PER_NODE // GPU_TYPES)
         nodes[: gpus // GPUS_PER_NODE - nodes.sum()] += 1
         sizes = [self.sizes(int(n), mode) for n in nodes]
@@ -71,6 +90,32 @@ class SiaRounds(JobRounds):
         speed = np.log(rng.uniform(1.0, 10.0, GPU_TYPES))[self.kind]
         log_goodput = speed + rng.uniform(0.6, 0.95) * self.log_gpus - np.log1p(self.gpus / 2.0 ** rng.uniform(2, 9))
         return np.asarray(np.exp(-0.5 * (log_goodput - log_goodput.min())))
+
+    @property
+    def requests(self) -> Ints:
+        """Ids of the jobs."""
+        return self.jobs
+
+    @property
+    def limits(self) -> Floats:
+        """One configuration, or one share of a round, a job."""
+        return np.ones(len(self.jobs))
+
+    def prepare(self) -> None:
+        """Draw the next round's arrivals and departures (not timed: it is the cluster's doing, not the solver's)."""
+        self.doomed = chosen(len(self.jobs), self.rng, self.churn)
+        self.waiting = self.draw(len(self.doomed))
+
+    def turn_over(self, fresh: int) -> NDArray[np.bool_]:
+        """Take the doomed jobs out of the model, give `fresh` new ones ids; which of the old ones stay, (n,) bool."""
+        self.departed = self.jobs[self.doomed]
+        self.model.remove_requests(self.departed.tolist())
+        keep = np.ones(len(self.jobs), dtype=bool)
+        keep[self.doomed] = False
+        self.arrived = np.arange(self.next_job, self.next_job + fresh)
+        self.next_job += fresh
+        self.jobs = np.concatenate((self.jobs[keep], self.arrived))
+        return keep
 
     @property
     def nonzeros(self) -> int:

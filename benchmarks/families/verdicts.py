@@ -12,14 +12,11 @@ WHOLE = 1e-6  # how far a plan may be outside rows and from whole numbers, and i
 SAME = 1e-7  # how far a point's value may be from what the solver says, relative
 
 
-def judge_outcome(family: Family, program: Program, outcome: Outcome) -> Judged | None:
-    """Judge the point of the LP, if there is one, and the plan, if there is one; SystemExit for a false one."""
-    point, bound, judged = family.point(outcome), outcome.bound, None
-    if point is not None:
-        judged = judge(program, *point)
-        bound = judged.bound
-        require_same_value(outcome, judged)
-    judge_plan(family, program, outcome, bound)
+def judge_outcome(family: Family, program: Program, outcome: Outcome) -> Judged:
+    """Judge the point of the LP, and the plan if there is one; SystemExit for a false one."""
+    judged = judge(program, *family.point(outcome))
+    require_same_value(outcome, judged)
+    judge_plan(family, program, outcome, judged.bound)
     return judged
 
 

@@ -3,7 +3,7 @@
 python benchmarks/tables/finish_time_fairness.py [--policies sia,gavel] [--workloads 2] [--keep FILE] [--json]
 
 rho is JCT over the JCT of the same job alone on its fair part of the cluster, a mean over GPU types: of the ratios in
-the thesis (3.6; B32), of the times in the public tool (B33). A job alone runs as the goodput model has it. The runs are
+the thesis (3.6; B40), of the times in the public tool (B41). A job alone runs as the goodput model has it. The runs are
 those of Table 3.3: with the same FILE none is done twice.
 """
 

@@ -3,8 +3,8 @@
     python benchmarks/tables/hops_formulations.py                       # 512 GPUs: the paper's size
     python benchmarks/tables/hops_formulations.py --factor 20 --skip-servers --limit 60
 
-The same window of jobs, all GPUs idle. "groups": types and sizes as columns, then servers (HP12), as in the policy.
-"server prices": column generation with a row a server (HP14). "paper": every configuration on single servers as a
+The same window of jobs, all GPUs idle. "groups": types and sizes as columns, then servers (HP16), as in the policy.
+"server prices": column generation with a row a server (HP18). "paper": every configuration on single servers as a
 column, (11)-(13), through HiGHS's branch and bound. "groups_milp": HiGHS on the groups' program of the second
 round, which gives sizes but no servers. Bounds hold for all placements; gaps are to the best of them.
 """

@@ -65,7 +65,7 @@ def main(paper: PaperTable, description: str | None) -> int:
             "--tuned",
             action=argparse.BooleanOptionalAction,
             default=True,
-            help="tune the jobs of rigid policies for this cluster (B41), and do not take the workload's requests",
+            help="tune the jobs of rigid policies for this cluster (B38), and do not take the workload's requests",
         )
     asked = parser.parse_args()
     unknown = [name for name in asked.policies.split(",") if name not in POLICIES]

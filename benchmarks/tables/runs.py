@@ -105,7 +105,7 @@ def run_name(setting: Setting, what: str = "") -> str:
 
 
 def figures_of(setting: Setting, policy: SchedulingPolicy | None = None) -> dict[str, Any]:
-    """The summary of a run, its jobs' ``jct_s``, and ``ftf``: worst rho and unfair fraction in both ways (B32, B33).
+    """The summary of a run, its jobs' ``jct_s``, and ``ftf``: worst rho and unfair fraction in both ways (B40, B41).
 
     A job alone tunes its batch as it does here: where the workload's batch caps the policy's estimate only, it does not
     cap the job.

@@ -3,7 +3,7 @@
 python benchmarks/tables/table_3_4.py [--policies sia] [--workloads 2] [--no-tuned] [--keep FILE] [--json]
 
 Every policy that the registry knows can be named. The semantics are the public simulator's. Inelastic policies have
-jobs that are tuned for this cluster, to 64 GPUs (baselines.md, B41); with --no-tuned those of the workload files,
+jobs that are tuned for this cluster, to 64 GPUs (baselines.md, B38); with --no-tuned those of the workload files,
 which are tuned to 16 GPUs.
 """
 

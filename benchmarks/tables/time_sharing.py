@@ -110,8 +110,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--burst", type=int, default=100, help=f"of the {JOBS} jobs (default 100)")
     made.add_argument("--restart-s", type=float, help="seconds that every start takes")
     made.add_argument("--window-s", default="180,300", help="tau, seconds (default 180,300)")
-    made.add_argument("--weight", type=float, help="of a whole window without service (S10; default: copter's)")
-    made.add_argument("--penalty", choices=["ours", "published"], default="ours", help="S10, or as the thesis has it")
+    made.add_argument("--weight", type=float, help="of a whole window without service (S6; default: copter's)")
+    made.add_argument("--penalty", choices=["ours", "published"], default="ours", help="S6, or as the thesis has it")
     made.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     made.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return made

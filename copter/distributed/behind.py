@@ -144,7 +144,7 @@ class RoutedValues:
     # Explanations -----------------------------------------------------------------------------------------------------
 
     def facts(self, request: Hashable) -> Facts:
-        """What explains one request: its shard knows its columns, the master what more of a resource would do."""
+        """Facts for one request's explanation: columns from its shard, effects of capacity from the master."""
         self.require_current()
         shard = self.deal.shard_of(request)
         place = self.requests.index(request)

@@ -14,7 +14,7 @@ SAFE = 1.0 + 1e-12  # factor that covers the rounding of a sum
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a shard last said, and to which prices; good until its requests are edited.
+    """A shard's last answer and the prices that it was asked at; valid until its requests are edited.
 
     Attributes
     ----------

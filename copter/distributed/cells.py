@@ -28,7 +28,7 @@ TOWARDS = (0.1, 0.3, 1.0)  # shares of the way from the best prices to the maste
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a cell would do: its worth and what it would use of the shared resources.
+    """A plan that a cell proposes: its worth, and its use of the shared resources.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a cell answers in one round trip.
+    """A cell's answer in one round trip.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ class Coordinator:
 
     @property
     def transport(self) -> Transport:
-        """What carries the calls."""
+        """The transport of calls to shards."""
         return self._exchange.transport
 
     @property

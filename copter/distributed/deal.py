@@ -43,7 +43,7 @@ class Deal:
             self._undo.pop()()
 
     def settle(self) -> None:
-        """What has been done stays."""
+        """Keep the changes since the last settling: they can no longer be taken back."""
         self._undo.clear()
 
     def shard_of(self, request: Hashable) -> int:

@@ -94,7 +94,7 @@ class Remembered:
 
     @classmethod
     def read(cls, directory: str) -> Remembered | None:
-        """What the last snapshot of a directory holds; None where there is none."""
+        """Read the coordinator's last snapshot in a directory; None without one."""
         path = os.path.join(directory, "coordinator")
         if DISK.get().kind(path) is None:
             return None
@@ -127,7 +127,7 @@ def entries_of(values: Values) -> list[tuple[Any, ...]]:
 
 
 def remembered(master: Master, settings: Settings, plan: Plan | None) -> dict[str, Any]:
-    """What a snapshot holds of a coordinator, as plain values."""
+    """The coordinator's state for a snapshot, as plain values."""
     iterate, model = master.session._iterate, master.model
     known = len(iterate.y)
     rows = {resource: row for resource, row in model.ledger.row_of.items() if row < known}

@@ -55,7 +55,7 @@ class Exchange:
             self.join(shard)
 
     def join(self, shard: int) -> None:
-        """Start a shard, or find it."""
+        """Start a shard, or connect to a running one; it is out of step until it is told which columns it holds."""
         self.transport.start(shard, self.options)
         self.shards.append(shard)
         self.out_of_step.add(shard)
@@ -71,9 +71,9 @@ class Exchange:
     # Calls ----------------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """What the shards answer; a call of a shard that died is made again.
+        """Call a method of shards and return their answers by shard; a shard that died is called again.
 
-        For calls that may be made twice. An error of a shard is raised once all have answered.
+        Only for methods that may be called twice. A shard's error is raised once all shards have answered.
 
         Raises
         ------
@@ -104,10 +104,10 @@ class Exchange:
     def in_time(
         self, method: str, shards: Sequence[int], arguments: tuple[Any, ...], seconds: float, again: bool = False
     ) -> dict[int, Any]:
-        """What those answer that do in time; the others are out of step from now on.
+        """Call a method of shards and return the answers that arrive within `seconds`; the others are out of step.
 
-        Shards that run late are in :attr:`late` until they answer; calls of those that died are made anew,
-        `again`, until the time is up.
+        Late shards are in :attr:`late` until they answer. With `again`, shards that died are called again until the
+        time is up.
         """
         started, pause = CLOCK.get().monotonic(), PAUSE_S
         todo, found = set(shards), {}

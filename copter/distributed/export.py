@@ -72,7 +72,7 @@ def calls_of_inventory(inventory: Inventory) -> list[Call]:
 
 
 def inventory_of(model: Model, templates: Sequence[Template]) -> Inventory:
-    """What a model holds, without its costs."""
+    """The model's requests, resources and templates, without costs."""
     ledger = model.ledger
     rows, slots = list(ledger.row_of.values()), list(ledger.slot_of.values())
     matrix, place = ledger.matrix, place_of_row(model)

@@ -85,7 +85,7 @@ class Held:
         return self.ws.size
 
     def changes(self, slots: set[int], templates: set[int]) -> Changes:
-        """What edits have changed since the coordinator was last told.
+        """Changes by edits, of the held columns, since the coordinator was last told.
 
         Parameters
         ----------

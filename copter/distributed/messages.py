@@ -111,7 +111,7 @@ class WholeRequest:
 
 @dataclass(frozen=True)
 class Changes:
-    """What has become of the columns that the coordinator holds.
+    """Changes of the columns that the coordinator holds.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What a shard's model holds, for a coordinator that starts afresh.
+    """Contents of a shard's model, for a coordinator that starts afresh.
 
     Attributes
     ----------

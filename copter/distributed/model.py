@@ -32,7 +32,7 @@ BOUNDS = ("row_lower", "row_upper")
 
 
 class RoutedModel:
-    """What :class:`copter.Model` offers, over shards.
+    """A :class:`copter.Model` whose requests lie on shards.
 
     Resources and templates are the coordinator's and every shard's; a request is one shard's, which checks its edits.
     The edits of a ``with model.batch():`` go to the shards together when the block ends, so that an error in them is

@@ -139,7 +139,7 @@ class Shard:
         return inventory_of(self.model, self.templates())
 
     def read(self, method: str, argument: Hashable) -> Any:
-        """What one of the model's look-ups gives."""
+        """Call one of the model's look-ups, by name."""
         if method in OWN_READERS:
             return getattr(self, method)(argument)
         if method not in READERS:

@@ -24,7 +24,7 @@ class Traffic:
     passes: int = 0
 
     def __sub__(self, before: Traffic) -> Traffic:
-        """What has gone since."""
+        """Messages and bytes sent since an earlier count."""
         return Traffic(
             self.messages - before.messages,
             self.sent - before.sent,

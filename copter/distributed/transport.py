@@ -26,7 +26,7 @@ LATE, LOST = Late(), Lost()
 
 @dataclass(frozen=True)
 class ShardOptions:
-    """What every shard of a session is made with.
+    """Options that every shard of a session is made with.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ class Layout(Enum):
 
 
 class FieldError(Exception):
-    """What is wrong with a line; whoever knows its number makes an MpsError of it."""
+    """A fault of a line, without its number; the caller adds that and raises MpsError."""
 
 
 Record = list[str]

@@ -43,7 +43,7 @@ SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a solve gives to :meth:`COPTER.invert`.
+    """Result of a solve, for :meth:`COPTER.invert`.
 
     Attributes
     ----------

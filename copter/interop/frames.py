@@ -96,7 +96,7 @@ def as_numbers(table: Any, name: str) -> Floats:
 
 
 def values(solution: Solution) -> Mapping[str, NDArray[Any]]:
-    """What the requests got: columns `request`, `column` and `value`, a row for each column that is not zero.
+    """A solution as a table: columns `request`, `column` and `value`, a row for each column that is not zero.
 
     Any frame takes it: ``pandas.DataFrame(values(s))``, ``polars.DataFrame(...)``, ``pyarrow.table(...)``.
     """

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class HighsState:
-    """What a HiGHS object holds.
+    """Program, solution and basis of a HiGHS object.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class Arrays:
 
     @classmethod
     def of(cls, model: Any) -> Arrays:
-        """Those of a linopy model."""
+        """The arrays of a linopy model."""
         found = model.matrices
         n = len(found.vlabels)
         rows = sp.csc_array((0, n)) if found.A is None else sp.csc_array(found.A)

@@ -34,7 +34,7 @@ ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Sta
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What the difference between two programs came to.
+    """Kinds of differences between two programs.
 
     Attributes
     ----------

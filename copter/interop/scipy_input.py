@@ -218,7 +218,7 @@ def program(
 
 
 def least_values(kinds: NDArray[np.uint8], lower: Floats, upper: Floats) -> Floats:
-    """What semi-continuous variables are at least where they are not zero; zero for all whose bounds hold zero."""
+    """Least nonzero value of each semi-continuous variable; zero where the bounds contain zero."""
     gap = (kinds >= SEMI) & ((lower > 0.0) | (upper < 0.0))
     if (gap & ((upper < 0.0) | np.isinf(upper))).any():
         raise ValueError("a semi-continuous variable needs finite bounds from zero on (integrality 2 and 3)")

@@ -45,7 +45,7 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a solve took: its steps by kind, seconds since it began, and why it began anew, if it did."""
+    """Work of a solve: steps by kind, seconds, and why it started cold, if it did."""
 
     seconds: float
     restart_reason: str | None

@@ -37,7 +37,7 @@ Callback = Callable[[int, float, float], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the prices prove of a point, as minimised and without the objective's constant."""
+    """Objective, bound and residuals of a point, as minimised and without the objective's constant."""
 
     objective: float
     bound: float
@@ -155,7 +155,7 @@ class Judge:
         self.last: tuple[BlockAnswer, Proof] | None = None
 
     def proof_of(self, answer: BlockAnswer) -> Proof:
-        """What the answer's prices prove of it."""
+        """Proof of the answer, kept from the last call for the same answer."""
         if self.last is None or self.last[0] is not answer:
             self.last = (answer, proven(self.program, answer, self.offset))
         return self.last[1]
@@ -198,7 +198,7 @@ def kept_point(
 
 
 def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
-    """What one pass over all columns proves of the answer."""
+    """Prove the answer by one pass over all columns (K18)."""
     n, m, blocks = program.n_columns, program.n_rows, len(program.column_start) - 1
     sums = np.empty((2, blocks))
     sums[0], sums[1] = -np.inf, np.inf

@@ -164,7 +164,7 @@ class WholeSolve:
         return self.kept_point(), Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None
 
     def answer(self, settings: Settings, warm: bool) -> BlockAnswer | None:
-        """What the blocks' methods find, from the last basis where there is one, or cold."""
+        """Solve by the methods for blocks, from the last basis or cold; None without an answer."""
         matrix = self.model.ledger.matrix
         try:
             pivots = settings.method != "blocks"

@@ -155,7 +155,7 @@ def _presolved(
 
 
 def facts_of(lp: LinearProgram, presolved: bool) -> ProgramFacts:
-    """What the choice of a method depends on."""
+    """Facts from which the method is chosen."""
     return ProgramFacts(lp.A.nnz, *lp.shape, presolved)
 
 

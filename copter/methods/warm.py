@@ -111,7 +111,7 @@ def answered(
 
 
 def facts_of(model: Model, iterate: WarmState) -> ModelFacts:
-    """What the choice of a method depends on."""
+    """Facts from which the method is chosen."""
     matrix = model.ledger.matrix
     return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), iterate.basis is not None)
 

@@ -52,7 +52,7 @@ def listed(what: str, values: Any) -> list[Any]:
 
 
 def listed_for(requests: list[Hashable], what: str, values: Any) -> list[Any]:
-    """A list of one value per request."""
+    """The values as a list; DimensionError unless there is one for each request."""
     result = listed(what, values)
     if len(result) != len(requests):
         raise DimensionError(f"{len(requests)} requests, but {what} of {len(result)}")
@@ -78,7 +78,7 @@ def flag(what: str, value: Any) -> bool:
 
 
 def whole_numbers(what: str, values: Any, size: int) -> NDArray[np.int32]:
-    """A copy of integers (size,) as int32."""
+    """A copy of the values as int32, (size,); InvalidDataError or DimensionError if they are not that many integers."""
     try:
         array = np.array(values)
     except ValueError:
@@ -104,7 +104,7 @@ def cost_type(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
-    """A copy of a request's costs, (n,)."""
+    """A copy of a request's costs, (n,); an error names the first that is not finite or too large."""
     array = as_floats(f"request {request!r}: cost", cost)
     if array.shape != (n,):
         raise DimensionError(f"request {request!r}: cost has shape {array.shape}, must be ({n},)")

@@ -58,15 +58,15 @@ class Columns:
         return int(self.first[-1])
 
     def requests(self, slot: Ints) -> Keys:
-        """Index in `slots` of the request in each given slot; -1 for a slot whose request is not among them."""
+        """For each given slot its index in :attr:`slots`; -1 for a slot that is not in it."""
         return np.asarray(self._request[np.minimum(slot, len(self._request) - 1)])
 
     def owners(self, column: Keys) -> Keys:
-        """Index in `slots` of the request that owns each given program column."""
+        """For each given program column the index in :attr:`slots` of the request that owns it."""
         return np.searchsorted(self.first, column, side="right") - 1
 
     def split(self, column: Keys) -> tuple[Ints, Ints]:
-        """Slot of each given program column, and its number within its request."""
+        """For each given program column the slot of its request, and its number within the request."""
         request = self.owners(column)
         return self.slots[request], (column - self.first[request]).astype(np.int32)
 

@@ -90,7 +90,7 @@ class Inventory:
         return float(self.ledger.matrix.row_upper[self.ledger.row(resource)])
 
     def lower_count(self, resource: Hashable) -> float:
-        """Least sum of usage of a resource; -inf for none."""
+        """Least number of units of a resource that all requests together must use; -inf for none."""
         return float(self.ledger.matrix.row_lower[self.ledger.row(resource)])
 
     def template_of(self, request: Hashable) -> Template | None:
@@ -116,7 +116,7 @@ class Inventory:
         return rows_of(template.private, template.n_columns, lower, upper)
 
     def bounds(self, request: Hashable) -> tuple[Floats, Floats]:
-        """(lower, upper) of a request's columns, (n,) each, new arrays; whether it is fixed or not."""
+        """(lower, upper) of a request's columns, (n,) each, new arrays; a fixed request has those of before."""
         return self.ledger.matrix.free_bounds_of(self.ledger.slot(request))
 
     def is_integer(self, request: Hashable) -> bool:

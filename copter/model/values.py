@@ -63,7 +63,7 @@ class ModelValues:
         return x
 
     def facts(self, request: Hashable) -> Facts:
-        """What explains one request; the model must not have been edited since."""
+        """Facts for one request's explanation; the model must not have been edited since the solve."""
         require_current(self.ledger, self.version)
         slot = self.ledger.slot(request)
         offsets, dual = self.own().between(np.array([slot << 32]), np.array([(slot << 32) + 1]))

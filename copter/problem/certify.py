@@ -128,7 +128,7 @@ def places(value: Floats, lower: Floats, upper: Floats) -> list[str]:
 
 
 def certificate_of(highspy: Any, solver: Any, seconds: float) -> Certificate:
-    """What HiGHS ended with."""
+    """The certificate of HiGHS's last solve."""
     status, info, point, basis = solver.getModelStatus(), solver.getInfo(), solver.getSolution(), solver.getBasis()
     basic = highspy.HighsBasisStatus.kBasic
     return Certificate(

@@ -25,7 +25,7 @@ RAY_NOISE = 1e-9  # what a ray may leave of a sum that should be zero, as a shar
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the checker finds; the figures are defined in docs/method/formulation.md (F6, F8-F11).
+    """Findings of the checker; the figures are defined in docs/method/formulation.md (F6, F8-F11).
 
     `complementarity` is the largest product of a dual or reduced cost and the distance of its row or column from the
     bound that it stands for, over 1 + |P| + |D|.
@@ -43,12 +43,12 @@ class Judged:
     complementarity: float
 
     def within(self, tolerance: float, absolute_tolerance: float) -> bool:
-        """Whether the point is optimal to within these (docs/method/formulation.md)."""
+        """Whether all residuals and products of complementarity are within tolerance (docs/method/formulation.md)."""
         return self.residuals.within(tolerance, absolute_tolerance) and self.complementarity <= tolerance
 
     @property
     def residuals(self) -> Residuals:
-        """The same figures as a solution reports them."""
+        """The six residuals (F8 to F11) of these findings, as :class:`Residuals`."""
         return Residuals(self.primal, self.dual, self.gap, self.primal_absolute, self.dual_absolute, self.gap_absolute)
 
 

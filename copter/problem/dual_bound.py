@@ -28,7 +28,7 @@ def proven_dual_bound(
     col_upper: Floats,
     price: Floats,
 ) -> float:
-    """Number that no feasible point of a minimisation is below: the dual function (F6) at these prices, rounded down.
+    """A proven lower bound of a minimisation: the dual function (F6) at these prices, rounded down.
 
     Every reduced cost is known only to lie in an interval: sums in float64 with a running error bound, and the exact
     sum where that interval holds zero for a column without the bound that would answer for it, or where it is long in
@@ -72,7 +72,7 @@ def proven_dual_bound(
 
 
 def reduced_cost_intervals(cost: Floats, matrix: sp.csc_array, price: Floats) -> tuple[Floats, Floats]:
-    """Bounds on every exact reduced cost c - A'y, by the error that so many float64 operations can make."""
+    """(lower, upper) bounds, (n,) each, on the exact reduced costs c - A'y: float64 sums less and plus their error."""
     count = np.diff(matrix.indptr)
     column = np.repeat(np.arange(matrix.shape[1]), count)
     prices = price[matrix.indices]

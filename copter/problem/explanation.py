@@ -60,7 +60,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class CapacityEffect:
-    """What more or less of a resource does to a request while the basis stays.
+    """Effect of more or less of a resource on a request while the basis stays.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one request, as arrays.
+    """Facts about one request, as arrays.
 
     Attributes
     ----------
@@ -260,7 +260,7 @@ def turns(loss: Floats, slope: Floats, n: int) -> tuple[Turn | None, Turn | None
 
 
 def lines_of(explanation: Explanation, most: int) -> Iterator[str]:
-    """What it says, with at most so many columns side by side."""
+    """Lines of text that tell an explanation, with at most `most` columns side by side."""
     given = explanation.given
     got = "; ".join(told(option.value, option.usage) for option in given) or "nothing"
     yield f"{explanation.request}: {got}"
@@ -295,15 +295,15 @@ def turning_points(explanation: Explanation) -> Iterator[str]:
 
 
 def goes_to(column: int | None) -> str:
-    """What a turn leads to."""
+    """Name of the option that becomes the best one, or "nothing" for None."""
     return "nothing" if column is None else f"option {column}"
 
 
 def uses(usage: Mapping[Hashable, float]) -> str:
-    """A usage in words."""
+    """Name what an option uses: "2 a100, 1 link", or "nothing"."""
     return ", ".join(f"{units:g} {name}" for name, units in usage.items()) or "nothing"
 
 
 def told(value: float, usage: Mapping[Hashable, float]) -> str:
-    """A share of an option in words."""
+    """Name what a request gets of an option: "2 a100", or "0.5 of (2 a100)" for a share of one half."""
     return uses(usage) if value == 1.0 else f"{value:.3g} of ({uses(usage)})"

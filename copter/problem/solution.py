@@ -179,7 +179,7 @@ class Solution:
         return arrays
 
     def _kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """What was worked out before, or now."""
+        """The value of this name, computed at the first call."""
         if name not in self._cache:
             self._cache[name] = make()
         return self._cache[name]
@@ -294,7 +294,7 @@ class Solution:
             yield request, columns[begin:end], sparse.values[begin:end]
 
     def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], Floats]:
-        """What :meth:`by_request` says in arrays: all requests, then (place in these, column, x) by working column."""
+        """:meth:`by_request` as arrays: all requests, then (place in these, column, x) by working column."""
         sparse = self._require_sparse()
         slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
         place = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.int64)

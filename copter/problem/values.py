@@ -23,7 +23,7 @@ SUM = 0  # row of a request's sum in keys of own rows; its private rows are 1, 2
 
 @dataclass(frozen=True)
 class Given(Generic[Value]):
-    """What a pickled solution gives: it was worked out before, no model stands behind it."""
+    """A value of a pickled solution, computed before it was pickled."""
 
     value: Value | None
 
@@ -59,7 +59,7 @@ class OwnDuals:
 
 
 class Behind(Protocol):
-    """What a solution asks the model for; StaleSolutionError where that has changed too much."""
+    """Questions of a solution to its model; StaleSolutionError if the model has changed too much."""
 
     def lowers(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
         """(offsets, lower bounds) of the columns of requests, which must not have been removed since."""
@@ -74,12 +74,12 @@ class Behind(Protocol):
         """Duals of sums and private rows."""
 
     def facts(self, request: Hashable) -> Facts:
-        """What explains one request."""
+        """Facts for one request's explanation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """What a pickled solution has instead of a model.
+    """Values that a pickled solution has instead of a model.
 
     Attributes
     ----------

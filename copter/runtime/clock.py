@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What is asked of a clock."""
+    """The calls of a clock."""
 
     def now(self) -> float:
         """Seconds since 1970; may jump."""

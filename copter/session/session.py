@@ -298,7 +298,7 @@ class Session:
             return restored, (type(self), plain(self._state()))
 
     def _state(self) -> SessionState:
-        """What a snapshot holds."""
+        """The state for a snapshot."""
         return SessionState(self.model, self.settings, self._iterate, self._restart, self._plan)
 
     @classmethod

@@ -24,7 +24,7 @@ SNAPSHOT = Seal(b"\x89COPTERS", 2, "a copter snapshot")  # format 1: without row
 
 @dataclass(frozen=True)
 class SessionState:
-    """What a session is made of: what a snapshot holds, and what :meth:`copter.Session.load` builds a session from.
+    """State of a session: the contents of a snapshot, from which :meth:`copter.Session.load` builds a session.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ Renamed = Callable[[str, Hashable], str]
 
 
 def described(path: PathLike) -> dict[str, Any]:
-    """What is on a tape: sizes, rounds, sessions, edits by operation, answers by status.
+    """Contents of a tape: sizes, rounds, sessions, edits by operation, answers by status.
 
     `sha256` is of the models and the edits alone: that of another recording of the same rounds is the same, whatever
     the solver answered and however long it took.
@@ -164,7 +164,13 @@ def _item_renamed(kind: str, content: Any, renamed: Renamed) -> tuple[str, Any]:
 
 
 def as_mps(path: PathLike, out: PathLike, number: int) -> None:
-    """Write the program of a round as an MPS file."""
+    """Write the linear program of round `number` of the tape `path` to the MPS file `out`.
+
+    Raises
+    ------
+    SnapshotError
+        If the tape has no such round.
+    """
     from copter.formats.mps import write_mps
 
     for played in Playback(path):

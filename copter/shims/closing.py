@@ -67,7 +67,7 @@ def usage_by(draft: Draft, slots: Ints) -> Floats:
 
 
 class Options:
-    """What each request may take, nothing included: costs, losses at the prices, and usage.
+    """Options of each request, nothing included: costs, losses at the prices, and usage.
 
     Options lie request after request; the last one of each is nothing (column -1).
     """

@@ -177,7 +177,7 @@ class Draft:
         return fsum(self.terms().tolist())
 
     def terms(self) -> Floats:
-        """What the plan's columns cost, one by one."""
+        """Cost of each column of the plan."""
         slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
         found: Floats = self.matrix.costs_at(slots, self.column[slots])
         return found if self.shares is None else np.concatenate((found, self.shares.cost * self.share))
@@ -280,7 +280,7 @@ class Draft:
         return idle[kept], [fitting[templates[at]] for at in kept]
 
     def fitting(self, slots: Ints) -> list[Ints]:
-        """Of each slot, the columns that what is left has room for."""
+        """For each slot, the columns that fit into the resources left."""
         start = sums_before(self.matrix.sizes_of(slots))
         column = (np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))).astype(np.int32)
         entry_start, row, coefficient = self.usage_of(slots, start, column)

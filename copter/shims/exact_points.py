@@ -90,7 +90,7 @@ class ExactPoints:
         return np.clip(high, lp.col_lower, lp.col_upper)
 
     def missing(self, tight: NDArray[np.intp], high: Floats, low: Floats, side: Floats) -> Floats:
-        """What some rows miss of their sides at a point in two parts; exact but for products with the small part."""
+        """Side less activity of some rows, at a point in two parts; exact but for products with the small part."""
         found = np.empty(len(tight))
         for at, row in enumerate(tight.tolist()):
             entry = slice(self.rows.indptr[row], self.rows.indptr[row + 1])

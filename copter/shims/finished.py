@@ -27,7 +27,11 @@ def planned(
     kept_previous: bool,
     least: float | None = None,
 ) -> IntegerPlan:
-    """The plan of a feasible draft; `least` is what no plan costs less than (as minimised), where that is proven."""
+    """Make the plan of a feasible draft, with its objective, bound and gap.
+
+    `solution` has the LP's bound. `least` is another proven lower bound on every plan's cost, as minimised; the better
+    of the two is taken.
+    """
     shares = draft.shares
     worth = worth_of(model, draft.terms(), solution, least)
     return IntegerPlan(
@@ -48,7 +52,7 @@ def planned(
 
 
 class Worth(NamedTuple):
-    """What a feasible plan is worth beside the LP's bound."""
+    """Objective of a feasible plan, the bound on all plans, and the relative gap between the two."""
 
     objective: float
     bound: float
@@ -62,9 +66,9 @@ class Worth(NamedTuple):
 
 
 def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least: float | None = None) -> Worth:
-    """Objective and gap of a plan from its terms (as minimised). A bound that the objective beats is not certified.
+    """Add up the terms of a plan's objective (as minimised) and compare it with the bound.
 
-    The bound is the LP's, or `least` where that is the better one.
+    The bound is the LP's, or `least` where that is better. It is not certified if the objective beats it.
     """
     sign, bound = model.ledger.sign, solution.bound
     if least is not None and least > sign * (bound - model.offset):

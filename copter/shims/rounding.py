@@ -79,7 +79,7 @@ def require_fresh(model: Model, solution: Solution) -> None:
 def no_draft(
     model: Model, best: Draft, solution: Solution, previous: IntegerPlan | None, search: str, left_s: float
 ) -> IntegerPlan:
-    """What is said where no draft holds: who is in conflict, or, where others may give back, what a search finds."""
+    """The plan where no draft is feasible: a search's, if requests can give back, else the conflict."""
     if best.can_be_relieved() and left_s > 0.0:
         found = searched(model, solution, previous, search, left_s)
         if found.is_feasible:

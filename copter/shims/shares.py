@@ -62,7 +62,7 @@ class Shares:
         return len(self.key)
 
     def use(self, x: Floats, rows: int) -> Floats:
-        """What values use of every row, (rows,)."""
+        """Use of every row at these values, (rows,)."""
         weights = np.repeat(x, np.diff(self.entry_start)) * self.coefficient
         return np.asarray(np.bincount(self.row, weights=weights, minlength=rows), dtype=np.float64)
 

@@ -79,13 +79,13 @@ class Disk(Protocol):
         """The first bytes of a file, or all."""
 
     def kind(self, path: PathLike) -> Kind | None:
-        """What a path is, without following a link; None where there is nothing."""
+        """Kind of file at a path, without following a link; None without a file."""
 
     def target(self, path: PathLike) -> Path:
         """Where a path leads, through links."""
 
     def names(self, folder: PathLike) -> list[str]:
-        """What is in a folder, in order."""
+        """Names in a folder, in order."""
 
     def make_folder(self, path: PathLike) -> None:
         """Make a folder."""
@@ -103,7 +103,7 @@ class Disk(Protocol):
         """Wait until the disk has the names in a folder, where the system can."""
 
     def writer(self) -> Writer:
-        """What appends while others go on."""
+        """A writer that appends in a thread of its own."""
 
 
 class SystemDisk:
@@ -196,7 +196,7 @@ class SystemDisk:
 
     @staticmethod
     def kind(path: PathLike) -> Kind | None:
-        """What a path is."""
+        """Kind of file at a path."""
         try:
             mode = os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -212,7 +212,7 @@ class SystemDisk:
 
     @staticmethod
     def names(folder: PathLike) -> list[str]:
-        """What is in a folder."""
+        """Names in a folder, in order."""
         return sorted(os.listdir(folder))
 
     @staticmethod

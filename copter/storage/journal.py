@@ -42,7 +42,7 @@ class History:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a journal file holds: from where on, the model that it starts with (if it holds one), and the records."""
+    """Contents of a journal file: where it starts, the model that it starts with (if any), and the records."""
 
     first: History
     base: memoryview | None

@@ -15,7 +15,7 @@ DIGEST = 32
 
 @dataclass(frozen=True)
 class Seal:
-    """What one kind of file begins with.
+    """The first bytes of one kind of file.
 
     Attributes
     ----------

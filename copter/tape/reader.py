@@ -56,7 +56,7 @@ class Record:
     where: str
 
     def value(self) -> Any:
-        """What the record holds, of the form that its kind has; SnapshotError where it is not."""
+        """The record's value; SnapshotError if it has not the form of its kind."""
         value = Reader(self.payload, self.where).whole()
         good = True
         if self.kind == ROUND:

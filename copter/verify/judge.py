@@ -29,7 +29,7 @@ NEAR = 1e-9  # relative: a bound that misses by less is judged in rational arith
 
 
 def dense(places: Any, triples: Any, width: int, otherwise: Any = 0.0) -> Any:
-    """What an answer says of (place, column, value), in a row for each of these places, and otherwise this."""
+    """A dense array of (place, column, value) triples, a row for each of `places`; `otherwise` elsewhere."""
     array, row = np.zeros((len(places), width)) + otherwise, np.full(int(triples[0].max(initial=0)) + 1, -1)
     row[places[places < len(row)]] = np.flatnonzero(places < len(row))
     at = row[triples[0]]
@@ -39,7 +39,7 @@ def dense(places: Any, triples: Any, width: int, otherwise: Any = 0.0) -> Any:
 
 
 def proven(program: Program, prices: Any, own: Any, with_costs: bool = True) -> float:
-    """What prices of the resources and multipliers of private rows prove of the minimum, rounded down."""
+    """Lower bound on the minimum by prices of resources and multipliers of private rows, rounded down."""
     y, terms = np.zeros(len(program.low)), []
     y[list(program.row_of.values())] = prices
     side = np.where(y > 0, program.low, program.high)
@@ -157,7 +157,7 @@ def holds(terms: Any, low: float, high: float) -> bool:
 
 
 def plan_faults(program: Program, plan: Any) -> Iterator[str]:
-    """What is wrong with a plan: a whole request has one column at 1 or none, a continuous one its shares."""
+    """Faults of a plan, in which a whole request has one column at 1 or none, a continuous one its shares."""
     whole = np.flatnonzero(plan["column"] >= 0)
     ones = whole, plan["column"][whole], np.ones(len(whole))
     triples = [np.concatenate(each) for each in zip(ones, plan["share"], strict=True)]

@@ -24,26 +24,39 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("*", "\\*")
 
 
-def options_of(command: click.Command) -> list[str]:
-    """A table of the command's options."""
-    lines = ["| option | |", "|---|---|"]
+def rows_of(command: click.Command) -> list[str]:
+    """A row for each option of the command."""
+    rows = []
     for parameter in command.params:
         if isinstance(parameter, click.Option) and not parameter.hidden:
             names = ", ".join(f"`{name}`" for name in parameter.opts)
             choices = ""
             if isinstance(parameter.type, click.Choice):
                 choices = " One of " + ", ".join(f"`{each}`" for each in parameter.type.choices) + "."
-            lines.append(f"| {names} | {cell((parameter.help or '') + choices)} |")
-    return lines
+            rows.append(f"| {names} | {cell((parameter.help or '') + choices)} |")
+    return rows
+
+
+def section(name: str, command: click.Command) -> list[str]:
+    """A command: what it does, then its options; `compare` says only where it differs from `simulate`."""
+    arguments = [each.human_readable_name for each in command.params if isinstance(each, click.Argument)]
+    parts = [f"## copter {' '.join([name, *arguments])}", "", cell((command.help or "").split("\b")[0]), ""]
+    rows = rows_of(command)
+    if name == "compare":
+        others = rows_of(cli.commands["simulate"])
+        missing = ", ".join(row.split(" | ")[0].lstrip("| ") for row in others if row not in rows)
+        parts += [f"It takes the options of [copter simulate](#copter-simulate-policy) but {missing}, and these:", ""]
+        rows = [row for row in rows if row not in others]
+    return [*parts, "| option | |", "|---|---|", *rows, ""] if rows else parts
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page: every command and, after a group, the commands in it."""
     parts = [HEAD]
     for name, command in sorted(cli.commands.items()):
-        arguments = [each.human_readable_name for each in command.params if isinstance(each, click.Argument)]
-        said = cell((command.help or "").split("\b")[0])
-        parts += [f"## copter {' '.join([name, *arguments])}", "", said, "", *options_of(command), ""]
+        parts += section(name, command)
+        for inner, each in getattr(command, "commands", {}).items():
+            parts += section(f"{name} {inner}", each)
     return "\n".join(parts)
 
 

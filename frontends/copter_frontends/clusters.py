@@ -11,7 +11,7 @@ from copter_frontends.yaml_files import check_fields, load_yaml, read_count, rea
 SCALED_TYPES = ("t4", "rtx", "quad", "v100", "a100", "p100", "k80")
 """GPU types of :func:`scaled_cluster`, in order."""
 
-SCALED_GPUS_PER_NODE = 8
+SCALED_GPUS_PER_NODE = 8  # GPUs on each node of a cluster made by --gpus
 
 # Type name -> (nodes, GPUs per node), as the papers state them.
 NAMED_CLUSTERS: dict[str, dict[str, tuple[int, int]]] = {

@@ -8,12 +8,12 @@ from typing import Any
 
 from copter_frontends.vocabulary import InvalidClusterError
 
-MOST_COUNT = 1_000_000  # of nodes, and of GPUs in one
-LARGEST = 1e300  # of a number, so that it is one of floating point
+MOST_COUNT = 1_000_000  # most nodes, and most GPUs of a node
+LARGEST = 1e300  # largest number, so that it is a finite double
 
 
 def load_yaml(path: str | Path) -> Any:
-    """What a YAML file holds; InvalidClusterError, which names the file, where it cannot be read."""
+    """Contents of a YAML file; InvalidClusterError, which names the file, if it cannot be read."""
     try:
         # Of the optional extra `frontends`; the engine alone does without.
         import yaml  # type: ignore[import-untyped, unused-ignore]

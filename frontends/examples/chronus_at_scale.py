@@ -3,7 +3,8 @@
 python frontends/examples/chronus_at_scale.py --gpus 10000
 python frontends/examples/chronus_at_scale.py --gpus 25000
 
-With HiGHS for comparison: python benchmarks/rounds.py --family chronus --scale 10000 --peers highs,highs-milp
+With HiGHS for comparison: copter simulate chronus --gpus 10000 --rounds 12 --tape FILE,
+then copter replay FILE --peers highs
 """
 
 from __future__ import annotations

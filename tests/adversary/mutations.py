@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from copter import CopterError, LinearProgram, Model, Session, read_lp, read_mps, verify, write_lp, write_mps
+from copter import CopterError, LinearProgram, Model, Session, Settings, read_lp, read_mps, verify, write_lp, write_mps
 from copter.session.playback import Playback
 from copter_frontends.clusters import read_cluster
 from copter_frontends.goodput import GoodputModel
@@ -187,7 +187,7 @@ def runs() -> list[bytes]:
     """A simulation in its middle."""
     cluster = Cluster.of({"t4": (2, 4)})
     model = GoodputModel(configurations_of(cluster))
-    policy = POLICIES["fifo"].build(cluster, model, "full", 1)
+    policy = POLICIES["fifo"].build(cluster, model, "full", Settings(threads=1))
     jobs = [Job(f"j{i}", "cifar10", 50.0 * i) for i in range(3)]
     run = Simulation(cluster, jobs, policy, model, policy.round_s, deadline_s=1e6)
     run.step()

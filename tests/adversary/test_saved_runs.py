@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import copter
+from copter import Settings
 from copter.storage.encoding import Reader, encode
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.registry.policies import POLICIES
@@ -28,7 +29,7 @@ def simulation(policy: str = "sia") -> Simulation:
     """A run in its middle."""
     cluster = Cluster.of({"t4": (2, 4)})
     model = GoodputModel(configurations_of(cluster))
-    made = POLICIES[policy].build(cluster, model, "full", 1)
+    made = POLICIES[policy].build(cluster, model, "full", Settings(threads=1))
     jobs = [Job(f"j{i}", "cifar10", 50.0 * i) for i in range(4)]
     run = Simulation(cluster, jobs, made, model, made.round_s, deadline_s=1e6)
     for _ in range(3):

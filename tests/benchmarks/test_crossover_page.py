@@ -10,13 +10,11 @@ from typing import Any
 import crossover
 import families
 import pytest
-from families.networks import NETWORKS
 
 
-def fake(family: str, scale: int | str, churn: float | None, how: crossover.How) -> dict[str, Any]:
-    """A run in which copter takes 10 ms and HiGHS a millisecond per 100 of scale; networks are of scale 1,000."""
+def fake(family: str, scale: int, churn: float, how: crossover.How) -> dict[str, Any]:
+    """A run in which copter takes 10 ms and HiGHS a millisecond per 100 of scale."""
     asked.append((family, scale, churn))
-    network, scale = (scale, 1000) if isinstance(scale, str) else (None, scale)
     own = {
         "p50_s": 0.010,
         "edit_p50_s": 0.001,
@@ -32,20 +30,17 @@ def fake(family: str, scale: int | str, churn: float | None, how: crossover.How)
         "nonzeros": 10 * scale,
         "rows": 7,
         "scale": scale,
-        "network": network,
         "family": family,
         "churn": churn,
     }
 
 
-HOW = crossover.How(3, 1.0)
-asked: list[tuple[str, int | str, float | None]] = []
+asked: list[tuple[str, int, float]] = []
 
 
 def test_every_family_with_sizes_is_a_family() -> None:
     for sizes in crossover.SCALES.values():
-        assert set(sizes) == {*crossover.CHURN_SCALE, *crossover.UNCHURNED} <= set(families.NAMES)
-        assert set(sizes["traffic"]) <= set(NETWORKS)
+        assert set(sizes) == set(crossover.CHURN_SCALE) <= set(families.NAMES)
 
 
 @pytest.mark.parametrize("names", ["nope", "chronus", "gub,nope"])
@@ -65,20 +60,10 @@ def test_by_default_all_families_are_swept(tmp_path: Path, monkeypatch: pytest.M
     assert {(family, scale) for family, scale, _ in asked} >= {(f, s) for f, sizes in quick.items() for s in sizes}
     page = (tmp_path / "crossover.md").read_text()
     assert all(f"| {family} |" in page for family in quick)
-    assert "| traffic | GtsCe |" in page
-    assert "| shards | 2,048 | 20,480 | 7 | all |" in page
-    assert all(churn is None for family, _, churn in asked if family == "shards")
     assert "| gub | 1.0e+04 |" in page, "at scale 1,000, where both take 10 ms"
 
 
-def test_a_family_with_a_solver_of_its_own_is_refused_by_another_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["crossover.py", "--families", "gub,shards", "--method", "coordinate_descent"])
-    with pytest.raises(SystemExit) as stop:
-        crossover.main()
-    assert stop.value.code == 2
-
-
-def test_a_network_is_asked_for_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_asked_for_with_its_size_churn_and_method(monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
 
     def run(command: list[str], **options: Any) -> Any:
@@ -86,16 +71,8 @@ def test_a_network_is_asked_for_by_its_name(monkeypatch: pytest.MonkeyPatch) -> 
         raise subprocess.TimeoutExpired(command, 1.0)
 
     monkeypatch.setattr(crossover.subprocess, "run", run)
-    assert crossover.run_one("traffic", "GtsCe", 0.1, HOW) is None
-    assert crossover.run_one("shards", 256, None, HOW) is None
-    traffic, shards = (" ".join(each) for each in commands)
-    assert "--network GtsCe --change some-limits" in traffic
-    assert "--scale" not in traffic
-    assert "--scale 256" in shards
-    assert "--method auto" in shards
     assert crossover.run_one("sia", 250, 0.1, crossover.How(3, 1.0, "coordinate_descent")) is None
-    assert "--method coordinate_descent" in " ".join(commands[-1])
-    assert "--churn" not in shards
+    assert "--family sia --scale 250 --churn 0.1 --method coordinate_descent --rounds 3" in " ".join(commands[-1])
 
 
 @pytest.mark.parametrize("processor", [False, True])

@@ -56,3 +56,18 @@ def test_every_tape_of_the_list_has_a_command_and_a_sum_that_is_not_of_nothing()
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     assert empty not in suite.HASHES.read_text()
     assert all(tape.shown.startswith(("copter simulate ", "python benchmarks/")) for tape in suite.TAPES)
+
+
+def test_the_page_keeps_what_was_measured_of_other_tapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "measured.md"
+    monkeypatch.setattr(suite, "PAGE", page)
+    monkeypatch.setattr(suite, "PEERS", {})
+    for name, stream in (("bounds", streams.bounds), ("reopt", streams.reopt)):
+        streams.recorded(stream, 2, 1, str(tmp_path / f"{name}.tape"), Settings(threads=1))
+        (tape,) = [each for each in suite.TAPES if each.name == name]
+        assert suite.suite([tape], tmp_path, 2, 5.0, 5.0, f"the command of {name}") == 0
+    text = page.read_text()
+    assert "## bounds" in text
+    assert "## reopt" in text
+    assert "the command of bounds" in text
+    assert text.count("| copter | 2 |") == 2

@@ -46,6 +46,15 @@ FRONTEND_PAGES = {
             "policy_kit/training_throughputs.py",
         ),
     ),
+    "B": (
+        "papers/baselines.md",
+        43,
+        ("baselines", "policy_kit", "registry", "sia/cold_highs.py", "simulator"),
+    ),
+    "H": ("papers/hadar.md", 21, ("hadar",)),
+    "HP": ("papers/hops.md", 28, ("hops",)),
+    "HR": ("papers/hare.md", 32, ("hare",)),
+    "S": ("papers/sia.md", 13, ("sia", "semantics.py")),
     "TE": ("method/traffic.md", 20, ("traffic",)),
     "SH": ("method/shards.md", 14, ("shards",)),
 }

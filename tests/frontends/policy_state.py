@@ -113,7 +113,15 @@ def _sia(policy: SiaPolicy) -> Hashable:
     for job_id in sorted(jobs):
         state = jobs[job_id]
         known.append(
-            (state.job, state.progress, state.restarts, state.column, state.pinned, state.most_gpus, str(state.hints))
+            (
+                state.job,
+                state.progress,
+                int(jobs.numbers["restarts"][state.row]),
+                state.column,
+                state.pinned,
+                state.most_gpus,
+                str(state.hints),
+            )
         )
     turns = sorted((job_id, _plain(service)) for job_id, service in policy.turns._service.items())
     return (

@@ -1,4 +1,4 @@
-"""What a method found for a block program."""
+"""Answer of a method to a block program."""
 
 from __future__ import annotations
 

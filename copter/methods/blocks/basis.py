@@ -53,7 +53,7 @@ class Ending(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What stays of a round: the program and its blocks' names, its scaling, the method's state."""
+    """State kept from a round: the program, its blocks' names, its scaling, the method's state."""
 
     program: BlockProgram
     slots: Ints
@@ -259,7 +259,7 @@ def refactorised(kept: Kept) -> bool:
 
 
 def cold_work(program: BlockProgram) -> float:
-    """What a solve by the next method takes, in multiplications of a pivot: interior points, or the proximal method."""
+    """Estimated work of a cold solve by the next method, in multiplications of a pivot."""
     if program.n_rows <= FEW_ROWS:
         return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
     entries = np.diff(program.start[program.column_start]).astype(np.float64)

@@ -200,7 +200,7 @@ cdef class BlockBasis:
             bucket[at] = i
 
     cdef unsigned int hash_of(self, int j) noexcept nogil:
-        """Of a column's rows and first coefficient."""
+        """Hash of a column's rows and first coefficient."""
         cdef unsigned int result = 2166136261u
         cdef int e
         for e in range(self.start[j], self.start[j + 1]):

@@ -392,7 +392,7 @@ cdef class BlockDual(BlockItems):
         return fabs(entry)
 
     cdef int largest_of(self, int v, double here, double* step) noexcept nogil:
-        """Of the breakpoints that are as good as the chosen one, that of the largest pivot."""
+        """Among breakpoints that tie with the chosen one, the one with the largest pivot."""
         cdef int other
         cdef double most = self.rate_of(v), rate, last = here + TIE
         step[0] = here

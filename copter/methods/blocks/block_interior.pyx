@@ -452,7 +452,7 @@ cdef class BlockInterior(Elimination):
 
 
 cdef inline double centred(double product, double target) noexcept nogil:
-    """What brings a complementarity product back into [0.1, 10] targets."""
+    """Change that brings a complementarity product back to between 0.1 and 10 times the target."""
     if product < 0.1 * target:
         return 0.1 * target - product
     if product > 10.0 * target:

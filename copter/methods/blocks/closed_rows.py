@@ -124,7 +124,7 @@ def entries_of(program: BlockProgram, columns: Places) -> tuple[Ints, Floats, Pl
 
 
 def own_usage(program: BlockProgram, columns: Places, private: Floats) -> Floats:
-    """What the private rows' prices make of some columns' entries in them."""
+    """B'pi of some columns: their entries in private rows times the rows' prices."""
     start = program.own_start.astype(np.int64)
     owned = np.flatnonzero(columns < len(start) - 1)
     column = columns[owned]

@@ -28,7 +28,7 @@ class Face:
 
 
 def face_of(method: BlockMethod) -> Face:
-    """A variable is at a bound if its multiplier is larger than its distance from it."""
+    """The face near the method's point: a variable is at a bound if its multiplier exceeds its distance from it."""
     program, state = method.program, method.state
     below, above = method.bounded_below, method.bounded_above
     low = np.where(below, state.x - program.lower, np.inf)
@@ -43,9 +43,9 @@ def face_of(method: BlockMethod) -> Face:
 
 
 def onto_face(method: BlockMethod, face: Face) -> Floats:
-    """x on the face (columns, then the rows' activities): rows hold again, what is inside moved as little as possible.
+    """Move the method's point onto the face: the values of columns, then of rows, at which the rows hold.
 
-    Moves are measured in units of each variable's room.
+    Variables inside their bounds move as little as possible, in units of their room.
     """
     program, state = method.program, method.state
     n, rows = program.n_columns, state.n_all_rows

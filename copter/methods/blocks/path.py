@@ -35,7 +35,7 @@ Passed = dict[float, Milestone]
 
 @dataclass(slots=True)
 class PricePath:
-    """What is kept of an interior-point method's way: for each level, the first point within it.
+    """Points kept from a run of the interior-point method: for each gap, the first point within it (K10).
 
     Attributes
     ----------

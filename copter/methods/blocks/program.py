@@ -56,7 +56,7 @@ class BlockProgram:
 
     @property
     def arrays(self) -> tuple[int, Ints, Ints, Ints, Ints, Floats, Ints, Ints, Floats]:
-        """What the kernels take."""
+        """Coupling rows, then blocks and entries, in the order of the kernels' arguments."""
         return (
             self.n_rows,
             self.column_start,
@@ -70,11 +70,11 @@ class BlockProgram:
         )
 
     def shares_entries_of(self, other: BlockProgram) -> bool:
-        """Whether one was made of the other without touching blocks and coefficients (K16)."""
+        """Whether both programs hold the very same arrays of coefficients: one is the other with new bounds (K16)."""
         return self.value is other.value and self.own_value is other.own_value
 
     def has_entries_of(self, other: BlockProgram) -> bool:
-        """Whether blocks and coefficients are the same."""
+        """Whether the blocks and coefficients of `other` are equal to this program's; bounds and costs may differ."""
         return self.shares_entries_of(other) or (
             self.n_rows == other.n_rows
             and np.array_equal(self.column_start, other.column_start)

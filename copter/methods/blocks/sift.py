@@ -87,7 +87,10 @@ class Sifting:
         self.held, self.reach, self.worth, self.loss = self.x, np.empty(0), np.empty(0), np.empty(0)
 
     def run(self, rows: Mask) -> BlockAnswer | None:
-        """The optimum, by parts that have these rows at first; None where the whole program has to be solved."""
+        """Solve part after part, the first with these coupling rows, until the whole program accepts the answer.
+
+        Returns None if the whole program has to be solved.
+        """
         rows, iterations = rows | (self.y != 0.0), 0
         self.look(rows)
         kept = self.first()
@@ -115,7 +118,7 @@ class Sifting:
         return None
 
     def signed(self, y: Floats) -> Floats:
-        """Prices without those that no bound of their row answers for."""
+        """The prices, with zero for those whose sign no finite bound of their row supports."""
         n, m = self.program.n_columns, self.program.n_rows
         bound = np.where(y > 0.0, self.program.lower[n : n + m], self.program.upper[n : n + m])
         return np.where(np.isfinite(bound), y, 0.0)

@@ -120,7 +120,7 @@ def restored(program: OpenProgram, answer: BlockAnswer) -> BlockAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What one solve works on: the program, the coupling rows that it keeps, and whether x shall be a vertex."""
+    """A question to a solve: the program, the coupling rows kept, and whether x shall be a vertex."""
 
     program: BlockProgram
     kept: Ints

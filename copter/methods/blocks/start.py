@@ -21,7 +21,7 @@ SMALL = 1e-30
 
 
 class Method(Protocol):
-    """What a start needs of the interior-point method."""
+    """The part of the interior-point method that a start uses."""
 
     program: BlockProgram
     state: BlockInterior

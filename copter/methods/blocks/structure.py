@@ -79,7 +79,7 @@ def labels_of(private: sp.csr_array) -> NDArray[np.int32]:
 
 
 def multiplications(coupling: sp.csc_array, label: NDArray[np.int32], n_private: int) -> float | None:
-    """Of one elimination and factorisation; None where a block has too many rows."""
+    """Multiplications of one elimination and factorisation (K19); None if a block has too many rows."""
     blocks = int(label.max(initial=-1)) + 1
     rows = np.bincount(label[:n_private], minlength=blocks).astype(float)
     if rows.max(initial=0.0) > MOST_PRIVATE:

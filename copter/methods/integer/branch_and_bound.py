@@ -78,7 +78,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the search reports: a better point, a bound, that there is no point, that it has ended or is done."""
+    """A report of the search: a better point, a bound, infeasibility, or its end."""
 
     x: Floats | None = None
     bound: float = -np.inf

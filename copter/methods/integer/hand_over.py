@@ -38,7 +38,7 @@ NO_LIMITS = Limits()
 
 
 def task_of(problem: IntegerProblem, limit_s: float, domain: Domain | None = None, limits: Limits = NO_LIMITS) -> Task:
-    """The problem, or the part of it within a domain's bounds of the integer columns."""
+    """The task for the process: the problem, or its part within a domain's bounds of the integer columns."""
     lp = problem.lp
     part = problem.is_integer if domain is not None else np.zeros(problem.n, dtype=bool)
     bounds = domain or problem.root
@@ -115,16 +115,16 @@ class HandOver:
 
     @property
     def decided(self) -> bool:
-        """Whether there is nothing left to search for: its best point is known, or that there is none."""
+        """Whether branch and bound has solved its program: the best point is at hand, or there is proven to be none."""
         return self.solved and (self.infeasible or self.problem.x is not None)
 
     def wait(self) -> None:
-        """Poll for a moment; past its time limit the process counts as ended."""
+        """Wait a moment for reports; a process past its time limit counts as ended."""
         self.poll(min(SLICE_S, max(self.problem.clock.left_s, 1e-4)))
         self.finished = self.finished or time.perf_counter() > self.until + ENDING_S
 
     def close(self) -> None:
-        """Let the process go; one that still works is ended."""
+        """Give the process back, and end it if it still works."""
         given_back(self._worker)
 
 

@@ -140,7 +140,10 @@ class Domain:
         return self.problem.propagator.restrict(self.lower, self.upper, column, lower, upper, self.problem.entries)
 
     def fix_all(self, order: NDArray[np.int64], target: Floats) -> int:
-        """Fix columns near their targets, in order; the place of the first that cannot be, or the order's length."""
+        """Fix the columns of `order`, one after the other, near their targets, each followed by propagation.
+
+        Returns the place in `order` of the first column that cannot be fixed; its length if all are.
+        """
         return self.problem.propagator.fix_all(self.lower, self.upper, order, target, self.problem.entries)
 
     def open(self) -> NDArray[np.intp]:
@@ -154,5 +157,5 @@ def pattern(matrix: sp.csr_array | sp.csc_array) -> tuple[Ints, Ints]:
 
 
 def room(side: Floats) -> Floats:
-    """How far rows with these sides may be violated."""
+    """Largest violation of rows with these sides at which a point still counts as feasible."""
     return FEASIBLE * (1.0 + np.abs(np.where(np.isfinite(side), side, 0.0)))

@@ -22,7 +22,7 @@ GUIDE_TOLERANCE = 1e-5  # tolerance of relaxations that only say where to go nex
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """A relaxation's point, whether it is optimal, and whether there is proven to be none."""
+    """A relaxation's point (None without one), whether it is optimal, and whether it is proven that none exists."""
 
     x: Floats | None
     optimal: bool
@@ -30,13 +30,13 @@ class Relaxed:
 
 
 class Relaxation:
-    """Solves relaxations of one problem.
+    """Solves LP relaxations of one integer problem, each within the bounds of a domain.
 
     Parameters
     ----------
     problem : IntegerProblem
     settings : Settings
-        Their time limit is cut to what is left on the problem's clock.
+        Of the LP solves; their time limit is cut to what is left on the problem's clock.
     """
 
     def __init__(self, problem: IntegerProblem, settings: Settings) -> None:
@@ -47,7 +47,7 @@ class Relaxation:
         )  # whether the search has ended, so that no relaxation is needed any more
 
     def solve(self, domain: Domain, cost: Floats | None = None, share: float = 1.0, guide: bool = False) -> Relaxed:
-        """Minimise over integer columns' bounds of the domain and the program's own bounds of the others.
+        """Minimise with the domain's bounds for integer columns and the program's own bounds for the others.
 
         Parameters
         ----------
@@ -55,9 +55,9 @@ class Relaxation:
         cost : ndarray (n,), optional
             The problem's own by default.
         share : float
-            Of the time that is left.
+            Largest share of the time left that the solve may take.
         guide : bool
-            Whether a loose tolerance will do.
+            Whether the point only guides the search, so that a loose tolerance is enough.
         """
         problem, lp = self.problem, self.problem.lp
         lower = np.where(problem.is_integer, domain.lower, lp.col_lower)
@@ -108,7 +108,10 @@ class Relaxation:
         return Relaxed(x, solution.status is Status.OPTIMAL, False)
 
     def complete(self, domain: Domain, found_by: str) -> bool:
-        """Offer the best point with the domain's integer columns, all fixed; whether it was taken."""
+        """Fix the integer columns at the middle of the domain, optimise the others, and offer the point.
+
+        Returns whether the problem took it as its new best point.
+        """
         problem = self.problem
         fixed = domain.copy()
         values = np.round(np.clip(0.5 * (fixed.lower + fixed.upper), fixed.lower, fixed.upper)[problem.integers])

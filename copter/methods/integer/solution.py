@@ -1,4 +1,4 @@
-"""What solve_integer returns."""
+"""Results of solve_integer."""
 
 from __future__ import annotations
 

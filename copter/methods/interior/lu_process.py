@@ -57,11 +57,15 @@ class LuProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the process can take requests."""
         return self._process.poll() is None and self._thread.is_alive()
 
     def ask(self, what: str, content: object = None) -> None:
-        """Send a request; a dropped factor has no answer."""
+        """Send a request; its answer arrives on :attr:`answers`.
+
+        `what` is FACTORISE (`content`: a sparse matrix), SOLVE (a right-hand side), or DROP, which forgets the factor
+        and has no answer.
+        """
         self._requests.put((what, content))
 
     def end(self) -> None:
@@ -73,7 +77,7 @@ class LuProcess:
             self._thread.join()
 
     def _serve(self) -> None:
-        """Hand requests on and collect their answers, until the process ends."""
+        """Pass requests to the process and put its answers on the queue, until the process ends."""
         requests, answers = self._process.stdin, self._process.stdout
         if requests is None or answers is None:
             self.answers.put(RuntimeError(ENDED))

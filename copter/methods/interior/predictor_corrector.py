@@ -38,7 +38,7 @@ HALFWAY = 1e-2  # another system of equations goes on from the last point with a
 
 
 class System(Protocol):
-    """What solves for a step."""
+    """A system of equations that gives a step."""
 
     def factorise(self, theta: Floats, delta: float) -> object:
         """Refill for these weights."""
@@ -200,7 +200,7 @@ class PredictorCorrector:
         target: float,
         exists: NDArray[np.bool_],
     ) -> Floats:
-        """What brings the complementarity products of a longer step back towards the target."""
+        """Changes of the products' targets that bring the products of a longer step back (Gondzio)."""
         product = (x + ahead * dx) * (z + behind * dz)
         low, high = 0.1 * target, 10.0 * target
         change = np.where(

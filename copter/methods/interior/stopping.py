@@ -15,7 +15,7 @@ SMALL = 20_000  # entries below which a call is over before it could be abandone
 
 
 def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, entries: float) -> T:
-    """What `work` returns.
+    """Run `work` in a thread and return its result, unless the caller stops it.
 
     Parameters
     ----------

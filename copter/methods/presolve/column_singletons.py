@@ -26,11 +26,11 @@ class ColumnSingletons:
 
     @classmethod
     def at(cls, work: Work, entry: Indices) -> ColumnSingletons:
-        """Those of some entries."""
+        """The singletons at some entries."""
         return cls(entry, work.row[entry], work.col[entry], work.value[entry])
 
     def one_per_row(self, work: Work, keep: Mask) -> ColumnSingletons:
-        """Of those to keep, the one with the largest coefficient of each row."""
+        """Of the singletons in the mask, the one with the largest coefficient in each row."""
         entry, row, value = self.entry[keep], self.row[keep], self.value[keep]
         order = np.lexsort((-np.abs(value), row))
         _, first = np.unique(row[order], return_index=True)

@@ -59,7 +59,7 @@ class Restoration:
 
 
 class Record(Protocol):
-    """What one reduction needs to be undone; a record is of many rows or columns of one kind."""
+    """Data with which one reduction is undone, for many rows or columns at once."""
 
     def undo(self, state: Restoration) -> None:
         """Restore the values of what was removed, in place."""

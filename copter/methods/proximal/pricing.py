@@ -23,7 +23,7 @@ ROUNDING = 1e-12  # reduced costs closer to the threshold than this (relative) a
 
 @dataclass(slots=True)
 class Priced:
-    """What a pricing pass found at prices y.
+    """Result of a pricing pass at prices y.
 
     Attributes
     ----------

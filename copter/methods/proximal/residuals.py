@@ -24,7 +24,7 @@ def norm_of_bounds(rows: Rows) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PrimalSide:
-    """What of the residuals depends on x alone: objective (as minimised), relative and largest violation."""
+    """Figures of x alone: objective (as minimised), relative and largest violation."""
 
     objective: float
     relative: float

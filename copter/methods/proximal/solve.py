@@ -75,7 +75,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class FallbackResult:
-    """What another method made of a solve: a status with its ray, or whether it has moved the iterate."""
+    """Result of another method: a status with its ray, or whether it has moved the iterate."""
 
     status: Status | None = None
     ray: Floats | None = None

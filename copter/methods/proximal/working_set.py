@@ -111,7 +111,7 @@ class WorkingSet:
 
     @classmethod
     def of(cls, key: NDArray[np.int64], x: Floats, generation: NDArray[np.int64]) -> WorkingSet:
-        """Columns and values alone; the next :meth:`refresh` or :meth:`gather` brings the data."""
+        """A working set of these columns and values; the next :meth:`refresh` or :meth:`gather` fills in its data."""
         result = cls()
         result.key, result.x, result.generation = key, x, generation
         return result
@@ -146,7 +146,10 @@ class WorkingSet:
         return len(fresh)
 
     def unknown(self, slot: Ints, column: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Keys of the columns that are not in yet, ascending, and where they belong among those that are."""
+        """Which of the given columns are not in the working set.
+
+        Returns their keys, ascending, and for each the index in :attr:`key` before which it belongs.
+        """
         wanted = slot.astype(np.int64) << SLOT_SHIFT | column
         if np.any(wanted[1:] <= wanted[:-1]):
             wanted = np.unique(wanted)
@@ -156,7 +159,7 @@ class WorkingSet:
         return wanted[~inside], place[~inside]
 
     def merge(self, matrix: BlockMatrix, fresh: NDArray[np.int64], at: NDArray[np.int64]) -> None:
-        """Put new columns, whose data alone are gathered, in front of the places `at`."""
+        """Insert new columns (keys `fresh`) before the places `at`; only their data are gathered from the matrix."""
         new, old = WorkingSet(), self.groups_by_slot()
         new.key, new.x = fresh, np.zeros(len(fresh))
         new.generation = matrix.generation[new.slot_of_column]
@@ -179,7 +182,7 @@ class WorkingSet:
         return self.slots, self.limit, self.multiplier
 
     def take_groups(self, known: tuple[Ints, Floats, Floats]) -> None:
-        """Take over limits and multipliers of the groups that are known."""
+        """Copy the limits and multipliers of `known` (slots, limits, multipliers) to the groups of the same slots."""
         slots, limit, multiplier = known
         if len(slots) == 0 or len(self.slots) == 0:
             return
@@ -225,7 +228,7 @@ class WorkingSet:
             setattr(self, name, getattr(kept, name))
 
     def take(self, columns: NDArray[np.int64]) -> WorkingSet:
-        """Some of the columns (places, ascending) with their gathered data, copied."""
+        """A working set of the columns at these places, ascending, with copies of their data."""
         result = WorkingSet()
         for name in COLUMN_DATA:
             setattr(result, name, getattr(self, name)[columns])
@@ -274,7 +277,7 @@ class WorkingSet:
         return self.activity_of(self.x, n_rows)
 
     def activity_of(self, x: Floats, n_rows: int) -> Floats:
-        """A x of other values of the columns, (n_rows,)."""
+        """A x, (n_rows,), for other values x of the columns."""
         activity = np.empty(n_rows)
         activities(self.entry_start, self.row, self.coefficient, x, activity)
         return activity
@@ -286,7 +289,7 @@ class WorkingSet:
         return reduced
 
     def least_of_groups(self, value: Floats) -> Floats:
-        """Least of some value of the columns over every group, (g,)."""
+        """Least of the columns' `value` (n,) in every group, (g,)."""
         least = np.empty(len(self.slots))
         group_least(self.start, value, least)
         return least

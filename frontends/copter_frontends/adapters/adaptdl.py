@@ -15,7 +15,7 @@ GPU = "nvidia.com/gpu"
 
 
 class JobInfo(Protocol):
-    """What AdaptDL says of a job (``adaptdl_sched.policy.utils.JobInfo``)."""
+    """A job as AdaptDL describes it (``adaptdl_sched.policy.utils.JobInfo``)."""
 
     resources: Mapping[str, int]
     speedup_fn: Any
@@ -25,7 +25,7 @@ class JobInfo(Protocol):
 
 
 class NodeInfo(Protocol):
-    """What AdaptDL says of a node (``adaptdl_sched.policy.utils.NodeInfo``)."""
+    """A node as AdaptDL describes it (``adaptdl_sched.policy.utils.NodeInfo``)."""
 
     resources: Mapping[str, int]
     preemptible: bool

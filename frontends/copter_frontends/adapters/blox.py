@@ -10,7 +10,7 @@ from copter_frontends.allocation import AllocationPolicy, Rates
 from copter_frontends.vocabulary import Allocation, Cluster, GpuType, Job, Node
 
 NODE, TYPE, JOBS = "Node_ID", "GPU_type", "JOB_IDS"
-ONE_TYPE = "gpu"  # of all GPUs, where the frame has no types: Blox's own cluster state knows none
+ONE_TYPE = "gpu"  # GPU type of every GPU where Blox's table of GPUs has no types
 
 
 class BloxScheduler:

@@ -1,4 +1,4 @@
-"""What the allocation policy knows of one job."""
+"""A job in the allocation policy."""
 
 from __future__ import annotations
 

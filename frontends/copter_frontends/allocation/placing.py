@@ -14,7 +14,7 @@ Wanted = Mapping[str, tuple[str, int]]
 def that_stay(
     cluster: Cluster, pins: Mapping[str, Allocation], kept: Mapping[str, Allocation]
 ) -> dict[str, Allocation]:
-    """The pins, and those of the jobs that should keep what they have for which the pins leave it."""
+    """Allocations of pinned jobs, and of the `kept` jobs whose GPUs the pins leave free."""
     nodes, found = NodeInventory(cluster), dict(pins)
     for pin in pins.values():
         nodes.take(pin)
@@ -28,10 +28,10 @@ def that_stay(
 def placed(
     placer: Placer, wanted: Wanted, previous: Mapping[str, Allocation], fixed: Mapping[str, Allocation]
 ) -> dict[str, Allocation]:
-    """Nodes for the wanted jobs; jobs for which there is no room are left out.
+    """Choose nodes for the wanted jobs (job id to GPU type and GPUs); the result leaves out jobs without room.
 
-    By the placer, which moves jobs to make whole nodes free. It takes pins on single nodes and on whole ones only: with
-    others, jobs keep what they have where it is free, and the rest take what is free, split only where they must.
+    The placer does it, and moves jobs to free whole nodes. It refuses pins that hold parts of several nodes. Then jobs
+    keep their nodes where these are free, and the others, largest first, take free GPUs on as few nodes as can be.
     """
     try:
         return placer.place_what_fits(wanted, previous, fixed.keys() & wanted.keys())[0]

@@ -10,7 +10,7 @@ from copter_frontends.vocabulary import Cluster
 
 
 class EdfPolicy(DeadlineJobs, PriorityPolicy):
-    """SLO jobs by their first deadline, then best-effort jobs as they came; SLO jobs stop best-effort ones only.
+    """SLO jobs by their first deadline, then best-effort jobs in order of arrival; only best-effort jobs are preempted.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class EdfPolicy(DeadlineJobs, PriorityPolicy):
         self.take_rewards(rewards)
 
     def ranking(self, now_s: float) -> list[str]:
-        """SLO jobs that run, SLO jobs by deadline, best-effort jobs that run, the others."""
+        """Running SLO jobs, waiting SLO jobs by deadline, running best-effort jobs, waiting ones."""
 
         def key(job_id: str) -> tuple[bool, bool, float]:
             deadline_s = self.deadline_s(job_id)

@@ -1,4 +1,4 @@
-"""Finish-time fairness as a scheduler estimates it while jobs run (docs/papers/baselines.md, B16)."""
+"""Finish-time fairness as a scheduler estimates it while jobs run (docs/papers/baselines.md, B17)."""
 
 from __future__ import annotations
 

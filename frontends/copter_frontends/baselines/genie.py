@@ -49,7 +49,7 @@ class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
         self.restart_s, self.widest, self.preempts = restart_s, widest, preempts
 
     def sizes(self, job: Job) -> Iterable[int]:
-        """What the job asks for, then half of it and the most that it may have."""
+        """GPU counts to try: the job's request, half of it, and the most that it may have."""
         wanted = requested_gpus(job)
         range_ = (job.min_gpus, job.max_gpus or self.widest * wanted)
         return (

@@ -29,7 +29,7 @@ MakePart = Callable[[Cluster], SchedulingPolicy]
 
 
 class PopPolicy:
-    """Any policy, run on parts of the cluster, each with its own jobs (docs/papers/baselines.md, B28-B30).
+    """Any policy, run on parts of the cluster, each with its own jobs (docs/papers/baselines.md, B35-B37).
 
     Whole nodes are dealt out round robin, type by type. Each type starts where the last one ended, so that remainders
     spread over the parts and no GPU is left out. A job goes to a part by a seeded hash of its id, and to the next one

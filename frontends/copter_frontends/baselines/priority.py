@@ -1,4 +1,4 @@
-"""Policies that rank all jobs every round and give GPUs down the list (docs/papers/baselines.md, B12)."""
+"""Policies that rank all jobs every round and give GPUs down the list (docs/papers/baselines.md, B13)."""
 
 from __future__ import annotations
 

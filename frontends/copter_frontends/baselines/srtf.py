@@ -1,4 +1,4 @@
-"""Shortest remaining time first (docs/papers/baselines.md, B15)."""
+"""Shortest remaining time first (docs/papers/baselines.md, B16)."""
 
 from __future__ import annotations
 

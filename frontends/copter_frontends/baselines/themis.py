@@ -11,7 +11,7 @@ from copter_frontends.vocabulary import Cluster
 
 
 class ThemisPolicy(FairnessPolicy):
-    """Finish-time-fair allocation of rigid jobs by leases (docs/papers/baselines.md, B17).
+    """Finish-time-fair allocation of rigid jobs by leases (docs/papers/baselines.md, B18).
 
     When a lease is over, the GPUs are offered to the 1 - `filter_share` of the jobs with the largest estimated rho;
     what those leave goes to the others, those that run first. Within each group larger rho goes first.

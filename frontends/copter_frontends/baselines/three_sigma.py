@@ -17,9 +17,9 @@ from copter_frontends.policy_kit import Choice, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
-NEVER_S = 1e12
+NEVER_S = 1e12  # seconds that stand for the runtime of a job that runs on no type: 30,000 years
 LATER = 0.005  # share of its value that a job loses per slot, so that the earliest of equal starts is taken
-BEST_EFFORT_VALUE = 1.0  # of a best-effort job that starts now; later it is worth proportionally less
+BEST_EFFORT_VALUE = 1.0  # value of a best-effort job that starts now; it falls in proportion to the wait
 
 
 class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):

@@ -1,4 +1,4 @@
-"""Tiresias: discretised two-dimensional least attained service (Gu et al., NSDI '19; papers/baselines.md, B13-B14)."""
+"""Tiresias: discretised two-dimensional least attained service (Gu et al., NSDI '19; papers/baselines.md, B14-B15)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 
 class ColumnPool:
-    """What jobs could have: an option and its leases, one line a column.
+    """Columns of jobs: an option and its leases, one line each.
 
     A lease set stays a column while it is still what its job needs: its leases ahead number what is left of the job's
     work. So a job that had the lease which is over keeps the columns with that lease, and one that did not keeps

@@ -6,7 +6,7 @@ import numpy as np
 
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
-AT_ONCE = 64  # where not all jobs of a group fit, groups of at most so many are placed one by one
+AT_ONCE = 64  # if not all jobs of a group fit, groups of at most this many jobs are placed one by one
 MOST_MOVED = 24  # most leases of other jobs that are moved to make room for one job
 MOST_LOOKED_AT = 128  # most jobs (the smallest) considered for a move that makes room
 
@@ -44,12 +44,12 @@ class Draft:
 
     @classmethod
     def standing(cls, options: Options, capacity: Ints, use: Ints, taken: Bools) -> Draft | None:
-        """A plan that stands: an option for each of the first jobs, on as many leases as it needs.
+        """A draft of a plan that is already made: each of the first jobs has an option and as many leases as it needs.
 
         Parameters
         ----------
         options : Options
-            One of each of these jobs, first; then those of others, which have nothing.
+            The option of each of these jobs; then the options of other jobs, which have no leases.
         capacity : int64 array (types, leases)
         use : int64 array (types, leases)
             GPUs that the plan takes.
@@ -58,7 +58,7 @@ class Draft:
         Returns
         -------
         Draft or None
-            None where there are not so many GPUs.
+            None if the plan takes more GPUs than there are.
         """
         if (use > capacity).any():
             return None
@@ -68,13 +68,13 @@ class Draft:
         return result
 
     def copy(self) -> Draft:
-        """The same plan, to go on from."""
+        """An independent copy."""
         other = Draft(self.options, self.free)
         other.row, other.taken, other.shifts = self.row.copy(), self.taken.copy(), self.shifts
         return other
 
     def ranked(self, job: int, scarcity: Floats | None = None) -> list[int]:
-        """A job's options by reward, then by GPU-leases; those of each GPU type so many times as dear, (types,)."""
+        """A job's options by reward, then by GPU-leases times the `scarcity` (types,) of their GPU type."""
         options, first, end = self.options, int(self._first[job]), int(self._first[job + 1])
         if end - first < 2:
             return list(range(first, end))
@@ -85,7 +85,7 @@ class Draft:
         return ranked
 
     def put_all(self, rows: Ints, leases: Bools) -> Bools:
-        """Give jobs these options on these leases, (rows, leases), in turn; say which of them fit."""
+        """Give each option of `rows` its leases, (rows, leases), in turn; return which of them fit, (rows,)."""
         return self.put_leases(rows, *np.nonzero(leases))
 
     def put_leases(self, rows: Ints, at: Ints, lease: Ints) -> Bools:

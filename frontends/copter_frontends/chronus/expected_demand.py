@@ -6,10 +6,10 @@ import numpy as np
 
 from copter_frontends.chronus.options import Floats, Ints
 
-MEMORY_S = 4 * 3600.0  # arrivals count by e to the minus of their age over this
+MEMORY_S = 4 * 3600.0  # seconds in which an arrival's weight in the expected demand falls to 1/e
 LEAST, STEPS_PER_OCTAVE, BINS = 2.0**-16, 2, 64  # reward for a GPU-lease: 2^-16 to 2^16, in half octaves
 PRIOR_SHARE, PRIOR_WORTH = 0.15, 30.0  # before any hours tell: share of the GPUs that others want, for such a reward
-TO_SCALE = 3.0**0.5 / np.pi  # of a logistic distribution, from its standard deviation
+TO_SCALE = 3.0**0.5 / np.pi  # scale of a logistic distribution over its standard deviation
 
 
 class ExpectedDemand:

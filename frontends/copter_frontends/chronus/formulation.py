@@ -18,13 +18,13 @@ from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.smoothing import GOLDEN, SmoothedDual
 from copter_frontends.policy_kit import Edits
 
-SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases, cold and warm, in units of the mean worth of a GPU-lease
-SOFT_WORTH = 0.03  # softness of the choice of options, in units of the largest reward
+SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases (C11), cold and warm, over the mean worth of a GPU-lease
+SOFT_WORTH = 0.03  # softness of the choice of options (C11), over the largest reward
 TOLERANCES = (1e-7, 1e-4)  # least and largest tolerance of the engine; between them a twentieth of the gap
-STAY_SHARE = 0.25  # gap that jobs which stay as they are may have together, in units of the gap
+STAY_SHARE = 0.25  # largest share of the gap that the jobs left out of the model may have together
 FREE_LEAST, ALMOST_ALL = 64, 0.7  # jobs that are freed, at least; share of the jobs from which on all are
-ROUNDED = 1e-9  # places this close to the end of a job's shares are beyond it
-WORTH_IT = 0.05  # gain of a new column, in units of the gap and of its job's best reward, from which on it is added
+ROUNDED = 1e-9  # places this close to the end of a job's shares count as beyond it
+WORTH_IT = 0.05  # least gain of a new column, over the gap and over its job's best reward
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class _Cycle:
         return bound
 
     def cost_of(self, prices: LeasePrices) -> Floats:
-        """What the leases of every column cost for one GPU."""
+        """Cost of the leases of every column, for one GPU."""
         pool, kind = self.pool, self.options.kind[self.pool.row]
         early = pool.leases[:, : self.tail.scarce]
         cost = np.zeros(len(pool))

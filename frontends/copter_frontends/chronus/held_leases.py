@@ -14,7 +14,7 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 @dataclass(frozen=True, slots=True)
 class HeldLeases:
-    """What promised jobs have from a lease on.
+    """Leases that promised jobs have, from a lease on.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class HeldLeases:
 
     @classmethod
     def of_draft(cls, records: Sequence[SloRecord], draft: Draft, book: SloBook, first: int) -> HeldLeases:
-        """What a plan has just given these records."""
+        """The leases that a plan has just given to these records."""
         at = np.flatnonzero(draft.row >= 0)
         options, row = draft.options, draft.row[at]
         table = np.stack(

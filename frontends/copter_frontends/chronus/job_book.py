@@ -19,7 +19,7 @@ NO_LEASES: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Standing(str, Enum):
-    """What the user of an SLO job has been told."""
+    """Last answer to the user of an SLO job."""
 
     WAITING = "waiting"  # not decided yet
     GUARANTEED = "guaranteed"
@@ -29,7 +29,7 @@ class Standing(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a user is told of a job, at a time; `step` is the deadline that is promised, -1 for none."""
+    """A notice to a job's user; `step` is the number of the promised deadline, -1 for none."""
 
     time_s: float
     job_id: str
@@ -40,7 +40,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a job was answered when it came.
+    """Answer to a job on its arrival.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ def require_ahead(job: Job, reward: StepReward, now_s: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What is left of the lease that runs, from the next plan on.
+    """Rest of the running lease, from the next plan on.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ class SloBook:
         return self._totals(first).most(kinds, first)
 
     def _totals(self, first: int) -> PromisedGpus:
-        """What is promised in each lease, from a lease on that is not after `first`."""
+        """GPUs promised in each lease, from `first` or an earlier lease on."""
         if self._promised is None or first < self._promised.first:
             self._promised = PromisedGpus(first)
             for record in self.records.values():
@@ -335,7 +335,7 @@ class SloBook:
 
     @staticmethod
     def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Ints, Ints]:
-        """What promised jobs have, as :meth:`.Draft.put_leases` takes it: leases from `first` on, as many as needed."""
+        """Leases of promised jobs from `first` on, as many as needed, as arguments of :meth:`.Draft.put_leases`."""
         jobs = np.flatnonzero(options.must)
         mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)
         mode[jobs] = [records[job].mode for job in jobs.tolist()]

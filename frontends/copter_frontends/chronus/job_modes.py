@@ -16,7 +16,7 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Job
 
-BELIEVED = 0.15  # a profile that is off by no more bears the declared rate out: a restart is a tenth of it
+BELIEVED = 0.15  # relative difference up to which a profile confirms the declared rate; a restart alone makes 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class JobModes:
         return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:
-        """What a job asks for, and in elastic mode the sizes of its range that consolidate."""
+        """GPU counts of a job: its request, and in elastic mode the sizes of its range that consolidate."""
         wanted, size = requested_gpus(job), self.nodes.node_gpus(kind)
         if not self.elastic or job.gpus is not None:
             return [wanted]

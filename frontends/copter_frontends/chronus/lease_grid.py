@@ -11,7 +11,7 @@ from copter.errors import SettingsError
 from copter_frontends.chronus.options import Floats, Ints
 from copter_frontends.vocabulary import InvalidJobError
 
-SAME_S = 1e-3  # times that differ by less are the same
+SAME_S = 1e-3  # seconds: times that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from copter_frontends.chronus.column_pool import ColumnPool
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.policy_kit import Edits
 
-ROUNDING = 1e-9  # shares below this do not count
+ROUNDING = 1e-9  # smaller shares of a column count as zero
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Job
 
 Shares = tuple[tuple[str, int], ...]
-PAPER_SPACE = 100_000
+PAPER_SPACE = 100_000  # combinations of placements that the paper searches (C20)
 Style = Literal["local_search", "quasi", "consolidate"]
 Speed = Callable[[Job, int, int], float]
 """(job, nodes, fewest nodes) -> speed relative to the fewest nodes: RTS(j, A) / RTS(j, A*)."""

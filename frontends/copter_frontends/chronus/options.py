@@ -1,4 +1,4 @@
-"""What SLO jobs could be given: one row per (job, GPU type and number, deadline), as arrays (papers/chronus.md, C2)."""
+"""Options of SLO jobs as arrays: one row per (job, GPU type and number, deadline) (papers/chronus.md, C2)."""
 
 from __future__ import annotations
 

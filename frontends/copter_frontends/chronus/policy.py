@@ -40,9 +40,9 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
-CONTRADICTS = 1.5  # times as long, or as short, as declared: then the user is told
-PROFILED_NODES = 2  # a profile on two nodes tells of more (C21)
-LP_SHARE = 0.5  # of a plan's deadline; the rest is for whole leases and nodes
+CONTRADICTS = 1.5  # factor between declared and profiled time from which the user is told
+PROFILED_NODES = 2  # most nodes of a profile; speeds on more nodes are extrapolated (C21)
+LP_SHARE = 0.5  # share of a plan's deadline that the LP may use; whole leases and nodes need the rest
 
 
 class ChronusPolicy(LpPolicy, RoundPolicy):
@@ -171,7 +171,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     @property
     def notices(self) -> list[Notice]:
-        """What the users were told, oldest first."""
+        """Notices to users, oldest first."""
         return self.selector.notices
 
     @property
@@ -217,7 +217,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return sorted((each for each in found if each is not None), key=lambda each: (each.ends_s, each.gpu_leases))
 
     def explained(self, job_id: str) -> dict[str, Any]:
-        """What a job was told, what it has, and what could be promised to it now."""
+        """Notices to a job, its leases, and a quote for it now."""
         job, record = self.job(job_id), self.book.records.get(job_id)
         told = [notice for notice in self.notices if notice.job_id == job_id]
         standing = record.standing if record is not None else told[-1].standing if told else None
@@ -382,7 +382,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     @property
     def seldom(self) -> str:
-        """What makes rounds without a program."""
+        """Why some rounds have no program."""
         return "a choice of jobs whose value reaches its bound needs none"
 
     # Inside -------------------------------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self.lease.join(record)
 
     def _lease_now(self, first: int) -> Now | None:
-        """What is left of the lease that runs, for a job that comes; None where no plan is to come in it."""
+        """Rest of the running lease for a new job; None if no further plan falls into it."""
         begins_s = self._now_s + self.round_s
         seconds = first * self.grid.lease_s - begins_s
         if self.lease.number != first - 1 or seconds <= self.grid.restart_s:

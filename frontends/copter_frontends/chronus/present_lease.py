@@ -13,7 +13,7 @@ from copter_frontends.chronus.packing import Parcel
 from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
 
-UNKNOWN_S = 2 * SAME_S  # work that is taken to be left of a job that has had all its time, and has not ended
+UNKNOWN_S = 2 * SAME_S  # seconds of work assumed to be left of a job that has had all its time and has not ended
 
 
 class PresentLease:
@@ -93,7 +93,7 @@ class PresentLease:
         self.used[mode.kind] += mode.taken
 
     def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
-        """What its jobs run on, taken from the GPUs left of each type; pinned jobs have theirs."""
+        """GPU type and GPUs of the lease's jobs, subtracted from `left`; pinned jobs have theirs already."""
         result: Wanted = {}
         for job_id, record in self.records.items():
             mode = record.modes[record.mode]

@@ -23,7 +23,7 @@ class LeasePrices:
         self._known: dict[tuple[int, int], tuple[Floats, Ints]] = {}
 
     def cheapest(self, kind: int, last: int) -> tuple[Floats, Ints]:
-        """Of the first `last` leases of a type: what the r cheapest cost, (last + 1,), and each one's place, (leases,).
+        """Cost of the r cheapest of a type's first `last` leases, (last + 1,), and each lease's rank, (leases,).
 
         Of equals the later goes first, so that early leases stay free for what is still to come; leases from `last`
         on have places behind all.

@@ -9,8 +9,8 @@ from math import ceil, inf
 from copter.errors import SettingsError
 from copter_frontends.policy_kit import Wanted
 
-HOUR_S = 3600.0
-SAME_S = 1e-3
+HOUR_S = 3600.0  # seconds between two choices of the profiling size, each by the arrivals of as long
+SAME_S = 1e-3  # seconds: times that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Profiler:
         self._arrived.append((submit_s, gpus))
 
     def withdraw(self, job_id: str) -> None:
-        """Forget a job that has ended or been cancelled."""
+        """Drop a job that has ended or been cancelled."""
         self.queue.pop(job_id, None)
         self.running.pop(job_id, None)
 
@@ -106,7 +106,7 @@ class Profiler:
         node_gpus : int
             GPUs of a node.
         most_gpus : int
-            GPUs that there are for profiling: those that are not promised to anyone.
+            Most GPUs for profiling: those that are not promised to any job.
         """
         done = [job_id for job_id, (_, start_s) in self.running.items() if now_s - start_s >= self.profile_s - SAME_S]
         self.ran = {}
@@ -130,7 +130,7 @@ class Profiler:
         return done
 
     def wanted(self, gpu_type: str, left: dict[str, int], pins: Collection[str]) -> Wanted:
-        """What jobs that are profiled run on; they, and the profiler's idle GPUs, are taken off those left."""
+        """GPU type and GPUs of the jobs being profiled; `left` loses these GPUs and the idle ones of the profiler."""
         chosen: Wanted = {}
         for job_id, (probe, _) in self.running.items():
             if job_id not in pins and probe.gpus <= left[gpu_type]:
@@ -141,12 +141,12 @@ class Profiler:
         return chosen
 
     def _may_start(self, probe: Probe) -> bool:
-        """Submission control (3.2.1)."""
+        """Submission control (3.2.1): whether the user's profiles started lately leave GPUs for this one."""
         before = sum(gpus for _, user, gpus in self._starts if user == probe.user)
         return self.most_user_gpus is None or before == 0 or before + probe.gpus <= self.most_user_gpus
 
     def _wanted(self, now_s: float, node_gpus: int) -> int:
-        """GPUs by the arrivals of the last hour, in whole nodes, set once an hour; the first in the queue fits."""
+        """GPUs in whole nodes, set hourly by the last hour's arrivals; enough for the first job of the queue."""
         if self.nodes is not None:
             return self.nodes * node_gpus
         first = next((probe.gpus for probe in self.queue.values()), 0)

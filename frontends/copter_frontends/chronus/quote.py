@@ -9,7 +9,7 @@ import numpy as np
 from copter_frontends.chronus.job_book import Mode, Now, SloBook
 from copter_frontends.chronus.options import Floats, Ints
 
-FARTHEST = 100_000  # leases ahead that are looked at, at most
+FARTHEST = 100_000  # most leases ahead that a quote looks at
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from copter_frontends.chronus.compact import compact_form
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.options import Floats, Ints, Options
 
-EXACT = 20_000  # leases of all promised jobs' options up to which the integer program is solved
-EXACT_S = 5.0  # seconds that it has at most
-TIES = 1e-6  # of the demand, which decides between jobs that are alike otherwise
-ROUNDING = 1e-4  # of a bound on a number of jobs
+EXACT = 20_000  # the integer program of the promises is solved if their options have at most this many leases
+EXACT_S = 5.0  # most seconds of that integer program
+TIES = 1e-6  # cost of a unit of demand, so small that it decides only between otherwise equal jobs
+ROUNDING = 1e-4  # added to a bound on a number of jobs before it is rounded down
 
 
 def salvaged(options: Options, capacity: Ints, time_limit_s: float = EXACT_S) -> Draft:

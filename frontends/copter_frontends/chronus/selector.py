@@ -26,8 +26,8 @@ from copter_frontends.vocabulary import Job
 
 GPUS_LOST = "its leases cannot be had any more: GPUs have gone"
 SLOWER = "its leases cannot be had any more: it, or a job before it, was slower than its rate says"
-SCARCE = 3.0  # logarithm of how many times as dear a lease of a type is when all of it is promised
-CAUTION = 0.4  # share of its reward that jobs to come may lose by a promise, which binds for longer than they are known
+SCARCE = 3.0  # logarithm of the factor on a lease's price when all GPUs of its type are promised (C6: e^(3u))
+CAUTION = 0.4  # most of its reward, as a share, that jobs to come may lose by a promise (C6)
 HALF = 0.5
 """Stop the LP at a gap of half of one job's reward: integer plans of few jobs are at least this far from the bound."""
 

@@ -14,13 +14,13 @@ GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are spread evenly
 SILVER = 2**0.5 - 1  # likewise, and independently of those of GOLDEN
 
 THRESHOLD_STEPS = 25  # most steps of the search for a threshold; about five are enough
-NEAR = 1e-5  # tolerance in the number of leases chosen
-ENDED = 1e-7  # relative decrease of the dual below which the descent ends
+NEAR = 1e-5  # tolerance of the threshold, in leases chosen
+ENDED = 1e-7  # relative decrease of the dual at which the descent ends
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """What all jobs do at some prices: the dual's value and slope, the options' shares, the shapes' leases."""
+    """The smoothed dual at some prices: its value and slope, the options' shares, the shapes' leases."""
 
     value: float
     slope: Floats

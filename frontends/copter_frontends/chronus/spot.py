@@ -32,7 +32,7 @@ class SpotCluster:
         service: Mapping[str, Service],
         due_s: Mapping[str, float],
     ) -> Wanted:
-        """What jobs run on: their fastest type with room, the one that they have among equals.
+        """GPU type and GPUs of best-effort jobs: the fastest type with room; among equals the present one.
 
         Parameters
         ----------

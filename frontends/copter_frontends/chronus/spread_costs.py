@@ -1,4 +1,4 @@
-"""What the artifact's models lose on more nodes than they need."""
+"""Speed that the artifact's models lose on more nodes than they need."""
 
 from __future__ import annotations
 

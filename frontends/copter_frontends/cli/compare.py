@@ -37,7 +37,7 @@ def _shared_options() -> list[click.Parameter]:
 
 
 def _defaults_of_the_others() -> dict[str, Any]:
-    """What `simulate` would have been given of the options that are its own."""
+    """Defaults of the options that only `simulate` has."""
     given = simulate.make_context("simulate", [POLICY_NAMES[0]]).params
     return {name: given[name] for name in OWN_TO_SIMULATE}
 

@@ -21,12 +21,12 @@ from copter.settings import available_threads
 LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
 OPTIONAL = ("highspy", "numba", "pyarrow", "matplotlib", "cvxpy", "linopy", "pyomo")
 REQUESTS, COLUMNS, RESOURCES = 2000, 24, 12  # of the reference solve
-SLOW_S = 2.0
+SLOW_S = 2.0  # seconds of the small cold solve from which `copter doctor` calls the machine slow
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, what was found, whether it is as it must be, and what could be better."""
+    """A finding: its subject, the value found, whether it is right, and advice."""
 
     name: str
     found: str

@@ -11,7 +11,7 @@ from copter import Explanation, Session, Status
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.simulator import load_run
 
-SHOWN = 5  # names in a message
+SHOWN = 5  # most names in a message
 
 
 @runtime_checkable
@@ -21,12 +21,12 @@ class Explaining(Protocol):
     jobs: Mapping[str, Any]
 
     def explained(self, job_id: str) -> Mapping[str, Any]:
-        """What there is to say of a job, by name."""
+        """Facts about a job, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a policy says of a job itself."""
+    """A policy's own facts about a job."""
 
     facts: Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 QUIET = "copter.quiet"
-LONGEST = 1 << 20  # bytes of a file of options
+LONGEST = 1 << 20  # most bytes of a file of options
 
 
 def quiet_option() -> click.Option:
@@ -63,7 +63,7 @@ def name_of(option: click.Option) -> str:
 
 
 def read_options(path: str) -> dict[str, Any]:
-    """What the file holds; BadParameter, which names it, if that is no mapping or cannot be read."""
+    """The options in a file; BadParameter, which names the file, if it is no mapping or cannot be read."""
     try:
         with Path(path).open("rb") as file:
             text = file.read(LONGEST + 1).decode("utf-8")

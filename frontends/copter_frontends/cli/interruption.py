@@ -38,7 +38,7 @@ class Interruption:
 
     @property
     def name(self) -> str | None:
-        """Of the signal that came."""
+        """Name of the signal that came; None without one."""
         return signal.Signals(self.number).name if self.number else None
 
     def __call__(self) -> bool:

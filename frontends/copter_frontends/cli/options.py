@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from copter_frontends.cli.output import complain
-from copter_frontends.registry.names import LP_NAMES, PROFILING_NAMES
+from copter_frontends.registry.names import LP_NAMES, METHOD_NAMES, PROFILING_NAMES
+
+if TYPE_CHECKING:
+    from copter.settings import NamedMethod
 
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
@@ -55,6 +58,7 @@ class SimulateOptions:
     out: str | None
     as_json: bool
     threads: int | None
+    method: NamedMethod = "auto"
     throughputs: str | None = None
     tuned: str | None = None
     events: str | None = None
@@ -115,6 +119,9 @@ class SimulateOptions:
             if getattr(self, name) and self.policy not in has:
                 told = f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; {', '.join(has)} has"
                 raise click.UsageError(told)
+        if self.method != "auto" and self.policy not in METHOD_NAMES and alone:
+            told = f"--method: the policy {self.policy!r} chooses its own; {', '.join(METHOD_NAMES)} take one"
+            raise click.UsageError(told)
         if self.penalty is not None and self.time_sharing is None:
             raise click.UsageError("--penalty says how --time-sharing SECONDS weighs jobs; give that too")
         if self.compare and self.policy not in LP_NAMES:

@@ -52,7 +52,7 @@ class FiniteRange(click.FloatRange):
 
 @contextmanager
 def foreign_prints_on_stderr() -> Iterator[None]:
-    """What compiled libraries print to stdout goes to stderr: with ``--json`` stdout holds one object, nothing else."""
+    """Send compiled libraries' prints on stdout to stderr, so that ``--json`` leaves one object on stdout."""
     sys.stdout.flush()
     try:
         kept = os.dup(1)

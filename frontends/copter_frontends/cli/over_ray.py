@@ -11,7 +11,7 @@ from copter_frontends.cli.output import InputError
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
-TRIES_AGAIN = 3  # of a task whose process or machine has died
+TRIES_AGAIN = 3  # times that a task is repeated whose process or machine has died
 
 
 def over_ray(address: str, function: Callable[[Given], Result], given: Sequence[Given]) -> Iterator[tuple[int, Result]]:

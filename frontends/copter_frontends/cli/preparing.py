@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from copter import Settings
 from copter.errors import CopterError
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain
@@ -53,8 +54,9 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         workload = _kept_jobs(asked, _workload(asked, cluster, semantics, model))
         if asked.tuned is not None and entry.rigid:
             workload = _tuned(asked, workload, cluster, profiles)
+        settings = Settings(threads=asked.threads or 0, method=asked.method)
         policy = entry.build(
-            *(cluster, model, asked.mode, asked.threads, semantics, profiles, workload.weights, _sia(asked)),
+            *(cluster, model, asked.mode, settings, semantics, profiles, workload.weights, _sia(asked)),
             DeadlineOptions(rewards_of(asked, cluster, workload), asked.lease_s, asked.profiling),
         )
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
@@ -99,7 +101,7 @@ def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> 
 
 
 def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
-    """What the options say of Sia, as :class:`~copter_frontends.sia.SiaPolicy` takes it."""
+    """Arguments of :class:`~copter_frontends.sia.SiaPolicy` by the options."""
     given: dict[str, Any] = {"quotas": dict(asked.quota)} if asked.quota else {}
     objective = objective_of(PRESETS[asked.semantics])
     power = objective.power if asked.power is None else asked.power

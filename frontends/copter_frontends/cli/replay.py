@@ -15,7 +15,7 @@ PEER_NAMES = ("highs", "glop", "pdlp", "soplex", "clarabel")
 """Those of :data:`copter_frontends.replay.peers.PEERS`, here so that ``--help`` imports nothing."""
 
 KINDS = (".svg", ".png", ".pdf")
-WIDTH = 150  # characters of the tables at least: narrower columns cannot be read, wider lines can be scrolled
+WIDTH = 150  # least width of tables in characters: narrower columns cannot be read
 
 _POSITIVE = FiniteRange(min=0, min_open=True)
 

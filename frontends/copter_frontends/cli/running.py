@@ -180,7 +180,7 @@ def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workl
 
 
 def _training(asked: SimulateOptions) -> str | None:
-    """What jobs with an agent train by: a folder of measured profiles, or fitted constants; None without agents."""
+    """Source of the steps of jobs with an agent: a folder of profiles, or fitted constants; None without agents."""
     if PRESETS[asked.semantics].training == "exact":
         return None
     return profiles_folder(asked) or "fitted constants"
@@ -194,7 +194,7 @@ def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
 
 
 def _make_comparison(asked: SimulateOptions, policy: Any) -> Any | None:
-    """What solves every k-th program with HiGHS too; `policy` is one that has LPs, as the options have checked."""
+    """An observer that solves every k-th program with HiGHS too; `policy` has LPs, as the options have checked."""
     if not asked.compare:
         return None
     try:

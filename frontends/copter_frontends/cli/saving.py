@@ -12,7 +12,7 @@ from copter_frontends.simulator.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """What is kept with a saved run: its options and its jobs."""
+    """Options and jobs of a saved run."""
 
     asked: SimulateOptions
     workload: Workload

@@ -10,7 +10,7 @@ import click
 
 from copter_frontends.cli.output import FiniteRange, InputError
 
-MIB = 1 << 20
+MIB = 1 << 20  # bytes of a mebibyte
 TOKEN_VARIABLE = "COPTER_SERVE_TOKEN"
 _POSITIVE = FiniteRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)

@@ -10,7 +10,7 @@ from copter_frontends.cli.options import SEMANTICS_NAMES, WARMUP_HOURS, Simulate
 from copter_frontends.cli.output import FiniteRange
 from copter_frontends.cli.policy_options import quotas, reservations
 from copter_frontends.cli.problems import WithProblems, problem_commands
-from copter_frontends.registry.names import POLICY_NAMES
+from copter_frontends.registry.names import METHOD_CHOICES, POLICY_NAMES
 
 _COUNT = click.IntRange(min=1)
 _GPUS = click.IntRange(max=10_000_000)  # of a simulated cluster; more would fill the memory before the first round
@@ -40,7 +40,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     help="A sampled job's work: as long as the trace says, or its model's full training run.",
 )
 @click.option("--jobs", type=_JOBS, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all that is drawn.")
 @click.option(
     "--mode",
     type=click.Choice(["full", "capped"]),
@@ -123,6 +123,13 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option("--out", type=click.Path(file_okay=False), help="Directory for Parquet files, plots and report.html.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 @click.option("--threads", type=_COUNT, help="Threads of the solver  [default: all]")
+@click.option(
+    "--method",
+    type=click.Choice(METHOD_CHOICES),
+    default="auto",
+    show_default=True,
+    help="How the policy's linear programs are solved (Settings.method); auto: the order of copter/choose.py.",
+)
 @click.option("--save", type=click.Path(dir_okay=False), help="Save the run here, to go on with `copter resume`.")
 @click.option(
     "--save-every", type=_COUNT, metavar="ROUNDS", help="Save every so many rounds, too  [default: at the end]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from copter_frontends.cli.output import FiniteRange, print_json
+from copter_frontends.registry.names import METHOD_CHOICES
 
 SHIM_NAMES = ("rounding", "dive", "exact")
 """Those of :func:`copter.solve_integer`, here so that ``--help`` imports nothing."""
@@ -27,6 +28,13 @@ _FAILED = ("numerical_error", "interrupted")
     help="With --integer: round the relaxation, search, or branch and bound by HiGHS.",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the solver  [default: all]")
+@click.option(
+    "--method",
+    type=click.Choice(METHOD_CHOICES),
+    default="auto",
+    show_default=True,
+    help="How the linear program is solved (Settings.method); basis, blocks and the proximal ones need a session.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def solve(
     file: str,
@@ -35,6 +43,7 @@ def solve(
     integer: bool,
     shim: str,
     threads: int | None,
+    method: str,
     as_json: bool,
 ) -> int:
     """Solve the linear program in FILE: MPS, or CPLEX's LP format if its name ends in .lp; both may be gzipped.
@@ -50,7 +59,7 @@ def solve(
     # Imported late, as in simulate.py: SciPy and the engine take most of a second.
     from copter_frontends.cli.solving import print_table, solve_file
 
-    summary = solve_file(file, tolerance, time_limit, shim if integer else None, threads)
+    summary = solve_file(file, tolerance, time_limit, shim if integer else None, threads, method)
     if as_json:
         print_json(summary)
     else:

@@ -36,17 +36,20 @@ _WITHOUT_VALUE = ("primal_infeasible", "dual_infeasible")
 
 
 def solve_file(
-    file: str, tolerance: float, time_limit: float | None, shim: str | None, threads: int | None
+    file: str, tolerance: float, time_limit: float | None, shim: str | None, threads: int | None, method: Any = "auto"
 ) -> dict[str, Any]:
     """Solve the program in a file, with a `shim` as an integer program; the object that ``--json`` prints."""
     lp = read_program(given_or_sample(file, PROGRAM))
-    settings = settings_of(tolerance, time_limit, threads)
+    settings = settings_of(tolerance, time_limit, threads, method)
     if shim is not None:
         with foreign_prints_on_stderr():
             result = solve_integer(lp, shim, time_limit, settings, callback=Pulse().of_search)
         return integer_summary_of(file, lp, result)
     started = time.perf_counter()
-    solution = solve(lp, settings, with_record(Pulse().beat))
+    try:
+        solution = solve(lp, settings, with_record(Pulse().beat))
+    except SettingsError as error:  # a method that only a session can use
+        raise InputError(str(error)) from error
     return summary_of(file, lp, solution, time.perf_counter() - started)
 
 
@@ -89,7 +92,7 @@ def integer_summary_of(file: str, lp: LinearProgram, result: IntegerSolution) ->
 
 
 def _facts(file: str, lp: LinearProgram) -> dict[str, Any]:
-    """What the program is."""
+    """File, name and sizes of the program."""
     return {
         "file": file,
         "name": lp.name,
@@ -115,13 +118,14 @@ def read_program(file: str) -> LinearProgram:
     return lp
 
 
-def settings_of(tolerance: float, time_limit: float | None, threads: int | None) -> Settings:
+def settings_of(tolerance: float, time_limit: float | None, threads: int | None, method: Any = "auto") -> Settings:
     try:
         return Settings(
             tolerance=tolerance,
             absolute_tolerance=tolerance,
             time_limit_s=float("inf") if time_limit is None else time_limit,
             threads=threads or 0,
+            method=method,
         )
     except SettingsError as error:
         raise InputError(str(error)) from error

@@ -18,7 +18,7 @@ MIXES: Mapping[str, tuple[float, float, float]] = {
 }
 """Shares of strict, soft and best-effort jobs (Table 1)."""
 
-DEADLINES = (1.2, 2.0)  # a first deadline, in units of the duration: uniform between these
+DEADLINES = (1.2, 2.0)  # least and largest first deadline over the job's duration; drawn uniformly
 
 
 class DrawnRewards:

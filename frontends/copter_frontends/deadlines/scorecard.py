@@ -27,7 +27,7 @@ class Promising(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadlineOptions:
-    """What the command line says to policies for jobs with deadlines.
+    """Options of policies for jobs with deadlines.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def deadline_summary(
 def _promises(
     policy: object, slo: Mapping[str, tuple[Job, StepReward]], took: Mapping[str, float], end_s: float
 ) -> dict[str, int | None]:
-    """What came of the promises, where the policy gives any."""
+    """Counts of promises: given, kept, demoted, late; None for policies that give none."""
     if not isinstance(policy, Promising):
         return dict.fromkeys(("promised", "kept", "demoted", "demoted_by_failures", "late"))
     promised = {job_id: step for job_id, step in policy.promises.items() if job_id in slo}

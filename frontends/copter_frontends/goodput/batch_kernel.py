@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-CANDIDATES = 50  # batch sizes tried, in geometric progression
-EPSILON = 1e-8  # slack of the two roundings up
+CANDIDATES = 50  # batch sizes tried, in geometric progression (G7)
+EPSILON = 1e-8  # taken off before rounding up, so that rounding errors add no step (G7)
 _TINY_S = 1e-8  # = throughput.TINY_S, which compiled code needs as its own constant
 
 Floats = NDArray[np.float64]

@@ -79,7 +79,7 @@ V100_RATIO: dict[str, tuple[float, float]] = {
 # The hybrid-parallel model of thesis 3.5.3: GPUs of one replica, micro-batches of one sample in a step, and the seven
 # constants with a micro-batch's forward pass through one stage as the compute time and replicas in place of GPUs.
 GPT_STAGES: dict[str, int] = {"rtx": 8, "a100": 2}
-GPT_MICROBATCHES = 48
+GPT_MICROBATCHES = 48  # micro-batches of a pipeline's step (G15)
 GPT: dict[str, tuple[float, ...]] = {
     "rtx": (1e-8, 0.099, 0.435, 0.1075, 0.435, 0.1075, 1.0),
     "a100": (1e-8, 0.144, 0.18001, 0.01667, 0.018, 0.00183, 1.0),

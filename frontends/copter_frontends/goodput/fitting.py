@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from copter.errors import DimensionError, InvalidDataError
 from copter_frontends.goodput.throughput import TINY_S, ThroughputParameters, compute_time_s, step_time_s
 
-GAMMA_WEIGHT = 1e-3  # pulls gamma to 1
-SLOPE_WEIGHT = 1e-2  # pulls beta_n / alpha_n and beta_r / alpha_r to 0
+GAMMA_WEIGHT = 1e-3  # weight of (gamma - 1)^2 in the fit (G11)
+SLOPE_WEIGHT = 1e-2  # weight of (beta_n / alpha_n)^2 and (beta_r / alpha_r)^2 in the fit (G11)
 _START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)
 _OTHER_GAMMAS = (2.0, 4.0)  # further starting points: the loss is not convex in gamma
 

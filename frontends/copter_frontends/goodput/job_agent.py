@@ -14,7 +14,7 @@ from copter_frontends.goodput.refitting import Observation, refit
 from copter_frontends.goodput.throughput import ThroughputParameters
 
 ANY_TYPE = "any"  # key of a type-blind agent's points and model
-MOST_NOISE = 1e18  # samples; stands for a gradient without signal
+MOST_NOISE = 1e18  # noise scale, in samples, of a gradient without signal
 
 
 class FitCache:
@@ -120,7 +120,7 @@ class JobAgent:
         self.local = max(1, min(self.local, self.max_batch_size // whole))
 
     def hints(self) -> TrainingHints | None:
-        """What the scheduler is told; None before anything was seen."""
+        """Hints for the scheduler; None before the first observation."""
         if self.noise_scale is None or not (self._parameters or (self._pipeline is not None and self._seen)):
             return None
         most = {kind: max(gpus for _, gpus, _ in seen) for kind, seen in self._seen.items() if seen}

@@ -26,7 +26,7 @@ SUFFIXES: Mapping[str, str] = {"t4": "aws", "rtx": "rtx", "a100": "dgx-ext", "qu
 LOCAL_LIMIT = {("deepspeech2", "rtx"): 57}
 """Largest local batch that the public simulator allows where it differs from the largest profiled."""
 
-MOST_NODES = 16  # beyond, steps are taken to be as on so many nodes
+MOST_NODES = 16  # steps on more nodes are taken to be those on this many
 
 
 class MeasuredSteps:

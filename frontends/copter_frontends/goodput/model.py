@@ -17,8 +17,8 @@ from copter_frontends.goodput.batch_kernel import best_batches
 from copter_frontends.goodput.pipeline import pipeline_goodput
 from copter_frontends.vocabulary import Configuration, Job, UnknownGpuTypeError, configurations_for
 
-PHASES = 40  # pieces of training in which the noise scale is held constant
-ROWS_KEPT = 4096  # rows in the cache; the least recently used one goes first
+PHASES = 40  # parts of training in which the noise scale is constant
+ROWS_KEPT = 4096  # most rows in the cache; the least recently used one is dropped first
 
 
 class Batch(NamedTuple):

@@ -13,7 +13,7 @@ from copter_frontends.goodput.efficiency import efficiency
 from copter_frontends.goodput.throughput import compute_time_s, sync_time_s
 from copter_frontends.vocabulary import Configuration
 
-BACKWARD = 3  # a stage's forward and backward pass over its forward pass
+BACKWARD = 3  # time of a stage's forward and backward pass over that of its forward pass
 
 
 def pipeline_step_s(application: Application, place: Configuration) -> tuple[float, float]:

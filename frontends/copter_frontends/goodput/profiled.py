@@ -15,7 +15,7 @@ from copter_frontends.goodput.refitting import Observation
 from copter_frontends.goodput.throughput import compute_time_s, step_time_s
 from copter_frontends.vocabulary import InvalidJobError, Job
 
-PROFILED_SHARES = 6  # local batches that a profiler of fitted steps tries, in geometric progression
+PROFILED_SHARES = 6  # local batches, in geometric progression, that a profile of fitted steps has
 
 
 class ProfiledSteps(Protocol):

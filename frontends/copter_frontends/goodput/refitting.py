@@ -19,7 +19,7 @@ Observation = tuple[int, int, int, float, float]
 """(nodes, GPUs, local batch, seconds of the step, seconds of it that synchronisation is exposed)."""
 
 START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)
-TOLERANCE = 1e-5
+TOLERANCE = 1e-5  # relative change of the fit's error at which L-BFGS-B ends (G12)
 
 
 def _loss_and_gradient(theta: Floats, points: Floats, gradient: Floats) -> float:

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import InvalidDataError
 
-TINY_S = 1e-8  # stands for "no time": of a synchronisation that does not happen, of a coefficient that was not observed
-MULTI_NODE_MARGIN = 1.1  # an unobserved network between nodes is taken to be this much slower than one within a node
+TINY_S = 1e-8  # seconds that stand for zero: no synchronisation, a coefficient that was not observed
+MULTI_NODE_MARGIN = 1.1  # synchronisation between nodes over that within one, where it was not observed
 
 
 @dataclass(frozen=True, slots=True)

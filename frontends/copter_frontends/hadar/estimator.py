@@ -12,8 +12,8 @@ from copter_frontends.hadar.job_book import Floats, JobBook
 from copter_frontends.policy_kit import Throughputs
 from copter_frontends.vocabulary import Job
 
-SWEEPS = 10  # of the alternating fit
-UNKNOWN_S = 3600.0  # a job of which nothing is known is taken to last so long on a type of ordinary speed
+SWEEPS = 10  # sweeps of the alternating fit of jobs' and types' factors (H16)
+UNKNOWN_S = 3600.0  # seconds that a job of unknown rates is assumed to last on an ordinary type
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What FIND_ALLOC has to know of a job: GPUs, rate and worth by type, the share lost when spread, what it has.
+    """A job in FIND_ALLOC: GPUs, rate and worth by type, share lost when spread, present GPUs.
 
     `pure` and `mixed` are (types,); `held` an Offer at cost zero, or None.
     """

@@ -18,7 +18,7 @@ from copter_frontends.policy_kit import Throughputs, requested_gpus
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 SMALLEST, LARGEST = 1 / 16, 16.0  # between these the scale stays, so that values that did not change are not sent
-IDLE = "idle GPUs"  # first part of the ids of the requests that hold GPUs back at posted prices
+IDLE = "idle GPUs"  # first part of the ids of requests that hold GPUs back at posted prices (H10)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from copter_frontends.hadar.round_values import (
 from copter_frontends.hadar.utility import Utility
 
 CANNOT = -1.0  # cost of a column on which the job cannot run, in the model's units
-LEAN = 1e-3  # share of its worth that work loses over the intervals: what may be done now or later is done now
-TIE = 1e-2  # weight of the single round's worths where the duals leave open what is better
-LEAST_TAU = 1e-6  # rounds left of a job that is all but done
+LEAN = 1e-3  # share of its worth that work loses from the first interval to the last, so that it is done early
+TIE = 1e-2  # weight of a single round's worths (H3), which decide where the duals leave ties
+LEAST_TAU = 1e-6  # least rounds left of a job, so that its worth per round stays finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What the program says of the coming round.
+    """The program's answer for the coming round.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import DuplicateJobError, InvalidJobError, Job,
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FIRST_ROOM = 64
+FIRST_ROOM = 64  # jobs that the first arrays have room for; they double when full
 
 
 class JobBook:

@@ -36,7 +36,7 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan
 
-SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
+SOLVE_SHARE = 0.8  # share of a round's deadline that the LP may use; the shim and placement need the rest
 OWN_FACTS = frozenset({"rates", "observed"})
 RestartS = float | Mapping[str, float] | Callable[[Job], float]
 Mode = Literal["lp", "online", "lp_posted", "horizon"]

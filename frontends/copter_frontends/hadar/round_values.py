@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from copter_frontends.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.hadar.utility import JobStates, Utility
 
-NO_VALUE = -1.0  # of a type that the job cannot run on: below that of no GPUs, which is zero
-ROUNDING = 1e-9  # rounds; a job that would end this little after a round's end ends with it
+NO_VALUE = -1.0  # worth of a type that the job cannot run on: below zero, the worth of no GPUs
+ROUNDING = 1e-9  # rounds: a job that would end this little after a round's end ends with it
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from copter_frontends.hadar.threshold_form import Choices, ThresholdForm
 
 Bools = NDArray[np.bool_]
 
-WHOLE = 1 - 1e-6  # a share at least this large is taken as it is
-SUPPORT = 1e-9  # a share below this does not count
+WHOLE = 1 - 1e-6  # a share from here on counts as whole
+SUPPORT = 1e-9  # smaller shares count as zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class Draft:
         return len(split)
 
     def keep(self) -> None:
-        """What every job has, as far as it is still there and worth anything; pinned jobs first."""
+        """Let every job keep its GPUs, if they are still there and worth anything; pinned jobs first."""
         book = self.book
         for row in np.flatnonzero(book.pinned).tolist():
             self.take(row, book.held[row])
@@ -223,7 +223,7 @@ class Draft:
                 return
 
     def regret(self, shares: Shares, prices: Floats) -> Floats:
-        """What it costs at the LP's prices to give a job its next best option; split jobs have none (H13)."""
+        """Loss at the LP's prices if a job gets its next best option instead; zero for split jobs (H13)."""
         book = self.book
         cost = book.gpus[:, None] * prices[None, :]
         options = np.concatenate(
@@ -294,7 +294,7 @@ class Draft:
         return worth > formulation.posted_cost(used + bundle) - formulation.posted_cost(used)
 
     def _bundles(self, row: int, gpus: int) -> list[Ints]:
-        """What a job has, W_j GPUs of each type, and for each threshold the cheapest mixture that is left."""
+        """Bundles for a job: its present GPUs, W_j GPUs of each type, for each threshold the cheapest mixture."""
         rate, kinds = self.values.rate[row], len(self.left)
         result: list[Ints] = [self.book.held[row]]
         for q in np.flatnonzero((rate > 0) & (self.left >= gpus)).tolist():

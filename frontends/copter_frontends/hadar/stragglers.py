@@ -11,12 +11,12 @@ from copter_frontends.hadar.holdings import Holdings
 from copter_frontends.hadar.round_values import RoundTerms, rounds_left
 from copter_frontends.vocabulary import Allocation
 
-SLOW = 0.8  # a job that is told less than this of its rate is a straggler
+SLOW = 0.8  # a job told less than this share of its rate is a straggler (H21)
 
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """What is known of one.
+    """A job that is slower on its servers than its rate on their type.
 
     Attributes
     ----------

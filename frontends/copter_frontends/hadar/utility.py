@@ -18,13 +18,13 @@ from copter.errors import SettingsError
 
 Floats = NDArray[np.float64]
 
-HORIZON_S = float("inf")  # completion times are taken to be small compared with it
-SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times at which a user's utility is checked
+HORIZON_S = float("inf")  # seconds H of AverageJct (H2); infinite: linear in the completion time
+SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times, in seconds, at which a user's utility is checked (H2)
 
 
 @dataclass(frozen=True, slots=True)
 class JobStates:
-    """What a utility may know of the jobs; arrays (n, 1), so that they go with completion times (n, types).
+    """Facts about jobs for utilities; arrays (n, 1), which broadcast with completion times (n, types).
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class JobStates:
 
 
 class Utility(Protocol):
-    """U_j(f_j - a_j)."""
+    """U_j(f_j - a_j): what a job that came at a_j is worth if it completes at f_j (H2)."""
 
     def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
         """Worth of completing after so many seconds from submission, (n, types); >= 0, never rising in the time."""

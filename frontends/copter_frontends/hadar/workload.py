@@ -41,7 +41,7 @@ SIZES = (
 )
 """Models of Table II with their size, GPU-hours from and to: S, M, L, L, XL."""
 
-GPU_COUNTS = (1, 2, 4, 8)
+GPU_COUNTS = (1, 2, 4, 8)  # GPUs that a job may ask for; the shares are below
 GPU_SHARES: Mapping[Sizes, tuple[float, ...]] = {
     "gavel": (0.70, 0.10, 0.15, 0.05),
     "philly": (0.935, 0.022, 0.023, 0.020),
@@ -50,7 +50,7 @@ GPU_SHARES: Mapping[Sizes, tuple[float, ...]] = {
 sizes, 81,958 of its 82,247."""
 
 REFERENCE_TYPE = "p100"  # a job's GPU-hours are counted on this type
-LEAST_GPU_HOURS = 0.05
+LEAST_GPU_HOURS = 0.05  # least GPU-hours of a drawn job
 
 
 def table_source(

@@ -97,7 +97,7 @@ class Tasks(NamedTuple):
 
 
 class Switching(NamedTuple):
-    """What a switch to each job costs, and the memory for kept models.
+    """Seconds of a switch to each job, and the memory for kept models.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Switching(NamedTuple):
 
 
 class ExecutionCounts(NamedTuple):
-    """What is counted while tasks are carried out; written.
+    """Counts of a run of the tasks; kernels write them.
 
     Attributes
     ----------

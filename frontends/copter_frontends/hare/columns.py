@@ -13,10 +13,10 @@ from copter_frontends.hare.standing import Standing
 
 Bools = NDArray[np.bool_]
 
-NEAR = 0.005  # of the job's price: columns that are so little worse than the interval's best are taken too
-HELD = 1e-9  # share of what a column could hold from which on it counts as used
-FEW = 4000  # columns up to which a program is not priced but given whole
-FASTEST = 3  # types of a job that a start without prices takes
+NEAR = 0.005  # columns within this share of the job's price of the interval's best are taken too (HR14)
+HELD = 1e-9  # a column in use holds at least this share of what it could
+FEW = 4000  # programs of at most this many columns are given whole, without pricing
+FASTEST = 3  # each job's fastest types that a start without prices takes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""What all schedules are judged by: when their jobs complete."""
+"""Completion times of a schedule's jobs, by which all schedules are judged."""
 
 from __future__ import annotations
 

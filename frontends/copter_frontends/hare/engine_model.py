@@ -14,7 +14,7 @@ from copter_frontends.hare.columns import JobColumns
 from copter_frontends.hare.instance import Floats, Ints
 from copter_frontends.policy_kit import Edits
 
-ABSOLUTE = 100.0  # times the relative tolerance: GPU seconds are large numbers in the solver's units
+ABSOLUTE = 100.0  # absolute over relative tolerance: GPU seconds are large numbers in the solver's units
 Row = tuple[int, float]  # GPU type, and the right edge of an interval in seconds
 
 

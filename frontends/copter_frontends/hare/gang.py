@@ -18,7 +18,7 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class GangSchedule:
-    """What :func:`gang_schedule` decides.
+    """Decision of :func:`gang_schedule`.
 
     Attributes
     ----------

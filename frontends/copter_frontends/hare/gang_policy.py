@@ -11,7 +11,7 @@ from copter_frontends.hare.speeds import Speeds
 from copter_frontends.policy_kit import RoundPolicy
 from copter_frontends.vocabulary import Cluster, Job
 
-ROUND_S = 300.0
+ROUND_S = 300.0  # seconds between two plans
 
 
 class GangPolicy(RoundPolicy):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from copter_frontends.hare.speeds import Speeds
 from copter_frontends.vocabulary import Job
 
-LEAST_LEFT = 1e-4  # least share of a job that counts as its remaining work
+LEAST_LEFT = 1e-4  # least share of a job that counts as left, so that the program stays well scaled
 
 
 @dataclass(frozen=True, slots=True)

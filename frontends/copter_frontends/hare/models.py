@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from copter_frontends.vocabulary import InvalidJobError
 
-REFERENCE_GBPS = 25.0  # of the paper's testbed
+REFERENCE_GBPS = 25.0  # network speed of the paper's testbed, Gbit/s
 
 
 @dataclass(frozen=True, slots=True)
 class HareModel:
-    """What is known of a model.
+    """A model of the paper's Table 2.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from copter_frontends.hare.solver import RelaxationSolver
 from copter_frontends.policy_kit import Choice, requested_gpus
 from copter_frontends.vocabulary import Cluster
 
-RESTART_S = 30.0  # assumed cost of moving a running job, in the order's estimates
+RESTART_S = 30.0  # seconds that moving a running job is assumed to cost
 
 
 class HarePolicy(GangPolicy):
@@ -79,7 +79,7 @@ class HarePolicy(GangPolicy):
         return Choice(result.now, objective=-result.cost, bound=max(-bound, -result.cost), timings=timings)
 
     def _gangs(self) -> dict[str, Gang]:
-        """What is left of every job that is not pinned."""
+        """Remaining work of every job that is not pinned."""
         result = {}
         for job_id, job in self.jobs.items():
             if job_id in self.pins:

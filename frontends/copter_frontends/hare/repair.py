@@ -11,7 +11,7 @@ from numba import njit
 from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.instance import Floats, Ints
 
-LEAST = 1e-14  # share of a row's right-hand side below which it counts as full
+LEAST = 1e-14  # a row with less room than this share of its right-hand side counts as full
 
 
 def repaired(data: Relaxation, near: Floats, urgency: Floats, least_share: float = 0.0) -> Floats | None:

@@ -52,7 +52,7 @@ def write_sequences(schedule: HareSchedule, path: str | Path) -> None:
 
 
 def read_outcome(schedule: HareSchedule, path: str | Path) -> list[HareJob]:
-    """What an executor reports of a schedule's tasks, in the same columns: the jobs with the task times that were seen.
+    """Read an executor's report on a schedule's tasks; return the jobs with the task times that it saw.
 
     Lines may be of some of the tasks only. A type on which a job was not seen keeps its time.
 

@@ -20,15 +20,15 @@ from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.standing import Standing
 from copter_frontends.policy_kit import Edits
 
-STAY_SHARE = 0.5  # gap that the jobs which are not solved for may have together, in units of the tolerance
+STAY_SHARE = 0.5  # the jobs that keep their point may have this share of the tolerance together as gap
 FREE_LEAST, FREE_SHARE = 24, 0.12  # jobs solved for, at least: so many, and this share of all
-ALMOST_ALL = 0.6  # share of the jobs from which on all are solved for
-CLOSER = 0.5  # share of the gap that a pass must leave at most; where more is left, as many jobs again are solved for
-FAR = 5e-3  # gap from which on a warm round begins with twice the jobs: what is new needs room that others have
-AIM = 0.1  # of the gap that is left: error that the first pass may leave
-ENGINE_AIM = 1e-3  # of the tolerance that the engine is asked for: how close it comes on its own scaled program
-ENGINE_TOLERANCES = (1e-8, 0.1)  # least and largest that the engine is asked for
-JUNK = 1e-7  # a repair empties columns below this share of what they could hold
+ALMOST_ALL = 0.6  # if at least this share of the jobs would be freed, all are
+CLOSER = 0.5  # if a pass leaves more than this share of the gap, as many jobs again are freed
+FAR = 5e-3  # from this relative gap on a warm round frees twice as many jobs, to make room for new ones
+AIM = 0.1  # error that the first pass may leave, as a share of the gap
+ENGINE_AIM = 1e-3  # tolerance of the engine's scaled program over the one asked for
+ENGINE_TOLERANCES = (1e-8, 0.1)  # least and largest relative tolerance that the engine is asked for
+JUNK = 1e-7  # a repair sets columns to zero that hold less than this share of what they could
 SAMPLE, SAMPLED = (
     4,
     400,

@@ -48,7 +48,7 @@ class Standing:
     def at_prices(
         cls, data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None
     ) -> Standing:
-        """The bound at prices, and no point; `lam` and `nu` are guesses."""
+        """No point, the bound at `price` (HR11), and each job's best prices, sought from guesses `lam` and `nu`."""
         price = np.maximum(price, 0.0)
         phi, lam, nu = best_prices(data, price, lam, nu, pool)
         bound = data.constant + float(phi.sum()) - float((data.capacity * price).sum())
@@ -76,7 +76,7 @@ class Standing:
         return self.with_point(data, whole)
 
     def better(self, other: Standing) -> Standing:
-        """The better of two points, with the better of their prices."""
+        """The point of smaller value of the two, with the prices of larger bound."""
         point = other if other.value <= self.value or not self.feasible else self
         prices = other if other.bound > self.bound else self
         return replace(prices, v=point.v, value=point.value)

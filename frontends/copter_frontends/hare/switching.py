@@ -1,4 +1,4 @@
-"""What it costs to switch a GPU from a task of one job to a task of another (the paper's section 4 and Table 3)."""
+"""Seconds of switching a GPU from a task of one job to a task of another (the paper's section 4 and Table 3)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class TaskRates:
     Attributes
     ----------
     phase_ends, phases : ndarray
-        One phase each: a round is as good as any other.
+        One phase each, because every round is worth the same.
     """
 
     def __init__(self, applications: list[str]) -> None:
@@ -46,7 +46,7 @@ class TaskRates:
         self._rates: list[float] = []
 
     def curve(self, job: Job, allocation: Allocation) -> int:
-        """Number of the rate of jobs of this model and as many tasks on these GPUs; SimulationError if they cannot."""
+        """Number of the rate at which this job's model and tasks go on these GPUs; SimulationError if they cannot."""
         tasks = requested_gpus(job)
         key = (job.application, tasks, tuple(sorted(allocation.by_type.items())))
         if key not in self._curves:
@@ -61,7 +61,7 @@ class TaskRates:
         return self._curves[key]
 
     def rates(self, curves: Ints, phases: Ints) -> Floats:
-        """Tasks per second."""
+        """Tasks per second of jobs with these curves (numbers of :meth:`curve`), whatever their phase."""
         return np.asarray(self._rates)[curves]
 
 
@@ -69,5 +69,5 @@ class TaskGoodput(GoodputModel):
     """The goodput model of Hare's applications, whose jobs the simulator trains by tasks."""
 
     def rate_table(self, applications: list[str]) -> TaskRates:
-        """What the simulator looks rates up in."""
+        """The table from which the simulator takes rates."""
         return TaskRates(applications)

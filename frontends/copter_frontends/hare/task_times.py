@@ -11,7 +11,7 @@ from copter_frontends.policy_kit import TrainingThroughputs, requested_gpus
 from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Shape
 
-ROUND_S = 20.0  # about what a round of an application takes on its fastest type; a round is a unit of work there
+ROUND_S = 20.0  # seconds of a made-up round on an application's fastest type (HR26)
 
 
 @dataclass(frozen=True, slots=True)

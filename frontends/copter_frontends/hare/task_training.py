@@ -76,7 +76,7 @@ class TasksGoodput(GoodputModel):
         return self.plain.over(configurations)  # type: ignore[arg-type]
 
     def rate_table(self, applications: list[str]) -> TaskRateTable:
-        """What the simulator looks rates up in."""
+        """The table from which the simulator takes rates."""
         return TaskRateTable(self.plain, applications, GoodputTaskTimes(self.cluster, self.plain), self.cluster)
 
 

@@ -1,4 +1,4 @@
-"""The jobs whose choice is close at the LP's prices, chosen together by a small MILP (HP20)."""
+"""The jobs whose choice is close at the LP's prices, chosen together by a small MILP (HP25)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter.methods.integer.apart import branch_and_bound
 from copter_frontends.hops.formulation import NONE, GroupFormulation, Wish
 from copter_frontends.hops.offers import Floats, Ints
 
-MOST_COLUMNS = 8  # of one job
+MOST_COLUMNS = 8  # most columns of a job in the small program (HP25)
 
 
 def values_of(formulation: GroupFormulation, wish: Wish) -> Floats:

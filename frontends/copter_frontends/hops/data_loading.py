@@ -12,9 +12,9 @@ from scipy.special import ndtr
 from copter_frontends.hops.errors import ThroughputError
 
 Floats = NDArray[np.float64]
-EM_STEPS = 60
-FEWEST = 8  # observations from which two states are told apart
-APART = 3.0  # states are two if their means are so many of their deviations apart
+EM_STEPS = 60  # steps of expectation maximisation
+FEWEST = 8  # least observations for a fit of two states
+APART = 3.0  # least distance of two states' means, in standard deviations
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from copter_frontends.hops.errors import ThroughputDatabaseError, ThroughputError
 from copter_frontends.hops.iteration_time import IterationTimes
 
-VERSION = 1
+VERSION = 1  # format of the database's file
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS measured (
     job TEXT NOT NULL, gpu_type TEXT NOT NULL, server TEXT NOT NULL, spread INTEGER NOT NULL, count INTEGER NOT NULL,
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS theory (
     job TEXT NOT NULL, gpu_type TEXT NOT NULL, parts TEXT NOT NULL, PRIMARY KEY (job, gpu_type)) WITHOUT ROWID;
 """
 ANY_SERVER = ""  # the server of the type layer's rows
-MOST_WEIGHT = 50  # a new observation weighs at least one in so many, so that drift is followed
+MOST_WEIGHT = 50  # most observations that a mean counts as, so that it follows drift
 
 
 class ThroughputDatabase:

@@ -1,4 +1,4 @@
-"""A plan under construction: which job has which offer on which servers, and what is free (HP19)."""
+"""A plan under construction: which job has which offer on which servers, and what is free (HP24)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Draft:
 
     @property
     def value(self) -> float:
-        """Of all that is placed."""
+        """Sum of the values of all placed jobs."""
         return sum(each.value for each in self.placed.values())
 
     def worth(self, job: str, kind: int, gpus: int, shares: Shares) -> float:
@@ -125,7 +125,7 @@ class Draft:
         self.placed[job] = Placed(kind, gpus, shares, value)
 
     def take_back(self, job: str) -> Placed:
-        """Take a job's GPUs back."""
+        """Free a placed job's GPUs, and return what it had."""
         had = self.placed.pop(job)
         for server, count in had.shares:
             self._set(server, self.free[server] + count)

@@ -11,14 +11,14 @@ from copter_frontends.hops.iteration_time import IterationTimes
 from copter_frontends.hops.records import Records
 from copter_frontends.vocabulary import InvalidJobError, Job
 
-MOST_ENDED = 4096  # jobs that have ended whose records are kept; the oldest goes first
+MOST_ENDED = 4096  # ended jobs whose records are kept; the oldest is dropped first
 
 
 class ThroughputEstimator:
     """Estimates throughputs: the server's own records, else the type's, else the theory (a PlacedThroughputs).
 
     A rate from the type or theory layer is multiplied, for one server, by how fast that server has been relative to
-    its type, over all jobs (HP26). A job that was never profiled on a type cannot run there.
+    its type, over all jobs (HP9). A job that was never profiled on a type cannot run there.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ThroughputEstimator:
         return frozenset(self._current().jobs_on(servers))
 
     def key(self, job: Job) -> Hashable:
-        """What the job's records go by: its application or its id."""
+        """Key of the job's records: its application or its id."""
         return self._key(job)
 
     # What was measured --------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class ThroughputEstimator:
         return records
 
     def _below(self, key: str, gpu_type: str, gpus: int, nodes: int) -> float:
-        """What the type layer says, else the theory; 0 if the job was never profiled there."""
+        """Rate by the type layer, else by the theory; 0 if the job was never profiled on the type."""
         result = self._records.on_average(key, gpu_type, gpus, nodes)
         if result is not None:
             return result
@@ -181,7 +181,7 @@ class ThroughputEstimator:
         return None if parts is None else parts.throughput(gpus, 1)
 
     def _theory(self, key: str, gpu_type: str) -> IterationTimes | None:
-        """What the job's profile says of the type."""
+        """The job's profile on the type; None without one."""
         if (key, gpu_type) not in self._parts:
             self._parts[key, gpu_type] = self.database.theory(key, gpu_type)
         return self._parts[key, gpu_type]

@@ -1,4 +1,4 @@
-"""The program as the paper writes it, a column for every configuration on single servers (11)-(13); HP9, HP11."""
+"""The program as the paper writes it, a column for every configuration on single servers (11)-(13); HP13, HP15."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The priority-weighted program over server groups, on the differential model (HP11 to HP14)."""
+"""The priority-weighted program over server groups, on the differential model (HP15 to HP18)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from copter_frontends.hops.server_groups import ServerGroups, group_servers, in_
 from copter_frontends.hops.throughputs import PlacedThroughputs
 from copter_frontends.policy_kit import NodeInventory
 
-NONE = -1
-SPARE_TEMPLATES = 64  # that no job uses, before they are given to other offers
-MOST_EMPTY = 4  # groups, times those that have servers, before the programs are written anew
-MOST_TEMPLATES = 4  # of a program, times its jobs, before a change of groups writes it anew
-MOST_ROWS = 1024  # up to which these programs, of plain requests, are quicker by prices than by interior points
-MOST_USAGES = 4096  # blocks that are kept; the oldest goes first
+NONE = -1  # column of a job that has no configuration
+SPARE_TEMPLATES = 64  # unused templates that are kept before they are given to other offers
+MOST_EMPTY = 4  # groups without servers, over those with servers, from which the programs are written anew
+MOST_TEMPLATES = 4  # templates over jobs from which a change of groups writes the program anew
+MOST_ROWS = 1024  # up to this many rows such programs are solved faster by prices than by interior points
+MOST_USAGES = 4096  # usage blocks that are kept; the oldest is dropped first
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Wish:
 
 
 class GroupFormulation:
-    """max sum w_i G_ij x_ij over (kind, group, size) columns; GPUs and slots of every group are the resources (HP12).
+    """max sum w_i G_ij x_ij over (kind, group, size) columns; GPUs and slots of every group are the resources (HP16).
 
     The slots rows are cuts: a server with f free GPUs holds at most floor(f / r) jobs of r GPUs or more.
 
@@ -54,7 +54,7 @@ class GroupFormulation:
         Write a slots row for every size, as servers that are partly used need; else only for those that an empty
         server's GPUs do not imply.
     stay_bonus : float
-        sigma of HP11: gain added to what a job has.
+        sigma of HP15: gain added to what a job has.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class GroupFormulation:
     # The solve ----------------------------------------------------------------------------------------------------
 
     def solve(self, deadline_s: float | None = None) -> Solution:
-        """Solve the relaxation from where the last round left it; its bound holds for every placement (HP13)."""
+        """Solve the relaxation from where the last round left it; its bound holds for every placement (HP17)."""
         return self.session.solve(deadline_s=deadline_s)
 
     def prices(self, solution: Solution) -> Floats:
@@ -154,7 +154,7 @@ class GroupFormulation:
         return np.array([solution.price(row) for row in self.rows])
 
     def most_profit(self, wish: Wish, prices: Floats) -> float:
-        """max(0, max_j v_ij - a_j'pi): what a job that is not in the model may add to its bound (HP13)."""
+        """max(0, max_j v_ij - a_j'pi): what a job that is not in the model may add to its bound (HP17)."""
         value = wish.weight * wish.offers.gain
         if wish.stays != NONE:
             value[wish.stays] += wish.weight * self.stay_bonus

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from copter_frontends.hops.data_loading import DataLoading, LoadingState
 from copter_frontends.hops.errors import ThroughputError
 
-NOT_HIDDEN = 0.2  # share of the communication that the backward pass does not hide
+NOT_HIDDEN = 0.2  # share of the communication that the backward pass does not hide (HP3)
 Pattern = Literal[1, 2]
 
 
@@ -112,7 +112,7 @@ class IterationTimes:
 
     @classmethod
     def from_dict(cls, known: dict[str, Any]) -> IterationTimes:
-        """What :meth:`to_dict` wrote."""
+        """The times that :meth:`to_dict` wrote."""
         loading = known["loading"]
         states = {name: LoadingState(**loading[name]) for name in ("cached", "slow")}
         return cls(

@@ -19,8 +19,8 @@ from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.hops.throughputs import LearnedThroughputs, PlacedThroughputs
 from copter_frontends.vocabulary import Allocation, InvalidJobError, Job
 
-MOST_KEPT = 4096  # offers, and slowdowns, that are kept; the oldest goes first
-GROUP_MOVED = 5e-3  # relative change of a group's mean speed from which offers follow it
+MOST_KEPT = 4096  # offers and slowdowns that are kept; the oldest is dropped first
+GROUP_MOVED = 5e-3  # relative change of a group's mean speed that is passed on to offers
 
 CacheKey = tuple[Hashable, tuple[int, ...]]
 

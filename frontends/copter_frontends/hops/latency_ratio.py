@@ -1,4 +1,4 @@
-"""Latency-ratio fairness: how long jobs wait relative to how long they run (equations 6 to 9; HP15, HP16)."""
+"""Latency-ratio fairness: how long jobs wait relative to how long they run (equations 6 to 9; HP19, HP20)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from copter_frontends.vocabulary import Job
 
 Priority = Literal["lr", "las", "sjf", "srtf", "ftf"]
 PRIORITIES = ("lr", "las", "sjf", "srtf", "ftf")
-KEPT_S = 24 * 3600.0  # how long the latency ratios of jobs that have ended are kept
-REFRESH_S = 30.0
-LEAST = 1e-9
+KEPT_S = 24 * 3600.0  # seconds that latency ratios of ended jobs are kept
+REFRESH_S = 30.0  # least seconds between two renewals of the priorities
+LEAST = 1e-9  # least divisor, in seconds, and least weight: keeps quotients and the program finite
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a job's priority is made of.
+    """Times from which a job's priority is computed.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def latency_ratio(standing: Standing) -> float:
 
 
 def finish_time_ratio(standing: Standing) -> float:
-    """rho = T_sh / T_id of section 4.4, as expected now (HP25).
+    """rho = T_sh / T_id of section 4.4, as expected now (HP21).
 
     T_sh: what has passed and what is left. T_id: the whole run on the job's share of the cluster, 1/N of the GPUs and
     no more than it can use; the age (9) is that on its mean requirement. Both are means over the GPU types, as Sia's.
@@ -149,7 +149,7 @@ class LatencyQueue:
 
 
 def weights(values: Mapping[str, float], power: float) -> dict[str, float]:
-    """w_i = ((prior_i + bias) / largest)^lambda, in (0, 1] (HP11).
+    """w_i = ((prior_i + bias) / largest)^lambda, in (0, 1] (HP15).
 
     The bias keeps every priority at 0.01 or more. Dividing by the largest before the power changes no decision and
     keeps any lambda from overflowing; where a weight would be too small for arithmetic it is held at 1e-9.

@@ -1,4 +1,4 @@
-"""Data loads of running jobs, and the two loading states fitted to them again (sections 3.2 and 3.5; HP27)."""
+"""Data loads of running jobs, and the two loading states fitted to them again (sections 3.2 and 3.5; HP11)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.iteration_time import IterationTimes
 from copter_frontends.vocabulary import Job
 
-WINDOW = 1000  # latest loads that are kept of a job (or application) on a GPU type
-FIRST_FIT = 40  # loads from which a fit is as good as a profiling run of 10 to 50 iterations
-MOST_KEYS = 4096  # windows that are kept; the one that got a load longest ago goes first
+WINDOW = 1000  # latest loads kept of a job (or application) on a GPU type
+FIRST_FIT = 40  # loads that make a fit as good as a profiling run of 10 to 50 iterations
+MOST_KEYS = 4096  # windows that are kept; the one without a load for longest is dropped first
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class _Window:
     fitted: int = 0
 
     def add(self, loads: Sequence[float], waits: Sequence[float]) -> None:
-        """Take in loads; the oldest go."""
+        """Add loads; the oldest beyond WINDOW are dropped."""
         for kept, new in ((self.loads, loads), (self.waits, waits)):
             kept.extend(new)
             del kept[: max(0, len(kept) - WINDOW)]
@@ -48,16 +48,18 @@ class LoadingRecords:
         self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
 
     def __len__(self) -> int:
-        """Windows that are kept."""
+        """Number of windows kept."""
         return len(self._windows)
 
     def count(self, key: str, gpu_type: str) -> int:
-        """Loads in a window."""
+        """Number of loads in the window of a job (or application) on a GPU type."""
         window = self._windows.get((key, gpu_type))
         return 0 if window is None else len(window.loads)
 
     def add(self, key: str, gpu_type: str, loads: Sequence[float], waits: Sequence[float] | None = None) -> bool:
-        """Take in loads, with the waits for slower processes where there are others; whether a fit is due.
+        """Add loading times (seconds) of a job on a GPU type, and return whether a fit is due.
+
+        `waits` are the seconds that the job then waited for its slower processes; None for a job on one GPU.
 
         Raises
         ------
@@ -78,7 +80,7 @@ class LoadingRecords:
         return window.fresh >= min(max(FIRST_FIT, window.fitted), WINDOW)
 
     def refit(self, key: str, gpu_type: str, known: IterationTimes) -> IterationTimes:
-        """The parts of an iteration with the loading that was seen; what is known where nothing was.
+        """Return `known` with its loading states fitted to the window; unchanged without any loads.
 
         A load on one GPU has no wait: it gets that of the known state whose mean is nearer.
         """
@@ -98,7 +100,7 @@ def _known_waits(loading: DataLoading, loads: Floats) -> Floats:
 
 
 class LearnedLoading:
-    """Fits the loading of an estimator's theory again as running jobs load data (HP27).
+    """Fits the loading of an estimator's theory again as running jobs load data (HP11).
 
     Parameters
     ----------

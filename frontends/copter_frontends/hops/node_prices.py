@@ -1,4 +1,4 @@
-"""The formulation with a row per server, solved by column generation (HP14)."""
+"""The formulation with a row per server, solved by column generation (HP18)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter_frontends.hops.formulation import Wish
 from copter_frontends.hops.offers import PACKED, SPREAD, Floats, Ints
 from copter_frontends.hops.server_groups import ServerGroups
 
-MOST_ROUNDS = 60
+MOST_ROUNDS = 60  # most rounds of column generation (HP18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Generated:
 
 
 class NodePriceFormulation:
-    """One resource per server; each job has only the configurations that were once worth their price (HP14).
+    """One resource per server; each job has only the configurations that were once worth their price (HP18).
 
     A job's best configuration at given prices is found without listing them: on one server it is the cheapest with
     room, group by group; over several it is the cheapest window, by a sliding sum.

@@ -1,4 +1,4 @@
-"""What a job may be given, and how much faster it makes the job: the rows of G (section 3.6; HP9, HP10)."""
+"""What a job may be given, and how much faster it makes the job: the rows of G (section 3.6; HP13, HP14)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Offers:
     kind, group, gpus : int64 arrays (n,)
         PACKED: on one server; SPREAD: on several, each filled as much as can be. GPUs is R_k.
     gain : float64 array (n,)
-        G_ij: throughput over the job's smallest one (HP10).
+        G_ij: throughput over the job's smallest one (HP14).
     base : float
         Samples per second at a gain of 1.
     sensitivity : float

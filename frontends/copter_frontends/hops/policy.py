@@ -103,7 +103,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
 
     @property
     def seldom(self) -> str:
-        """What makes rounds without a program of all GPUs."""
+        """Why some rounds have no program of all GPUs."""
         return f"all GPUs are planned every {self.full_round_s:g} s, in the rounds between them only idle ones"
 
     @property
@@ -236,5 +236,5 @@ class HopsPolicy(LpPolicy, RoundPolicy):
             self._full_s = None
 
     def _drafting(self, weight: Mapping[str, float]) -> Drafting:
-        """What makes drafts now, with these weights of jobs."""
+        """A maker of drafts with the present jobs and these weights."""
         return Drafting(self.groups, self.book, self.jobs, self.held, self.pins, weight, self.programs.stay_bonus)

@@ -37,7 +37,7 @@ def profiled(
     iterations: int = 200,
     noise: float = 0.02,
 ) -> IterationTimes:
-    """What so many iterations on one GPU show, each on a server that is drawn by its weight.
+    """Profile of a run of so many iterations on one GPU, each on a server drawn by its weight.
 
     Means over the servers are all that a profile by GPU type can say; which server is fast is left to observation.
 

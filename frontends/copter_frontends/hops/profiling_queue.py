@@ -1,4 +1,4 @@
-"""The profiling queue: new jobs run for a few iterations on one GPU of every GPU type before they join (3.2; HP28)."""
+"""The profiling queue: new jobs run for a few iterations on one GPU of every GPU type before they join (3.2; HP12)."""
 
 from __future__ import annotations
 

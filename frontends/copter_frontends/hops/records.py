@@ -1,4 +1,4 @@
-"""What was measured, in memory: an observation is taken in at the cost of the records that it touches (HP7, HP24)."""
+"""What was measured, in memory: an observation is taken in at the cost of the records that it touches (HP7, HP10)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Records:
         return sum(found) / len(found) if found else None
 
     def speed(self, kind: str, server: str) -> float:
-        """How fast a server has been relative to its type (HP26), as told; 1 where nothing was seen."""
+        """How fast a server has been relative to its type (HP9), as told; 1 where nothing was seen."""
         return self._speeds.get((kind, server), 1.0)
 
     def mean_speed(self, kind: str, servers: Sequence[str]) -> float:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from copter_frontends.vocabulary import InvalidJobError, Job
 
-MOST_STEPS = 8  # sizes in a set made from a minimum and a maximum, as in the paper's experiments
+MOST_STEPS = 8  # most sizes made from a minimum and a maximum, as in the paper's experiments
 Rule = Literal["linear", "sqrt"]
 
 

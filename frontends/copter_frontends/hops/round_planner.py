@@ -16,7 +16,7 @@ from copter_frontends.hops.shim import HopsShim, fill, place_support
 from copter_frontends.policy_kit import OPTIMAL_GAP, Choice, StageClock, Wanted, relative_gap, status_of
 from copter_frontends.vocabulary import Allocation
 
-SOLVE_SHARE = 0.6  # of a plan's deadline that the LP may use
+SOLVE_SHARE = 0.6  # share of a plan's deadline that the LP may use; placement needs the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RoundResult:
     def choice(
         self, wanted: Wanted, prices: dict[str, float], skipped: dict[str, str], timings: dict[str, float]
     ) -> Choice:
-        """What the policy hands over."""
+        """The policy's choice for the round."""
         solved = self.solution is None or self.solution.status is Status.OPTIMAL
         gap = relative_gap(self.draft.value, self.bound)
         close = solved and gap <= OPTIMAL_GAP  # then a bound below the value is rounding
@@ -109,7 +109,7 @@ class RoundPlanner:
         return RoundResult(kept or draft, bound, fractional, solution, kept is not None)
 
     def idle(self, draft: Draft, waiting: list[str]) -> RoundResult:
-        """Plan only the GPUs that are idle; the bound is of this choice alone (HP18)."""
+        """Plan only the GPUs that are idle; the bound is of this choice alone (HP23)."""
         if not draft.idle or not waiting:
             for stage in ("edit", "solve", "shim"):
                 self.clock.end(stage)
@@ -132,7 +132,7 @@ class RoundPlanner:
         return self.shim(draft, formulation, solution, bound, self.programs.idle, rest_s)
 
     def _fill_fragments(self, draft: Draft, waiting: list[str], solution: Solution) -> float:
-        """Give fragments to jobs behind the window too; return what these may add to the bound (HP18)."""
+        """Give fragments to jobs behind the window too; return what these may add to the bound (HP23)."""
         behind: dict[str, Wish] = {}
         for _ in range(self.shim.repeats):
             if draft.idle == 0 or not waiting or not self._plan_again(draft, waiting, behind):

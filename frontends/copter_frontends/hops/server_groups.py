@@ -1,4 +1,4 @@
-"""Servers that are alike: one GPU type, one size, one speed bin (HP12)."""
+"""Servers that are alike: one GPU type, one size, one speed bin (HP16)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 MOST_SHARES = 100_000
 """Allocations whose places are kept: several times as many as jobs run on the largest cluster."""
 
-MOST_ODD = 0.05  # share of the servers that may be in a group next to their bin's
+MOST_ODD = 0.05  # largest share of the servers that may stay in the group next to their speed bin
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ServerGroup:
 
     @property
     def label(self) -> tuple[str, int, int]:
-        """What the group stays while servers come and go."""
+        """Type, size and speed bin: they stay while servers come and go."""
         return (self.gpu_type, self.gpus, self.bin)
 
 
@@ -77,7 +77,7 @@ class ServerGroups:
         return len(self.groups)
 
     def shares(self, nodes: tuple[tuple[str, int], ...]) -> tuple[tuple[int, int], ...]:
-        """(place, GPUs) of an allocation's nodes, by place; jobs keep what they have, so answers are kept too."""
+        """(place of the server, GPUs) of an allocation's nodes, by place; cached, because jobs keep their nodes."""
         found = self._shares.get(nodes)
         if found is None:
             if len(self._shares) >= MOST_SHARES:
@@ -87,7 +87,7 @@ class ServerGroups:
 
     @property
     def key(self) -> tuple[tuple[str, int, tuple[str, ...]], ...]:
-        """What a formulation on these groups depends on."""
+        """Types, sizes and servers of the groups: formulations of groups with equal keys are equal."""
         return tuple((group.gpu_type, group.gpus, group.servers) for group in self.groups)
 
     @property
@@ -104,7 +104,7 @@ class ServerGroups:
         return np.array([group.speed for group in self.groups])
 
     def moved_from(self, other: ServerGroups) -> list[tuple[str, str]]:
-        """(GPU type, server) of those that are in another place than in the other groups, which have them too."""
+        """(GPU type, server) of every server whose group has another place than in `other`, of the same servers."""
         here = self.group.tolist()
         return [
             (self.groups[g].gpu_type, server)
@@ -113,7 +113,7 @@ class ServerGroups:
         ]
 
     def has_columns_of(self, other: ServerGroups) -> bool:
-        """Whether what was written for the other groups can go on: the same servers, in no group that it lacked."""
+        """Whether a program written for `other` still fits: the same servers and groups, none in one empty there."""
         if len(self) != len(other) or frozenset(self.ids) != frozenset(other.ids):
             return False
         pairs = zip(self.groups, other.groups, strict=True)
@@ -147,7 +147,7 @@ def group_servers(
 
 
 def in_places_of(before: ServerGroups, now: ServerGroups) -> ServerGroups:
-    """The groups of `now`, those that `before` has too in its places: emptied ones stay there, new ones come last."""
+    """The groups of `now` in the order of `before`: groups without servers now stay, empty; new groups come last."""
     fresh = {group.label: group for group in now.groups}
     kept = [fresh.pop(group.label, replace(group, servers=())) for group in before.groups]
     return ServerGroups([*kept, *fresh.values()])

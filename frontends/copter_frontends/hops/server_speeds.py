@@ -1,4 +1,4 @@
-"""How fast servers are relative to their type, from what many jobs did on several of them (HP26)."""
+"""How fast servers are relative to their type, from what many jobs did on several of them (HP9)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Server = tuple[str, str]  # GPU type, server
 
-ERROR = -1  # type of what is no server but the error of profiles
+ERROR = -1  # type of the unknown that stands for the profiles' error and for no server
 
-PROFILE_WEIGHT = 0.15  # of a profile, in observations: it is of other servers, and knows neither links nor neighbours
-AVERAGE_WEIGHT = 0.04  # with which every server is taken to be average, in observations
-ERROR_WEIGHT = 1e-6  # the same of the error of profiles, which may be anything
-PRECISION = 1e-8  # of the least squares, relative
+PROFILE_WEIGHT = 0.15  # weight of a profile over that of an observation (HP9)
+AVERAGE_WEIGHT = 0.04  # weight of the prior that a server is average, over that of an observation (HP9)
+ERROR_WEIGHT = 1e-6  # weight of the prior that profiles have no error: nearly none
+PRECISION = 1e-8  # relative residual at which conjugate gradients end
 
 
 class ServerSpeeds:
-    """Speeds that explain best what all jobs did: log rate = level of the job's configuration + log speed (HP26).
+    """Speeds that explain best what all jobs did: log rate = level of the job's configuration + log speed (HP9).
 
     A job that was seen on one server only says something through its profile, which is right for an average server but
     for an error that all profiles of a GPU type and a number of GPUs share: they count as runs on one more server.

@@ -1,4 +1,4 @@
-"""Which jobs of the queue may be served: the window at its head, and its adjustment for fragments (HP17, HP18)."""
+"""Which jobs of the queue may be served: the window at its head, and its adjustment for fragments (HP22, HP23)."""
 
 from __future__ import annotations
 

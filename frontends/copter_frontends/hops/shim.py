@@ -1,4 +1,4 @@
-"""From the relaxation to servers: take what is whole, pack, dive on the rest, fill, swap (HP19 to HP22)."""
+"""From the relaxation to servers: take what is whole, pack, dive on the rest, fill, swap (HP24 to HP27)."""
 
 from __future__ import annotations
 

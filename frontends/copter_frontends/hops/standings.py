@@ -1,4 +1,4 @@
-"""How long each job has waited and how much of it is done: what the queue's priorities are made of (HP15)."""
+"""How long each job has waited and how much of it is done: what the queue's priorities are made of (HP19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hops's clusters on the simulator: jobs of Table 2's models, for any policy (HP23)."""
+"""Hops's clusters on the simulator: jobs of Table 2's models, for any policy (HP28)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ HOPS_APPLICATIONS: Mapping[str, Application] = MappingProxyType({n: _application
 
 
 class IterationGoodput(GoodputModel):
-    """The goodput model of Table 2's jobs: samples per second by the parts of an iteration (HP17), at any progress."""
+    """The goodput model of Table 2's jobs: samples per second by the parts of an iteration (HP22), at any progress."""
 
     def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
         """Samples per second in each configuration; the batch is what the GPUs give."""

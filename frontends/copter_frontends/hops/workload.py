@@ -1,4 +1,4 @@
-"""The paper's evaluation workload: its models, job sizes and requirement sets (section 4, Table 2; HP23)."""
+"""The paper's evaluation workload: its models, job sizes and requirement sets (section 4, Table 2; HP28)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ SIZES_GPU_HOURS: Mapping[str, tuple[float, float]] = {
 GPUS_BY_SIZE: Mapping[str, tuple[int, int]] = {"S": (1, 4), "M": (1, 8), "L": (4, 16), "XL": (8, 16)}
 """GPUs among which a job's sizes are chosen; the paper has 1 to 16 for all, and no job longer than some hours."""
 
-RESTART_S = 30.0
-MOST_SIZES = 8
+RESTART_S = 30.0  # seconds of a restart
+MOST_SIZES = 8  # most sizes of a drawn requirement set
 REFERENCE_TYPE = "titanxp"  # a job's GPU-hours are counted on this type
 
 

@@ -38,7 +38,7 @@ def check_demand(wanted: Mapping[str, tuple[str, int]], tables: Mapping[str, Nod
 
 
 def _complaint(want: tuple[str, int], tables: Mapping[str, NodeTable]) -> str:
-    """What is wrong with one wanted (type, GPUs); empty if nothing is."""
+    """The fault of one wanted (type, GPUs), in words; empty without a fault."""
     try:
         gpu_type, gpus = want[0], index(want[1])
     except (TypeError, IndexError):

@@ -13,7 +13,7 @@ Wanted = dict[str, tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a policy decided for a round, before nodes.
+    """A policy's decision for a round, before nodes are chosen.
 
     Attributes
     ----------

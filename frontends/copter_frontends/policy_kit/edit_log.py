@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Edits:
-    """What one solve found changed in its model.
+    """Requests that changed in a model before one solve.
 
     Attributes
     ----------

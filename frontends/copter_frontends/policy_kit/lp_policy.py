@@ -47,7 +47,7 @@ class LpPolicy(ABC):
 
     @property
     def seldom(self) -> str:
-        """What makes rounds without a program of all GPUs; empty where every round has one."""
+        """Why some rounds have no program of all GPUs; empty if every round has one."""
         return ""
 
     def show(self, solution: Solution | None, lp_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Throughputs of rigid jobs from measured steps, as the Gavel port in Sia's public simulator has them (B36)."""
+"""Throughputs of rigid jobs from measured steps, as the Gavel port in Sia's public simulator has them (B12)."""
 
 from __future__ import annotations
 

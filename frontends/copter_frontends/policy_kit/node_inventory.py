@@ -66,7 +66,7 @@ class NodeInventory:
         return node in self._free[gpu_type]
 
     def find(self, gpu_type: str, gpus: int, split: bool = False) -> Shares | None:
-        """Room for a job on the fewest nodes possible; with `split` also over more, where it is free only there."""
+        """(node, GPUs) for a job on the fewest nodes (baselines.md, B3), with `split` on any; None without room."""
         free = self._free[gpu_type]
         shares = free.find(gpus)
         return free.find_anywhere(gpus) if shares is None and split else shares

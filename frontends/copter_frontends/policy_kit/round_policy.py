@@ -172,7 +172,7 @@ class RoundPolicy(ABC):
                 self.release(other)
 
     def resume(self, now_s: float, attained: Mapping[str, Attained]) -> None:
-        """Go on from what jobs have had under an earlier scheduler, and from what they hold, as of `now_s`."""
+        """Take over from an earlier scheduler at `now_s`: the service that jobs have had, and the GPUs they hold."""
         for job_id, had in attained.items():
             if job_id in self.jobs:
                 service = self.service[job_id]
@@ -215,9 +215,9 @@ class RoundPolicy(ABC):
         )
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Give the wanted jobs nodes: unchanged ones keep theirs, then larger ones first, split only where they must.
+        """Give the wanted jobs (id to GPU type and GPUs) nodes: unchanged ones keep theirs, then larger jobs first.
 
-        Jobs that are neither wanted nor pinned lose their GPUs.
+        A job is split over nodes only if it has to be. Jobs that are neither wanted nor pinned lose their GPUs.
         """
         for job_id, held in list(self.held.items()):
             if job_id not in self.pins and wanted.get(job_id) != (held.gpu_type, held.gpus):
@@ -231,7 +231,7 @@ class RoundPolicy(ABC):
     # Inside -------------------------------------------------------------------------------------------------------
 
     def settle_as(self, chosen: Mapping[str, Allocation]) -> None:
-        """Give jobs the very nodes that were chosen; jobs that are neither chosen so nor pinned lose their GPUs."""
+        """Give jobs exactly the chosen nodes; jobs that are neither chosen nor pinned lose their GPUs."""
         for job_id, held in list(self.held.items()):
             if job_id not in self.pins and chosen.get(job_id) != held:
                 self.release(job_id)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Service:
-    """What a job has had so far.
+    """Service that a job has had so far.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Attained:
-    """What a job has had under an earlier scheduler.
+    """Service that a job has had under an earlier scheduler.
 
     Attributes
     ----------

@@ -28,13 +28,13 @@ from copter_frontends.sia.cold_highs import ColdSiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 Make = Callable[..., SchedulingPolicy]
-"""(cluster, goodput model, mode, threads), and the rewards of jobs with deadlines where the policy is for these."""
+"""(cluster, goodput model, mode, settings), and the rewards of jobs with deadlines where the policy is for these."""
 
 
 def _gavel(objective: GavelObjective) -> Make:
-    def make(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    def make(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
         rates = GoodputThroughputs(cluster, model, "iterations")
-        return GavelPolicy(cluster, rates, objective, settings=Settings(threads=threads or 0))
+        return GavelPolicy(cluster, rates, objective, settings=settings)
 
     return make
 
@@ -43,27 +43,27 @@ def _goodput(cluster: Cluster, model: GoodputModel) -> GoodputThroughputs:
     return GoodputThroughputs(cluster, model)
 
 
-def _fifo(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _fifo(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
     return FifoPolicy(cluster, can_run=RunsWith(_goodput(cluster, model)))
 
 
-def _tiresias(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _tiresias(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
     return TiresiasPolicy(cluster, can_run=RunsWith(_goodput(cluster, model)))
 
 
-def _srtf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _srtf(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
     return SrtfPolicy(cluster, _goodput(cluster, model))
 
 
-def _yarn(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _yarn(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
     return FifoPolicy(cluster, backfill=False, can_run=RunsWith(_goodput(cluster, model)))
 
 
-def _themis(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _themis(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
     return ThemisPolicy(cluster, _goodput(cluster, model))
 
 
-def _shockwave(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _shockwave(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
     return ShockwavePolicy(cluster, _goodput(cluster, model))
 
 
@@ -72,49 +72,49 @@ def _given_or_drawn(rewards: Rewards | None, cluster: Cluster, rates: TrainingTh
 
 
 def _edf(
-    cluster: Cluster, model: GoodputModel, mode: str, threads: int | None, rewards: Rewards | None = None
+    cluster: Cluster, model: GoodputModel, mode: str, settings: Settings, rewards: Rewards | None = None
 ) -> SchedulingPolicy:
     rates = TrainingThroughputs(cluster, model)
     return EdfPolicy(cluster, _given_or_drawn(rewards, cluster, rates), can_run=RunsWith(rates))
 
 
 def _three_sigma(
-    cluster: Cluster, model: GoodputModel, mode: str, threads: int | None, rewards: Rewards | None = None
+    cluster: Cluster, model: GoodputModel, mode: str, settings: Settings, rewards: Rewards | None = None
 ) -> SchedulingPolicy:
     rates = TrainingThroughputs(cluster, model)
     return ThreeSigmaPolicy(cluster, rates, _given_or_drawn(rewards, cluster, rates))
 
 
 def _genie(
-    cluster: Cluster, model: GoodputModel, mode: str, threads: int | None, rewards: Rewards | None = None
+    cluster: Cluster, model: GoodputModel, mode: str, settings: Settings, rewards: Rewards | None = None
 ) -> SchedulingPolicy:
     rates = TrainingThroughputs(cluster, model)
     return GeniePolicy(cluster, rates, _given_or_drawn(rewards, cluster, rates))
 
 
-def _pollux(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _pollux(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
     return PolluxPolicy(cluster, _goodput(cluster, model))
 
 
-def _lp_star(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return ColdSiaPolicy(cluster, threads=threads or 0, goodput=model, mode=_mode(mode))
+def _lp_star(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
+    return ColdSiaPolicy(cluster, threads=settings.threads, goodput=model, mode=_mode(mode))
 
 
-def _milp(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return ColdSiaPolicy(cluster, integer=True, threads=threads or 0, goodput=model, mode=_mode(mode))
+def _milp(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
+    return ColdSiaPolicy(cluster, integer=True, threads=settings.threads, goodput=model, mode=_mode(mode))
 
 
 def pop(part: Make, parts: int) -> Make:
     """POP over another policy of this kind."""
 
-    def make(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-        return PopPolicy(cluster, lambda piece: part(piece, model, mode, threads), parts)
+    def make(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
+        return PopPolicy(cluster, lambda piece: part(piece, model, mode, settings), parts)
 
     return make
 
 
-def _sia(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return SiaPolicy(cluster, model, mode=_mode(mode), settings=Settings(threads=threads or 0))
+def _sia(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
+    return SiaPolicy(cluster, model, mode=_mode(mode), settings=settings)
 
 
 def _mode(word: str) -> Literal["full", "capped"]:
@@ -125,19 +125,18 @@ def gavel_of_the_artifact(
     cluster: Cluster,
     profiles: Mapping[str, ProfiledApplication],
     objective: GavelObjective = GavelObjective.MAX_SUM_THROUGHPUT,
-    threads: int | None = None,
+    settings: Settings | None = None,
 ) -> GavelPolicy:
-    """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B36)."""
+    """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B12)."""
     rates = MeasuredThroughputs(cluster, profiles)
     # Its shares are of time and need no vertex; the public simulator's interior-point solver gives none either.
-    settings = Settings(threads=threads or 0)
     return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
 
 
 def pollux_of_the_artifact(
     cluster: Cluster, semantics: Semantics, profiles: Mapping[str, ProfiledApplication] | None = None
 ) -> TypeBlindPollux:
-    """Pollux as Sia's public simulator runs it: virtual nodes, no types, learned speedups (B37-B40)."""
+    """Pollux as Sia's public simulator runs it: virtual nodes, no types, learned speedups (B29-B32)."""
     speedups = LearnedSpeedups(profiles or fitted_profiles(), semantics.projection_order, semantics.growth)
     sizes = {kind: made.gpus_per_node for kind, made in cluster.types.items()}
     counts = {kind: sum(node.gpu_type == kind for node in cluster.nodes.values()) for kind in sizes}
@@ -146,7 +145,7 @@ def pollux_of_the_artifact(
 
 
 def shockwave_of_the_artifact(cluster: Cluster, model: GoodputModel) -> ShockwavePolicy:
-    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B43)."""
+    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B23)."""
     return ShockwavePolicy(cluster, _goodput(cluster, model), type_blind=True)
 
 
@@ -175,4 +174,4 @@ BASELINES: dict[str, Make] = {
     "pop-16": pop(_milp, 16),
     "pop-16-copter": pop(_sia, 16),
 }
-"""(cluster, goodput model, mode, threads) -> policy, by the name that the command line has for it."""
+"""(cluster, goodput model, mode, settings) -> policy, by the name that the command line has for it."""

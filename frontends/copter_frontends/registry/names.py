@@ -65,3 +65,15 @@ LP_NAMES = (
     "chronus",
 )
 """Policies that solve linear programs of the engine, which another solver can be given too."""
+
+METHOD_NAMES = (
+    "sia",
+    *(name for name in LP_NAMES if name.startswith("hadar")),
+    "hops",
+    *(name for name in RIGID_NAMES if name.startswith("gavel")),
+    "pop-16-copter",
+)
+"""Policies whose sessions solve by the method that ``--method`` names."""
+
+METHOD_CHOICES = ("auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior")
+"""The values of :attr:`copter.Settings.method`."""

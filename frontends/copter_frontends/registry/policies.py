@@ -37,12 +37,11 @@ def _make_sia(
     cluster: Cluster,
     goodput_model: GoodputModel,
     mode: Literal["full", "capped"],
-    threads: int | None,
+    settings: Settings,
     semantics: Semantics,
     profiles: Mapping[str, ProfiledApplication] | None,
     options: Mapping[str, Any],
 ) -> SchedulingPolicy:
-    settings = Settings(threads=threads or 0)
     return SiaPolicy(
         cluster, goodput_model, mode=mode, settings=settings, semantics=semantics, profiles=profiles, **options
     )
@@ -51,38 +50,38 @@ def _make_sia(
 def _hadar(mode: Any = "lp", prices: Any = None, utility: str = "jct") -> PolicyEntry:
     rule = OnlineRule() if prices is None else OnlineRule(prices=prices)
 
-    def make(cluster: Cluster, goodput_model: GoodputModel, _: str, threads: int | None) -> SchedulingPolicy:
+    def make(cluster: Cluster, goodput_model: GoodputModel, _: str, settings: Settings) -> SchedulingPolicy:
         return HadarPolicy(
             cluster,
             GoodputThroughputs(cluster, goodput_model),
             utility=utility_named(utility),
             mode=mode,
             rule=rule,
-            settings=Settings(threads=threads or 0),
+            settings=settings,
         )
 
     return PolicyEntry(make, has_lp=mode != "online")
 
 
-def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return HopsPolicy(cluster, ModelledThroughputs(cluster, goodput_model), settings=Settings(threads=threads or 0))
+def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
+    return HopsPolicy(cluster, ModelledThroughputs(cluster, goodput_model), settings=settings)
 
 
 def _make_hare(
-    cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, weights: Mapping[str, float]
+    cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, weights: Mapping[str, float]
 ) -> SchedulingPolicy:
-    return HareTaskPolicy(cluster, goodput_model, threads=threads or 0, weights=weights)
+    return HareTaskPolicy(cluster, goodput_model, threads=settings.threads, weights=weights)
 
 
 def _make_hare_gang(
-    cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, weights: Mapping[str, float]
+    cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, weights: Mapping[str, float]
 ) -> SchedulingPolicy:
-    return HarePolicy(cluster, goodput_model, threads=threads or 0, weights=weights)
+    return HarePolicy(cluster, goodput_model, threads=settings.threads, weights=weights)
 
 
 def _hare_opponent(scheme: str) -> PolicyEntry:
     def make(
-        cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, weights: Mapping[str, float]
+        cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, weights: Mapping[str, float]
     ) -> SchedulingPolicy:
         return OpponentPolicy(cluster, scheme, goodput_model, weights=weights)
 
@@ -90,7 +89,7 @@ def _hare_opponent(scheme: str) -> PolicyEntry:
 
 
 def _make_chronus(
-    cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, deadlines: DeadlineOptions | None
+    cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, deadlines: DeadlineOptions | None
 ) -> SchedulingPolicy:
     rates = TrainingThroughputs(cluster, goodput_model)
     asked = deadlines or DeadlineOptions(DrawnRewards(cluster, rates))
@@ -115,9 +114,9 @@ def _deadline_baseline(name: str) -> PolicyEntry:
     """A baseline for jobs with deadlines."""
 
     def make(
-        cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, deadlines: DeadlineOptions | None
+        cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, deadlines: DeadlineOptions | None
     ) -> SchedulingPolicy:
-        return BASELINES[name](cluster, goodput_model, mode, threads, None if deadlines is None else deadlines.rewards)
+        return BASELINES[name](cluster, goodput_model, mode, settings, None if deadlines is None else deadlines.rewards)
 
     return PolicyEntry(make, has_lp=False, takes_deadlines=True, rigid=True)
 
@@ -129,7 +128,7 @@ def _baseline(name: str) -> PolicyEntry:
         cluster: Cluster,
         goodput_model: GoodputModel,
         mode: str,
-        threads: int | None,
+        settings: Settings,
         semantics: Semantics,
         profiles: Mapping[str, ProfiledApplication] | None,
     ) -> SchedulingPolicy:
@@ -138,8 +137,8 @@ def _baseline(name: str) -> PolicyEntry:
         if name == "shockwave" and semantics.training == "agent":
             return shockwave_of_the_artifact(cluster, goodput_model)
         if name in OBJECTIVES and semantics.training == "agent" and profiles is not None:
-            return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
-        return BASELINES[name](cluster, goodput_model, mode, threads)
+            return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], settings)
+        return BASELINES[name](cluster, goodput_model, mode, settings)
 
     pollux = name == "pollux"
     rigid = name in RIGID_NAMES

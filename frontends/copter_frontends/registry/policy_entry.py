@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from copter import Settings
 from copter_frontends.deadlines import DeadlineOptions
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
@@ -19,8 +20,8 @@ class PolicyEntry:
 
     Attributes
     ----------
-    make : callable (cluster, goodput model, mode, threads) -> SchedulingPolicy
-        With its paper's round length; None threads are all there are.
+    make : callable (cluster, goodput model, mode, settings) -> SchedulingPolicy
+        With its paper's round length; the settings are of the sessions that it keeps.
     has_lp : bool
         Whether each round is a linear program, which another solver can be given too.
     takes_semantics : bool
@@ -76,7 +77,7 @@ class PolicyEntry:
         cluster: Cluster,
         goodput_model: GoodputModel,
         mode: str = "full",
-        threads: int | None = None,
+        settings: Settings | None = None,
         semantics: Semantics = DEFAULT,
         profiles: Mapping[str, ProfiledApplication] | None = None,
         weights: Mapping[str, float] | None = None,
@@ -84,12 +85,13 @@ class PolicyEntry:
         deadlines: DeadlineOptions | None = None,
     ) -> SchedulingPolicy:
         """Make the policy, with as much of this as it takes."""
+        settings = settings or Settings()
         if self.takes_deadlines:
-            return self.make(cluster, goodput_model, mode, threads, deadlines)
+            return self.make(cluster, goodput_model, mode, settings, deadlines)
         if self.takes_weights:
-            return self.make(cluster, goodput_model, mode, threads, weights or {})
+            return self.make(cluster, goodput_model, mode, settings, weights or {})
         if self.takes_options:
-            return self.make(cluster, goodput_model, mode, threads, semantics, profiles, options or {})
+            return self.make(cluster, goodput_model, mode, settings, semantics, profiles, options or {})
         if self.takes_semantics:
-            return self.make(cluster, goodput_model, mode, threads, semantics, profiles)
-        return self.make(cluster, goodput_model, mode, threads)
+            return self.make(cluster, goodput_model, mode, settings, semantics, profiles)
+        return self.make(cluster, goodput_model, mode, settings)

@@ -78,7 +78,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What of a list of keys is there in another: places before and after, and what went and came.
+    """Keys that two lists share, by their places in both, and the keys that went and came.
 
     Attributes
     ----------

@@ -16,14 +16,14 @@ from typing import Any
 from copter import verify
 from copter.errors import SnapshotError
 
-LOADING_S = 60.0  # seconds that a solver's process may take beyond its limit of a round, to load and to be judged
+LOADING_S = 60.0  # seconds that a solver's process has beyond its limits, to load and to be judged
 WORKER = ("-m", "copter_frontends.replay.worker")
 STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What ``copter replay`` was asked for.
+    """Options of ``copter replay``.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def run_copter(asked: Asked) -> Run:
 
 
 def _verdicts(path: str) -> list[tuple[int, list[str], list[str]]]:
-    """What the verifier says of each round; SnapshotError if it cannot do an operation, which is a fault of ours."""
+    """Verdicts of the verifier on each round; SnapshotError if it does not know an operation."""
     try:
         return list(verify.verify(path))
     except verify.Unusable as error:

@@ -57,5 +57,5 @@ def milliseconds(seconds: float) -> str:
 
 
 def verdict(verified: bool | None) -> str:
-    """What the verifier says."""
+    """The verifier's verdict in a word."""
     return "-" if verified is None else "yes" if verified else "NO"

@@ -19,8 +19,8 @@ from copter.session.playback import Playback, solved
 from copter.tape.watching import recorded
 from copter_frontends.replay.program import Names, Program
 
-GIB = 1 << 30
-AGREED = 1e-6  # relative: residuals and gap up to which a peer's point counts as an answer; all are asked for 1e-6
+GIB = 1 << 30  # bytes of a gibibyte
+AGREED = 1e-6  # relative residuals and gap up to which a peer's point counts as an answer
 
 
 def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -7,8 +7,8 @@ from io import BytesIO
 from copter_frontends.report.charts import Chart
 from copter_frontends.report.theme import Theme
 
-SIZE_IN = (5.6, 3.1)
-PNG_DPI = 200
+SIZE_IN = (5.6, 3.1)  # width and height of a figure in inches
+PNG_DPI = 200  # dots per inch of PNG files
 
 
 def render(chart: Chart, theme: Theme, form: str) -> bytes:

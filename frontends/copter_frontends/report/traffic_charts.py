@@ -14,7 +14,7 @@ from copter_frontends.traffic.network import Network
 from copter_frontends.traffic.simulation import TrafficResult
 
 Floats = NDArray[np.float64]
-MOST_PRICES = 7  # links whose prices are drawn
+MOST_PRICES = 7  # most links whose prices are drawn
 STEPS = ((0.5, "up to 50%"), (0.8, "50 to 80%"), (0.999, "80 to 99.9%"), (np.inf, "full"))
 
 

@@ -31,8 +31,8 @@ from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.volcano import Volcano
 
 LOG = logging.getLogger("copter.serve")
-EXPLAIN_S = 30.0
-MOST_LISTED = 1000
+EXPLAIN_S = 30.0  # seconds that an explanation may take
+MOST_LISTED = 1000  # most job ids in a list of jobs
 PAGE_TYPES = {
     "page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css",
     "icon.svg": "image/svg+xml",
@@ -40,7 +40,7 @@ PAGE_TYPES = {
 
 
 class Routes:
-    """What the service answers.
+    """Answers to the service's requests.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Routes:
     # Deltas and plans ---------------------------------------------------------------------------------------------
 
     async def get_allocation(self, request: Request) -> Response:
-        """What one job has in the plan in force."""
+        """Answer with one job's allocation in the plan in force."""
         service, job_id = self._cluster(request), request.path_params["job"]
         if job_id not in service.state.jobs:
             raise Problem(404, f"there is no job {job_id!r}", fix="add it with a delta")

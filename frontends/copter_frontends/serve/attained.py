@@ -27,7 +27,7 @@ class Had(NamedTuple):
 
 
 class AttainedBook:
-    """What the jobs of a cluster have had. A job is looked at only when its allocation changes."""
+    """Service that a cluster's jobs have had. A job is looked at only when its allocation changes."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, Had] = {}
@@ -50,7 +50,7 @@ class AttainedBook:
             self.jobs.pop(job_id, None)
 
     def at(self, now_s: float) -> dict[str, Attained]:
-        """What the jobs that ever had GPUs have had by now."""
+        """Service, up to now, of every job that ever had GPUs."""
         found = {}
         for job_id, had in self.jobs.items():
             now = had.until(now_s)

@@ -1,4 +1,4 @@
-"""What a cluster is made with: its GPU types, its policy, its rounds."""
+"""Settings of a cluster: its GPU types, its policy, the timing of its rounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter_frontends.serve.problems import invalid
 from copter_frontends.vocabulary import Cluster
 
 FIELDS = frozenset({"types", "policy", "round_s", "react_s", "deadline_s", "restart_penalty"})
-MOST_NODES = 200_000
+MOST_NODES = 200_000  # most nodes of a cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ClusterRecord:
     deadline_s : float
         Seconds that a plan may take.
     restart_penalty : float
-        Of the policy "allocation".
+        Share of an option's worth that a change costs under the policy "allocation", from 0 to below 1.
     """
 
     types: Mapping[str, tuple[int, int]]
@@ -43,7 +43,13 @@ class ClusterRecord:
 
     @classmethod
     def read(cls, value: Any) -> ClusterRecord:
-        """The settings in a document; Problem 422."""
+        """Read the settings from a JSON document.
+
+        Raises
+        ------
+        Problem
+            Of status 422, if a field is missing, unknown or out of its range.
+        """
         told = mapping("", value, FIELDS, ("types",))
         types = _read_types("/types", told["types"])
         policy = told.get("policy", "allocation")
@@ -63,7 +69,7 @@ class ClusterRecord:
 
     @property
     def rated(self) -> bool:
-        """Whether the policy goes by throughputs that it is told, and not by models of applications."""
+        """Whether the policy uses the throughputs that jobs bring, instead of models of applications."""
         return self.policy in RATED
 
     def document(self) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_sn
 from copter_frontends.serve.worker_link import WorkerLink
 
 LOG = logging.getLogger("copter.serve")
-HEARTBEAT_S = 15.0
-MOST_WAITING = 20_000  # deltas between acceptance and the disk
+HEARTBEAT_S = 15.0  # seconds of silence after which a stream sends a comment, so that it is not closed
+MOST_WAITING = 20_000  # most accepted deltas that wait for the disk
 
 
 class ClusterService:
@@ -59,7 +59,7 @@ class ClusterService:
 
     @property
     def record(self) -> ClusterRecord:
-        """What the cluster was made with."""
+        """Settings that the cluster was made with."""
         return self.state.record
 
     @property
@@ -68,7 +68,7 @@ class ClusterService:
         return max(CLOCK.get().now() - self.created_s, 0.0)
 
     def document(self) -> dict[str, Any]:
-        """What the cluster is now, in short."""
+        """A short document about the cluster's present state."""
         return {
             "id": self.name,
             **self.record.document(),
@@ -143,7 +143,7 @@ class ClusterService:
         self._rotate_if_long()
 
     def _acknowledgement(self, sequence: int, repeated: bool) -> dict[str, Any]:
-        """What a delta's sender is told."""
+        """Answer to a delta's sender."""
         found: dict[str, Any] = {
             "sequence": sequence,
             "plan": {"version": self.book.version, "sequence": self.book.header["sequence"]},
@@ -202,7 +202,7 @@ class ClusterService:
         return len(self._watchers)
 
     def _start(self) -> Callable[[], bytes]:
-        """What a new scheduler begins with: copied now, encoded by the caller."""
+        """The start message of a new scheduler: copied now, encoded when the caller calls it."""
         frozen = Frozen.of(self.state, self.book, self.created_s)
         return lambda: frozen.sealed(History())
 

@@ -1,4 +1,4 @@
-"""What a cluster is now: jobs, nodes, pins. Deltas are checked against it whole, then done whole."""
+"""Present state of a cluster: jobs, nodes, pins. A delta is checked as a whole, then done as a whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Undo = list[Callable[[], None]]
 Change = dict[str, Any]
 """A delta as it is done, journaled and told to the scheduler: see :meth:`ClusterState.resolve`."""
 
-REMEMBERED = 10_000  # ids of deltas
+REMEMBERED = 10_000  # ids of deltas that are remembered, so that none is done twice
 OWN_FIELDS = ("sequence", "time_s", "content", "remove_nodes")  # of a change, which a delta has not or has otherwise
 
 
@@ -86,7 +86,7 @@ class ClusterState:
     # A delta ------------------------------------------------------------------------------------------------------
 
     def resolve(self, delta: Delta, now_s: float) -> Change:
-        """What a delta does to the present state, with every node named; Problem, and nothing has changed.
+        """Check a delta against the present state and return its changes, with every node named; Problem if it fails.
 
         In the order in which it is done: jobs go, nodes go and come, jobs come, change, are measured, are pinned.
         """
@@ -338,7 +338,7 @@ class ClusterState:
 
 
 def _set(mapping: dict[str, Any], key: str) -> Callable[[], None]:
-    """What puts a key's value back, or its absence. The order of keys is not kept: nothing goes by it."""
+    """A function that restores a key's present value or absence; the order of keys is not kept."""
     if key in mapping:
         value = mapping[key]
         return lambda: mapping.__setitem__(key, value)

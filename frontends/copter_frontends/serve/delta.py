@@ -15,7 +15,7 @@ from copter_frontends.serve.problems import invalid
 FIELDS = frozenset(
     {"id", "add_jobs", "change_jobs", "remove_jobs", "throughputs", "set_capacity", "add_nodes", "remove_nodes", "pins"}
 )
-PAUSE_EVERY = 50  # entries, after which others get the processor
+PAUSE_EVERY = 50  # entries read in one go, before other tasks get the processor
 
 Pin = tuple[str, tuple[tuple[str, int], ...]]
 """(GPU type, ((node, GPUs), ...))."""
@@ -23,7 +23,7 @@ Pin = tuple[str, tuple[tuple[str, int], ...]]
 
 @dataclass(slots=True)
 class Delta:
-    """What a delta asks for.
+    """Contents of a delta.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def read_pin(where: str, value: Any) -> Pin:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """Of a document's content, whatever the order of its fields."""
+    """Digest of a document's content, whatever the order of its fields."""
     return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 

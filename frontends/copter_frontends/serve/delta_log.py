@@ -17,9 +17,9 @@ from copter.storage.journal import History, Journal, Record, Sync
 from copter_frontends.serve.cluster_state import Undo
 
 LOG = logging.getLogger("copter.serve")
-MOST_TOGETHER = 512  # records in one write
-ROTATE_BYTES = 64 << 20
-RESERVE = 4 << 20  # bytes that a segment grows by at a time
+MOST_TOGETHER = 512  # most records in one write
+ROTATE_BYTES = 64 << 20  # bytes of a segment at which a snapshot begins a new one
+RESERVE = 4 << 20  # bytes that a segment's file grows by at a time
 
 
 class UncertainWriteError(SnapshotError):
@@ -63,9 +63,10 @@ class Group:
 
 
 class DeltaLog:
-    """Appends records in order; a record's future is done once it is as safe as `sync` says.
+    """Appends records to the journal in order; a record's future is done once the record is as safe as `sync` says.
 
-    The event loop encodes, a :class:`.DiskThread` writes and waits. What comes meanwhile is the next group.
+    The event loop encodes records, and a :class:`.DiskThread` writes them and waits for the disk. Records that arrive
+    during a write are written together by the next one.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class DeltaLog:
     journal : Journal
         The last segment, open.
     number : int
-        Of it.
+        Number of that segment.
     sync : {"always", "never"}
         Whether to wait for the disk. Either way the operating system has every acknowledged record, so that killing the
         process loses none.
@@ -86,7 +87,7 @@ class DeltaLog:
     epoch : int
         Number of writes that failed so far.
     undone : bool
-        Whether the last of them took back something that had been done already.
+        Whether the last failed write took back deltas that the state had already taken in.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class DeltaLog:
 
     @property
     def written(self) -> int:
-        """Bytes of the segment."""
+        """Bytes in the present segment."""
         return self.journal.length
 
     def append(
@@ -129,7 +130,7 @@ class DeltaLog:
         return waiting.told
 
     def rotate(self) -> asyncio.Future[History]:
-        """Begin a new segment after all that waits; the place at which it begins."""
+        """Begin a new segment once all waiting records are written; the future has the history that it begins with."""
         future: asyncio.Future[History] = self._loop.create_future()
 
         def turn() -> None:
@@ -153,7 +154,7 @@ class DeltaLog:
         return future
 
     async def settled(self) -> None:
-        """Wait until all that has been put in is written, or taken back."""
+        """Wait until every record and segment asked for so far is written, or taken back."""
         if self._group is None and not self._turning and not self._queue:
             return
         future: asyncio.Future[None] = self._loop.create_future()
@@ -161,7 +162,7 @@ class DeltaLog:
         await future
 
     async def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write the waiting records and close the file."""
         await self.settled()
         self._loop.remove_reader(self._disk.fileno())
         self._disk.close()

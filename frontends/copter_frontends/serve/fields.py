@@ -9,12 +9,12 @@ from typing import Any
 
 from copter_frontends.serve.problems import Problem, invalid
 
-LONGEST_ID = 253
-MOST_GPUS = 1_000_000  # of one option, node or type
+LONGEST_ID = 253  # most characters of an id, as in Kubernetes
+MOST_GPUS = 1_000_000  # most GPUs of one option, node or type
 compact = json.JSONEncoder(separators=(",", ":")).encode
 """A value as JSON without spaces; an encoder made once, as json.dumps makes one at each call."""
 
-SHOWN = 60  # characters of a value in a message
+SHOWN = 60  # most characters of a value in a message
 
 
 def parse_json(body: bytes) -> Any:

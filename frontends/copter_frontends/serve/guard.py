@@ -1,4 +1,4 @@
-"""What every request passes first: who asks, and how long the answer took."""
+"""The layer around all requests: it checks who asks, and times the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/static/page.js"
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 LOCAL_HOST = re.compile(rf"(?:{'|'.join(map(re.escape, LOCAL_NAMES))})(?::[0-9]{{1,5}})?", re.IGNORECASE | re.ASCII)
-SEND_S = 60.0  # for a client to take a piece of the answer
+SEND_S = 60.0  # seconds that a client has to take a piece of an answer
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),

@@ -172,7 +172,7 @@ def read_gpus(where: str, text: str) -> int:
 
 
 def read_change(where: str, value: Any) -> dict[str, Any]:
-    """What is to change of a job."""
+    """Read the changes of a job."""
     told = mapping(where, value, CHANGES, ("id",))
     found: dict[str, Any] = {"id": identifier(f"{where}/id", told["id"])}
     if "weight" in told:

@@ -11,7 +11,7 @@ from copter_frontends.serve.attained import AttainedBook
 from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.fields import compact
 
-KEPT_CHANGES = 32
+KEPT_CHANGES = 32  # changes of the plan that are kept for streams that fall behind
 
 Allocations = dict[str, dict[str, Any]]
 """Job id -> {"gpu_type", "gpus", "nodes": {node: GPUs}}."""
@@ -48,7 +48,7 @@ class PlanBook:
 
     @property
     def etag(self) -> str:
-        """Of the body."""
+        """ETag of the plan's body."""
         return f'"{self.version}-{self.edition}"'
 
     def restore(self, header: Mapping[str, Any], allocations: Allocations) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with a request, as a problem document (RFC 9457): what, where, how to mend it."""
+"""Faults of requests as problem documents (RFC 9457): what is wrong, where, how to mend it."""
 
 from __future__ import annotations
 

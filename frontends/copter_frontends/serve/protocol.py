@@ -11,9 +11,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from copter_frontends.serve.problems import MEDIA_TYPE
 
-MOST_HEAD = 64 << 10  # bytes of a request's line and headers
-LINGER_S = 2.0  # in which what a client still sends is thrown away, so that it reads the answer before the end
-LINGER_BYTES = 64 << 20  # thrown away at most
+MOST_HEAD = 64 << 10  # most bytes of a request's line and headers
+LINGER_S = 2.0  # seconds in which a refused client's data are read and dropped, so that it reads the answer
+LINGER_BYTES = 64 << 20  # most bytes dropped in that time
 
 
 class Joining:

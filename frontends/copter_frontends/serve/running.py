@@ -24,11 +24,11 @@ try:
 except ImportError:  # not on this system
     resource = None  # type: ignore[assignment]
 
-SPARE_FILES = 256
-SWITCH_S = 0.0005  # Python's thread switch: threads that write snapshots must not hold up answers for 5 ms
-GRACE_S = 10  # for requests that run when the service is told to stop
-BACKLOG = 4096
-COLLECT = (1_000, 4_000, 50)  # thresholds of the collector: objects, and collections of the next younger ones
+SPARE_FILES = 256  # open files beside connections: journals, pipes, logs
+SWITCH_S = 0.0005  # seconds of Python's thread switch; its default of 0.005 delays answers behind snapshots
+GRACE_S = 10  # seconds that running requests have when the service stops
+BACKLOG = 4096  # connections that wait to be accepted
+COLLECT = (1_000, 4_000, 50)  # thresholds of the garbage collector's three generations
 
 
 class Server(uvicorn.Server):

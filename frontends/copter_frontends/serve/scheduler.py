@@ -21,7 +21,7 @@ from copter_frontends.vocabulary import Allocation, Plan, PlanStatus, Scheduling
 
 LOG = logging.getLogger("copter.serve")
 
-MOST_SKIPPED = 1000  # named in a plan
+MOST_SKIPPED = 1000  # most skipped jobs named in a plan
 
 
 class Scheduler:

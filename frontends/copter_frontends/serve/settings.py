@@ -8,8 +8,8 @@ from pathlib import Path
 
 from copter.errors import SettingsError
 
-TOKEN_LENGTH = 16  # characters at least
-MIB = 1 << 20
+TOKEN_LENGTH = 16  # least characters of a token
+MIB = 1 << 20  # bytes of a mebibyte
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from copter_frontends.serve.problems import Problem
 
 SEAL = Seal(b"\x89COPTERV", 1, "a snapshot of a served cluster")
 SEGMENT = re.compile(r"journal-[0-9]{8}")
-CHUNK = 500  # jobs encoded at a time, so that other threads get the processor in between
+CHUNK = 500  # jobs encoded at a time, before other threads get the processor
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What a snapshot holds, copied in an instant; its parts are never changed."""
+    """Contents of a snapshot, copied at one instant; its parts are never changed."""
 
     record: ClusterRecord
     created_s: float

@@ -11,8 +11,8 @@ from contextlib import suppress
 ATTRIBUTES = struct.Struct("<IIQiIQQQ")  # Linux's struct sched_attr: size, policy, flags, niceness, -, slice, -, -
 CALLS = {"x86_64": 314, "aarch64": 274, "riscv64": 274}  # numbers of sched_setattr
 NORMAL, BATCH = 0, 3  # policies
-SHORT_NS = 100_000  # the shortest slice there is
-NICENESS = 10  # of a scheduler's process
+SHORT_NS = 100_000  # nanoseconds of the shortest slice that Linux gives
+NICENESS = 10  # niceness of a scheduler's process
 
 
 def short_turns() -> bool:

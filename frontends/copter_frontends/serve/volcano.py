@@ -18,9 +18,9 @@ from copter_frontends.serve.volcano_documents import guarded
 LOG = logging.getLogger("copter.serve")
 
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
-UNSCHEDULABLE = 2
+UNSCHEDULABLE = 2  # Volcano's status code of a node on which a task cannot run
 BEST = 100.0  # score of the node where the plan has most of a job
-LARGE = 256 << 10  # bytes; larger bodies are read by another process, so that others need not wait
+LARGE = 256 << 10  # bytes of a body from which on another process reads it
 
 NOTICES: dict[str, dict[str, Any]] = {
     "onSessionClose": {}, "jobEnqueued": {}, "queueOverused": {"overused": False}, "jobReady": {"status": True},

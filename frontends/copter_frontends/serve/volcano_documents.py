@@ -17,9 +17,9 @@ from copter_frontends.serve.problems import Problem, invalid
 GPU = "nvidia.com/gpu"
 TYPE_LABELS = ("copter.io/gpu-type", "nvidia.com/gpu.product")
 WEIGHT, THROUGHPUTS = "copter.io/weight", "copter.io/throughputs"
-READY = 1  # a node's phase
-ENDED = (128, 256)  # a task's status: succeeded, failed
-MILLI = 1000.0
+READY = 1  # Volcano's phase of a node that takes tasks
+ENDED = (128, 256)  # Volcano's statuses of tasks that succeeded and that failed
+MILLI = 1000.0  # thousandths of a GPU, Kubernetes's unit, in one GPU
 
 
 def read_session(body: bytes) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def read_session(body: bytes) -> dict[str, Any]:
 
 
 def read_tasks(body: bytes) -> dict[str, Any]:
-    """What the other calls are about: jobs of the tasks by place, names of nodes, the tasks to be evicted whole."""
+    """Read a call other than onSessionOpen: jobs of its tasks by place, names of nodes, whole tasks to be evicted."""
     told = _object("", parse_json(body))
     found: dict[str, Any] = {}
     if "task" in told:
@@ -132,7 +132,7 @@ def _scalar(where: str, resource: Any) -> float:
 
 
 def _annotations(group: Any) -> dict[str, str]:
-    """Of a pod group, whose metadata Go writes flat or nested."""
+    """Annotations of a pod group, whose metadata Go writes flat or nested."""
     if not isinstance(group, dict):
         return {}
     inner = group.get("metadata")

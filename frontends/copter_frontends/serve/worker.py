@@ -36,7 +36,7 @@ class OutOfStepError(Exception):
 
 
 class Worker:
-    """Takes deltas in as they come, and plans when it is time to.
+    """Takes in a cluster's deltas as they arrive, plans when a plan is due, and sends plans and answers.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Worker:
         self._planned_at = -float("inf")
 
     def run(self) -> None:
-        """Until the service is gone."""
+        """Take messages and plan until the service has gone."""
         self.send(READY)
         while self.listen():
             if CLOCK.get().monotonic() >= self._due():
@@ -80,7 +80,13 @@ class Worker:
         return True
 
     def take(self, kind: bytes, content: bytes) -> None:
-        """Do one message."""
+        """Take in a delta, or answer a question; other kinds are ignored.
+
+        Raises
+        ------
+        OutOfStepError
+            If a delta before this one is missing.
+        """
         if kind == DELTA:
             change = json.loads(content)
             if change["sequence"] <= self.scheduler.state.sequence:
@@ -94,7 +100,7 @@ class Worker:
             self.answer(json.loads(content))
 
     def answer(self, question: dict[str, str | int]) -> None:
-        """Explain a job."""
+        """Send the explanation of the job that a question names, or why there is none."""
         reply: dict[str, object] = {"number": question["number"]}
         try:
             reply["explanation"] = self.scheduler.explain(str(question["job"]))
@@ -103,7 +109,7 @@ class Worker:
         self.send(ANSWER, json.dumps(_finite(reply)).encode())
 
     def plan(self) -> None:
-        """Plan, and send what changes."""
+        """Plan, and send the plan."""
         self._changed_at, self._planned_at = None, CLOCK.get().monotonic()
         plan = self.scheduler.plan(max(CLOCK.get().now() - self.created_s, 0.0))
         self.send(PLAN, plan_document({**plan, "header": _finite(plan["header"])}))
@@ -116,7 +122,7 @@ class Worker:
         return due
 
     def send(self, kind: bytes, content: bytes = b"") -> None:
-        """Send a message."""
+        """Write one message to the service."""
         self.out.write(frame(kind, content))
         self.out.flush()
 

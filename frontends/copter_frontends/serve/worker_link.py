@@ -29,10 +29,10 @@ from copter_frontends.serve.problems import Problem
 LOG = logging.getLogger("copter.serve")
 COMMAND = (sys.executable, "-m", "copter_frontends.serve.worker")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
-HEALTHY_S = 60.0  # a process that lived so long is started again at once
-MOST_QUESTIONS = 1000  # that wait for an answer
-START_POLL_S = 0.05  # between two looks at whether the process has begun
-HOLD_S = 0.005  # deltas go to the process together: each time it is woken, its solver stands still
+HEALTHY_S = 60.0  # seconds of life after which a process that dies is started again at once
+MOST_QUESTIONS = 1000  # most questions that wait for an answer
+START_POLL_S = 0.05  # seconds between two looks at whether the process has begun
+HOLD_S = 0.005  # seconds for which deltas are collected: each wake of the process stops its solver
 
 
 class Input(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-TINY = 1e-12
+TINY = 1e-12  # loads, in mean loads of a server, below which a difference is rounding
 
 
 @numba.njit(cache=True)

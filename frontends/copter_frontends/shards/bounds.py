@@ -6,7 +6,7 @@ import numpy as np
 
 from copter_frontends.shards.cluster import Floats, ShardCluster
 
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # relative rounding that is taken off a bound
 
 
 def price_bound(cluster: ShardCluster, load: Floats, price: Floats, memory_price: Floats) -> tuple[float, Floats]:

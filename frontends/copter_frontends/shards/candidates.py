@@ -6,9 +6,9 @@ import numpy as np
 
 from copter_frontends.shards.cluster import Bools, Floats, ShardCluster
 
-HEAVIEST = 8  # shards that may go to every server below the band
-OF_A_SERVER = 2  # shards of a server above the band that may leave
-TARGETS = 48  # servers, the least loaded, that they may go to
+HEAVIEST = 8  # heaviest shards, each of which may go to every server below the band
+OF_A_SERVER = 2  # shards of a server above the band that may leave it
+TARGETS = 48  # least loaded servers that shards may go to
 
 
 def first_columns(cluster: ShardCluster, load: Floats) -> Bools:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOM, NEED = "room for load of other cells", "load that other cells take"
 TAKEN, STANDING, OUT = "taken in", "standing", "out of band"  # ids of requests that are no shards
-ALONE = 1e-9  # shares of the load below this are none
+ALONE = 1e-9  # smaller shares of a shard's load count as zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,7 @@ class ShardCells:
 
     @property
     def counts(self) -> dict[Hashable, float]:
-        """What all cells share: room for load that is taken in, and load that may be given away."""
+        """Counts of the cells' shared resources: room for load taken in, and load that may be given away."""
         return {ROOM: sum(each.most_in for each in self.blocks), NEED: sum(each.most_out for each in self.blocks)}
 
     @property
@@ -163,7 +163,7 @@ class ShardCells:
     def _handed_over(
         self, away: list[tuple[int, float]], taken: list[tuple[int, float]]
     ) -> list[tuple[int, int, float]]:
-        """What is given away, to the servers that take it in: one after the other."""
+        """Assign the load given away to the servers that take it in, one after the other."""
         found: list[tuple[int, int, float]] = []
         waiting = [[server, amount] for server, amount in taken if amount > ALONE]
         for shard, share in away:

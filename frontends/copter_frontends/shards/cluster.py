@@ -13,15 +13,15 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-BAND = 0.05  # of the mean load, to either side, as published
-MEMORY = 16.0
+BAND = 0.05  # half width of the band over the mean load, as published
+MEMORY = 16.0  # memory of a server by default; a copy takes 1 by default
 COSTS = ("unit", "size")
-MOST_LOAD = 1e18
+MOST_LOAD = 1e18  # largest load of a shard, so that sums stay exact enough
 
 
 @dataclass(frozen=True, eq=False)
 class ShardCluster:
-    """What a round starts from.
+    """Shards, servers and copies that a round starts from.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class ShardCluster:
 
     @property
     def new_copy(self) -> Floats:
-        """What a new copy of each shard costs, (shards,)."""
+        """Cost of a new copy of each shard, (shards,)."""
         return np.ones(self.n_shards) if self.cost == "unit" else self.size
 
     def checked_loads(self, loads: ArrayLike) -> Floats:

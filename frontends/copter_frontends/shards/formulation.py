@@ -20,12 +20,12 @@ from copter_frontends.shards.candidates import first_columns
 from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
 
 SOFT = "out of band"  # id of the request whose columns leave the band, or the memory, at a price
-PENALTY = 20.0  # of leaving the band by a mean load, over the cost of moving the load shard by shard
-MOST_PASSES = 20
-NEW_OF_A_SHARD = 8
-NEW_SHARDS = 256
-ENOUGH = 1e-6
-VANISHING = 1e-9
+PENALTY = 20.0  # cost of a mean load out of the band, over that of moving it shard by shard
+MOST_PASSES = 20  # most passes of solving and pricing in a round
+NEW_OF_A_SHARD = 8  # most columns added for a shard in a pass
+NEW_SHARDS = 256  # most shards that get columns in a pass
+ENOUGH = 1e-6  # relative gap at which a round's program is solved
+VANISHING = 1e-9  # smaller shares count as zero
 Shares = tuple[Ints, Ints, Floats]  # shard, server, share of every copy
 
 
@@ -259,7 +259,7 @@ class ShardFormulation:
         self, solution: Solution, bound: float, passes: int, iterations: int, seconds: tuple[float, float],
         prices: tuple[Floats, Floats, Floats],
     ) -> Relaxed:  # fmt: skip
-        """What the last pass came to."""
+        """The answer of the last pass."""
         shards = list(self.columns)
         offset, value = solution.values_of(shards)
         count = np.diff(offset)

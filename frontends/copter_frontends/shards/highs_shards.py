@@ -18,9 +18,9 @@ from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.policy import ShardBase, with_homes
 from copter_frontends.shards.shim import repair
 
-GAP = 0.05  # relative, of the mixed-integer program, as published
-LIMIT_S = 600.0
-VANISHING = 1e-9
+GAP = 0.05  # relative gap at which HiGHS ends the integer program, as published
+LIMIT_S = 600.0  # seconds that HiGHS has for a program
+VANISHING = 1e-9  # smaller shares count as zero
 
 
 def solve_whole(
@@ -160,7 +160,7 @@ class Exact(HighsBase):
         return self.answered(checked, load, found, bound, seconds, shim=False)
 
     def start(self, load: Floats) -> Shares:
-        """What HiGHS begins with: the relaxation's plan."""
+        """The plan that HiGHS begins with: the relaxation's."""
         relaxed, _ = solve_whole(self.cluster, load, False, self.time_limit_s)
         if relaxed is not None:
             with suppress(NoRoomError):

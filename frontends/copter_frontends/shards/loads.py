@@ -12,9 +12,9 @@ import numpy as np
 from copter_frontends.shards.cluster import Floats
 from copter_frontends.shards.errors import ShardError
 
-SEED = 42
+SEED = 42  # seed of the published load sequence
 LEAST_Z, MOST_Z = 0.25, 0.75
-STEP = 0.1  # of the Stateful sequence
+STEP = 0.1  # relative change of z in a round of the Stateful sequence (SH7)
 SEQUENCES = ("stateless", "stateful")
 _A, _B, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
 

@@ -21,13 +21,13 @@ SLICE = 64
 
 
 class LocalSearch(ShardBase):
-    """One copy of every shard; single moves, and swaps where no move improves, until none does or time is over.
+    """Keeps one copy of every shard; moves single shards, or swaps two where no move improves, until nothing improves.
 
     Parameters
     ----------
     cluster : ShardCluster
     time_limit_s : float
-        Of a round without a deadline of its own.
+        Seconds of a round that is given no deadline.
     """
 
     def __init__(self, cluster: ShardCluster, time_limit_s: float = 600.0) -> None:

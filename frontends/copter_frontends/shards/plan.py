@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
 
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # relative rounding up to which a load counts as within the band
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class ShardPlan:
 
 
 class ShardScheme(Protocol):
-    """What every scheme offers, opponents included."""
+    """The methods of every scheme, opponents included."""
 
     cluster: ShardCluster
 

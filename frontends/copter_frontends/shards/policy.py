@@ -16,11 +16,12 @@ from copter_frontends.shards.formulation import ShardFormulation, Shares
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.shim import moved_between, repair
 
-MOST_SERVERS = 1000  # of a program: its working basis is dense, and a solve of 2,048 servers takes minutes
+# Above this many servers no program is solved while the shim's plan is in the band: its basis is dense.
+MOST_SERVERS = 1000
 
 
 class ShardBase:
-    """What all schemes share: the cluster, whose copies are those of the last plan.
+    """Base of all schemes: the cluster with the copies of the last plan.
 
     Parameters
     ----------
@@ -32,21 +33,35 @@ class ShardBase:
         self.shares: Floats | None = None
 
     def remove_server(self, server: int) -> None:
-        """A server is lost, with its copies; UnknownServerError, ShardError."""
+        """Take a server out; its copies are lost.
+
+        Raises
+        ------
+        UnknownServerError
+            If there is no such server, or it is out already.
+        ShardError
+            If the copies that every shard needs do not fit on the servers that are left.
+        """
         self.cluster = self.cluster.without_server(server)
 
     def add_server(self, server: int) -> None:
-        """A server that was lost is back, empty; UnknownServerError."""
+        """Bring back a server that was taken out; it holds no copies.
+
+        Raises
+        ------
+        UnknownServerError
+            If there is no such server, or it is not out.
+        """
         self.cluster = self.cluster.with_server(server)
 
     def scaled(self, loads: ArrayLike) -> tuple[Floats, Floats]:
-        """(loads, the same in mean loads of a server); ShardError."""
+        """(loads, loads over the mean load of a server); ShardError if a load is negative, infinite or too large."""
         checked = self.cluster.checked_loads(loads)
         mean = float(checked.sum()) / int(self.cluster.is_up.sum())
         return checked, checked / mean if mean > 0.0 else checked
 
     def adopt(self, plan: ShardPlan) -> ShardPlan:
-        """The plan's copies are what there now is, with their shares."""
+        """Take the plan's copies and shares as the present state; return the plan."""
         share = np.zeros(self.cluster.holds.shape, dtype=np.float64)
         share[plan.shard, plan.server] = plan.share
         self.shares = share
@@ -54,7 +69,7 @@ class ShardBase:
         return plan
 
     def standing(self, load: Floats) -> Shares:
-        """(shard, server, share) of the copies that there are, load moved between them as far as it helps.
+        """(shard, server, share) of the existing copies, with load moved between them towards the band.
 
         Shards that have lost all their copies get one where there is most memory.
         """
@@ -70,7 +85,7 @@ class ShardBase:
 
 
 def with_homes(cluster: ShardCluster, shard: Ints, server: Ints, share: Floats) -> Shares:
-    """The entries, with one for every shard that has none: where there is most memory."""
+    """Add an entry for every shard without a copy, on the server with most free memory."""
     lost = np.setdiff1d(np.arange(cluster.n_shards), shard)
     used = summed(server, cluster.size[shard], cluster.n_servers)
     room = np.where(cluster.is_up, cluster.memory - used, -np.inf)
@@ -87,7 +102,7 @@ def with_homes(cluster: ShardCluster, shard: Ints, server: Ints, share: Floats) 
 
 
 class CopterShards(ShardBase):
-    """The program in R kept in a session, and the shim.
+    """Balances shards by the linear program SH2, kept in a session, and the shim (SH8, SH9).
 
     Parameters
     ----------

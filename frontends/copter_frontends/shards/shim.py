@@ -18,9 +18,9 @@ from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, s
 from copter_frontends.shards.errors import NoRoomError
 from copter_frontends.shards.new_copies import NewCopies
 
-INSIDE = 1e-7  # of the band's width that stays free, so that sums in another order are in it too
-MOST_PUSHES = 5000  # of one server: a shard of 18 mean loads goes to others in bits of a twentieth
-MOST_ROUNDS = 8  # of new copies
+INSIDE = 1e-7  # share of the band's width that stays free, so that sums in another order are in it too
+MOST_PUSHES = 5000  # most pushes of load from one server
+MOST_ROUNDS = 8  # most rounds of new copies (SH9)
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +47,7 @@ class Copies:
                    np.ones(len(shard), dtype=np.bool_))  # fmt: skip
 
     def kept(self) -> Copies:
-        """Those that are live."""
+        """The live copies."""
         live = self.live
         return Copies(self.shard[live], self.server[live], self.part[live], np.ones(int(live.sum()), dtype=np.bool_))
 
@@ -262,7 +262,7 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
 
 
 def shim_arrays(cluster: ShardCluster, copies: Copies, lower: Floats, upper: Floats) -> tuple[NDArray[Any], ...]:
-    """What the kernels take."""
+    """The kernels' arguments."""
     first, by_first, by = by_shard(cluster, copies)
     load = copies.server_load(cluster.n_servers)
     return first, copies.shard, copies.server, by_first, by, copies.live, copies.part, load, lower, upper

@@ -20,7 +20,7 @@ CAPPED_GPUS = 64  # most GPUs of a job in capped mode, as in the public simulato
 
 
 class FormulationBuilder:
-    """What a formulation is made of besides the cluster.
+    """Makes formulations for clusters.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class FormulationBuilder:
         self.semantics, self.profiles = semantics, profiles
 
     def configurations(self, cluster: Cluster) -> Sequence[Configuration]:
-        """What a job can have in a cluster."""
+        """Configurations of a job in a cluster."""
         return configurations_of(cluster, self.most_gpus)
 
     def build(self, cluster: Cluster, former: Sequence[Configuration] = ()) -> SiaFormulation:
@@ -84,7 +84,7 @@ class FormulationBuilder:
         result = self.build(cluster, old.configurations)
         for job_id, state in old.jobs.items():
             result.add_job(state.job, may_wait=True)
-            result.update_job(job_id, state.progress, state.restarts, state.hints)
+            result.update_job(job_id, state.progress, int(old.jobs.numbers["restarts"][state.row]), state.hints)
             if job_id in held:
                 result.place(job_id, result.column_for(job_id, held[job_id]))
             if job_id in pins:
@@ -99,7 +99,7 @@ class FormulationBuilder:
         )
 
     def _estimator(self, cluster: Cluster, configurations: Sequence[Configuration]) -> HintedGoodput | None:
-        """What estimates goodput from hints; None where the policy knows it exactly."""
+        """The estimator of goodput from hints; None where the policy knows goodput exactly."""
         if self.semantics.training == "exact":
             return None
         if self.profiles is None:

@@ -1,4 +1,4 @@
-"""Sia's program solved from scratch by HiGHS every round: LP* and the exact MILP (papers/baselines.md, B26-B27)."""
+"""Sia's program solved from scratch by HiGHS every round: LP* and the exact MILP (papers/baselines.md, B33-B34)."""
 
 from __future__ import annotations
 

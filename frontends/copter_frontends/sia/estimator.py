@@ -1,4 +1,4 @@
-"""Goodput of a job as its scheduler can estimate it from the job's own hints (thesis 3.3.2, equation 3.1; S9)."""
+"""Goodput of a job as its scheduler can estimate it from the job's own hints (thesis 3.3.2, equation 3.1; S10)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class HintedGoodput:
         return max(reserved, *(int(self.gpus[at]) for at in first)) if first else reserved
 
     def _pipeline_row(self, job: Job, known: ProfiledApplication, hints: TrainingHints | None) -> Floats:
-        """Of a hybrid-parallel job, whose steps were profiled beforehand (thesis 3.5.3): G15 at its noise scale (S9).
+        """Row of a hybrid-parallel job, profiled beforehand (thesis 3.5.3): G15 at its noise scale (S10).
 
         Within the growth limit, which counts GPUs and lets it have one replica of every type.
         """

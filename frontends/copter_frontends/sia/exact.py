@@ -1,4 +1,4 @@
-"""The integer optimum of a round, by branch and bound (HiGHS through SciPy): for small clusters (S6')."""
+"""The integer optimum of a round, by branch and bound (HiGHS through SciPy): for small clusters (S11')."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from copter_frontends.sia.shim import Assignment, integer_assignment
 RELATIVE_GAP = (
     1e-9  # small, so that ties go as the semantics say; the public simulator, with 1e-4, leaves them to its solver
 )
-TIME_SHARE = 0.5  # of what is left of a round's deadline; the nodes for the jobs need the rest
-MOST_NODES = 2000  # limit of the search in nodes and not in seconds, so that a run is the same on every machine
-MOST_COLUMNS = 5000  # with more columns the shim's plan is kept: its gap is then far below a per cent
+TIME_SHARE = 0.5  # share of the deadline's rest that branch and bound may use; placement needs the other half
+MOST_NODES = 2000  # most nodes of the search; a limit in seconds would differ between machines
+MOST_COLUMNS = 5000  # with more columns the shim's plan is kept, whose gap is far below a per cent
 
 
 def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, left_s: float) -> tuple[Assignment, int]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,19 +38,9 @@ TIE_SPREAD, TIE_TURN = (
     0.25,
     25,
 )  # steps fall by up to this share in order of arrival, over so many jobs
-PRIORITY_FACTOR = 100.0  # times as much as the class below: more than any two values of one class differ for p < 0
+PRIORITY_FACTOR = 100.0  # factor between classes: more than any two values of one class differ for p < 0 (S9)
+NO_COLUMNS = np.zeros(0, dtype=np.int32)
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
-
-_AGES = ("submit_s", "restarts", "restart_cost_s", "factor", "stale")
-_TERMS = ("smallest", "rebased", "clamped", "own_local")
-_OWN = ("own_base", "bonus", "worth", "tie_scale", "column")
-_all_fields, _own_fields = attrgetter(*_AGES, *_TERMS, *_OWN), attrgetter(*_OWN)
-
-
-def _gathered(fields: Callable[[JobState], tuple[float, ...]], states: Sequence[JobState]) -> Floats:
-    """Some fields of many jobs, (fields, jobs)."""
-    values = np.fromiter(chain.from_iterable(map(fields, states)), dtype=np.float64)
-    return np.ascontiguousarray(values.reshape(len(states), -1).T)
 
 
 class SiaFormulation:
@@ -136,28 +125,30 @@ class SiaFormulation:
         application_of(job.application, self.goodput.applications)
         facts = self.goodput.applications[job.application]
         restart_s = float(getattr(facts, "policy_restart_s", facts.restart_s))
-        state = JobState(job, job.submit_s, restart_s, np.empty(0), 0.0)
-        state.worth = self._worth(job)
-        state.rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
-        state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
-        self._arrivals += 1
-        state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        state.phase = self.goodput.phase(job.application, 0.0)
-        state.limits = self.bases.limits(job)
+        rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
         live = self.bases.live(job)
-        state.columns = np.flatnonzero(live)
+        state = JobState(job, self.jobs.new_row(), np.empty(0), np.flatnonzero(live), np.empty(0), NO_COLUMNS)
+        state.rows, state.limits = rows, self.bases.limits(job)
+        state.phase = self.goodput.phase(job.application, 0.0)
+        numbers = self.jobs.numbers[state.row]
+        numbers["submit_s"], numbers["restart_cost_s"], numbers["worth"] = job.submit_s, restart_s, self._worth(job)
+        numbers["tie_scale"] = 1.0 + TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
+        numbers["factor"], numbers["column"], numbers["own_local"] = 1.0, IDLE, IDLE
+        numbers["scale"], numbers["offset"] = self.objective.scale_and_offset(1.0)
         self._rebase(state, may_wait)
-        result = self.column_sets.of(live, self._model, state.rows)
-        state.columns, state.local = result.columns, result.local
-        self._joining.add(job.id, result.template, self._first_values(state))
-        state.clamped, state.stale = True, False
-        self.jobs[job.id] = state
+        own = self.column_sets.of(live, self._model, rows)
+        state.columns, state.local = own.columns, own.local
+        self._joining.add(job.id, own.template, self._first_values(state))
+        numbers = self.jobs.numbers[state.row]
+        numbers["clamped"], numbers["stale"] = True, False
+        self.jobs.keep(state)
+        self._arrivals += 1
 
     def remove_job(self, job_id: str) -> None:
         """Take a job's columns out; UnknownJobError."""
         self.state(job_id)
         self._joining.remove(job_id)
-        del self.jobs[job_id]
+        self.jobs.forget(job_id)
         self.stranded.discard(job_id)
 
     def update_job(
@@ -170,7 +161,7 @@ class SiaFormulation:
         """Take in how far a job is, how often it has restarted, and what it has seen of itself."""
         state = self.state(job_id)
         if restarts is not None:
-            state.restarts = restarts
+            self.jobs.numbers["restarts"][state.row] = restarts
         outdated = hints is not None and self.estimator is not None
         if outdated:
             state.hints = hints
@@ -197,9 +188,10 @@ class SiaFormulation:
         state = self.state(job_id)
         if column == state.column:
             return
-        state.own_local = IDLE if column == IDLE else self._column_of(job_id, state, column)
-        state.column, state.stale = column, True
-        state.own_base = float(state.base[column]) if column != IDLE else 0.0
+        local = IDLE if column == IDLE else self._column_of(job_id, state, column)
+        state.column, numbers = column, self.jobs.numbers[state.row]
+        numbers["own_local"], numbers["column"], numbers["stale"] = local, column, True
+        numbers["own_base"] = state.base[column] if column != IDLE else 0.0
         if column != IDLE and self.gpus[column] > state.most_gpus:
             state.most_gpus = int(self.gpus[column])
             if self.semantics.growth is not None and self.estimator is None:
@@ -253,7 +245,7 @@ class SiaFormulation:
                 self._rebase(state)
 
     def state(self, job_id: str) -> JobState:
-        """What is known of a job; UnknownJobError."""
+        """State of a job; UnknownJobError if there is none of this id."""
         return self.jobs.state(job_id)
 
     def column_for(self, job_id: str, allocation: Allocation) -> int:
@@ -282,83 +274,78 @@ class SiaFormulation:
         A running job costs one scale and one exception (its present configuration); the whole array is sent only when
         its base changed or the least value cuts in.
         """
-        jobs = [job_id for job_id, state in self.jobs.items() if state.column != IDLE or state.stale]
-        if not jobs:
-            return
-        states = [self.jobs[job_id] for job_id in jobs]
-        fields = _gathered(_all_fields, states)
-        submit_s, restarts, cost_s, old, stale = fields[: len(_AGES)]
-        factors = np.where(fields[-1] == IDLE, 1.0, restart_factors(now_s - submit_s, restarts, cost_s))
-        changed = np.flatnonzero((stale != 0.0) | (factors != old))
+        book, rows = self.jobs.numbers, self.jobs.rows()
+        numbers = book[rows]
+        running = numbers["column"] != IDLE
+        factors = np.ones(len(rows))
+        on = numbers[running]
+        factors[running] = restart_factors(now_s - on["submit_s"], on["restarts"], on["restart_cost_s"])
+        changed = np.flatnonzero(numbers["stale"] | (running & (factors != numbers["factor"])))
         if not len(changed):
             return
-        if len(changed) < len(jobs):
-            fields, factors = fields[:, changed], factors[changed]
-            jobs, states = [jobs[at] for at in changed.tolist()], [states[at] for at in changed.tolist()]
-        smallest, resent, was, local, _, bonus, worth, _, _ = fields[len(_AGES) :]
+        rows, numbers, factors = rows[changed], numbers[changed], factors[changed]
+        every = list(self.jobs.items())
+        jobs, states = zip(*(every[at] for at in changed.tolist()), strict=True)
         scale, offset = self.objective.scales_and_offsets(factors)
-        offset += bonus
+        offset += numbers["bonus"]
         floor = self.objective.least_value
         clamped = np.full(len(jobs), not self.objective.plain) | (factors < LEAST_FACTOR)
         if floor is not None:
-            clamped |= scale * smallest + offset < floor
-        outdated = ~clamped & ((was != 0.0) | (resent != 0.0))
-        self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(clamped))
-        self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(outdated))
-        own = self._own_values(fields[-len(_OWN) :])
-        news = (factors.tolist(), scale.tolist(), offset.tolist(), clamped.tolist(), own.tolist())
-        for state, *now in zip(states, *news, strict=True):
-            state.factor, state.scale, state.offset, state.clamped, state.own_value = now
-            state.stale = state.rebased = False
-        scales, offsets = np.where(clamped, 1.0, scale * worth), np.where(clamped, 0.0, offset * worth)
-        self.model.rescale_costs(jobs, scales, offsets, local.astype(np.int64), own)
+            clamped |= scale * numbers["smallest"] + offset < floor
+        outdated = ~clamped & (numbers["clamped"] | numbers["rebased"])
+        numbers["factor"], numbers["scale"], numbers["offset"], numbers["clamped"] = factors, scale, offset, clamped
+        self._send_whole(jobs, states, numbers, np.flatnonzero(clamped))
+        self._send_whole(jobs, states, numbers, np.flatnonzero(outdated))
+        numbers["own_value"] = own = self._own_values(numbers)
+        numbers["stale"] = numbers["rebased"] = False
+        book[rows] = numbers
+        scales = np.where(clamped, 1.0, scale * numbers["worth"])
+        offsets = np.where(clamped, 0.0, offset * numbers["worth"])
+        self.model.rescale_costs(jobs, scales, offsets, numbers["own_local"], own)
 
     def _send_whole(
         self,
         jobs: Sequence[str],
         states: Sequence[JobState],
-        scale: Floats,
-        offset: Floats,
-        clamped: NDArray[np.bool_],
+        numbers: NDArray[Any],
         which: NDArray[np.int64],
     ) -> None:
         """Send whole arrays for some of the jobs, all clamped or none: their values, or their bases."""
         if len(which) == 0:
             return
-        sent = [states[at] for at in which.tolist()]
+        sent, numbers = [states[at] for at in which.tolist()], numbers[which]
         sizes = [len(state.columns) for state in sent]
         base = np.concatenate([state.live_base for state in sent])
-        shift = np.repeat(offset[which], sizes)
-        if not clamped[which[0]]:
-            flat = self._filled(base, shift)
+        if not numbers["clamped"][0]:
+            flat = self._filled(base, numbers["offset"], sizes)
         else:
-            flat = self.objective.finished(np.repeat(scale[which], sizes) * base) + shift
+            shift = np.repeat(numbers["offset"], sizes)
+            flat = self.objective.finished(np.repeat(numbers["scale"], sizes) * base) + shift
             if self.objective.least_value is not None:
                 flat = np.maximum(flat, self.objective.least_value)
             if self.has_preference:
-                tied = np.repeat([state.tie_scale for state in sent], sizes)
+                tied = np.repeat(numbers["tie_scale"], sizes)
                 flat += tied * np.concatenate([self.preference[state.columns] for state in sent])
-            flat *= np.repeat([state.worth for state in sent], sizes)
+            flat *= np.repeat(numbers["worth"], sizes)
             flat[np.isnan(base)] = INVALID_VALUE
         self.model.update_costs([jobs[at] for at in which.tolist()], flat)
 
-    def _own_values(self, own: Floats) -> Floats:
-        """Value of what each job has, by its fields of `_OWN`, (5, n); 0 for those without GPUs."""
-        base, bonus, worth, tie_scale, column = own
-        columns = column.astype(np.int64)
-        value = self.objective.finished(base) + (self.objective.scale_and_offset(1.0)[1] + bonus)
+    def _own_values(self, numbers: NDArray[Any]) -> Floats:
+        """Value of what each job has, by its numbers; 0 for those without GPUs."""
+        base, columns = numbers["own_base"], numbers["column"]
+        value = self.objective.finished(base) + (self.objective.scale_and_offset(1.0)[1] + numbers["bonus"])
         if self.objective.least_value is not None:
             value = np.maximum(value, self.objective.least_value)
         steps = self.preference[columns] + (STAY_STEPS * TIE_STEP if self.semantics.prefer_stay else 0.0)
-        value = np.where(np.isnan(base), INVALID_VALUE, worth * (value + tie_scale * steps))
+        value = np.where(np.isnan(base), INVALID_VALUE, numbers["worth"] * (value + numbers["tie_scale"] * steps))
         return np.where(columns == IDLE, 0.0, value)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
-        """Take in each job's time-sharing bonus (S10)."""
+        """Take in each job's time-sharing bonus (S6)."""
         for job_id, bonus in bonuses.items():
-            state = self.state(job_id)
-            if bonus != state.bonus:
-                state.bonus, state.stale, state.rebased = bonus, True, True
+            numbers = self.jobs.numbers[self.state(job_id).row]
+            if bonus != numbers["bonus"]:
+                numbers["bonus"], numbers["stale"], numbers["rebased"] = bonus, True, True
 
     def solve(self, deadline_s: float | None = None) -> Solution:
         """Solve the LP from where the last round left it."""
@@ -368,18 +355,20 @@ class SiaFormulation:
     def value(self, job_id: str, column: int) -> float:
         """v of a job in a configuration at this round's restart factor."""
         state = self.jobs[job_id]
+        numbers = self.jobs.numbers[state.row]
         if column == state.column:
-            return float(self._own_values(_gathered(_own_fields, [state]))[0]) if state.stale else state.own_value
+            stale = bool(numbers["stale"])
+            return float(self._own_values(self.jobs.numbers[[state.row]])[0] if stale else numbers["own_value"])
         base = float(state.base[column])
         if base != base:  # NaN: the job cannot run there
             return INVALID_VALUE
-        term = state.scale * base
+        term = float(numbers["scale"]) * base
         if not self.objective.plain:
             term = float(self.objective.finished(np.array([term]))[0])
-        value = term + state.offset
+        value = term + float(numbers["offset"])
         if self.objective.least_value is not None:
             value = max(value, self.objective.least_value)
-        return state.worth * (value + state.tie_scale * float(self.preference[column]))
+        return float(numbers["worth"]) * (value + float(numbers["tie_scale"]) * float(self.preference[column]))
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
@@ -390,16 +379,19 @@ class SiaFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _worth(self, job: Job) -> float:
-        """What all of a job's values are multiplied by (S13); inf beyond what a number can hold."""
+        """Factor on all of a job's values (S9); inf if it is too large for a float."""
         try:
             return job.weight * self.priority_factor**job.priority
         except OverflowError:
             return np.inf
 
-    def _filled(self, base: Floats, offset: Floats) -> Floats:
-        """The base with invalid configurations so low that no restart factor in use gives them a positive value."""
-        least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
-        return np.where(np.isnan(base), -(1.0 + np.abs(offset)) / least_scale, base)
+    def _filled(self, base: Floats, offset: Floats, sizes: Sequence[int]) -> Floats:
+        """Bases with invalid configurations so low that no restart factor in use gives them a positive value."""
+        invalid = np.flatnonzero(np.isnan(base))
+        if len(invalid):
+            least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
+            base[invalid] = -(1.0 + np.abs(np.repeat(offset, sizes)[invalid])) / least_scale
+        return base
 
     def _preference(self) -> Floats:
         """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
@@ -410,12 +402,12 @@ class SiaFormulation:
 
     def _first_values(self, state: JobState) -> Floats:
         """Values of the columns of a job that has no GPUs, ties broken."""
-        values = self.bases.fresh(state)
+        values, numbers = self.bases.fresh(state), self.jobs.numbers[state.row]
         if self.has_preference:
-            values = values + state.tie_scale * self.preference[state.columns]
-        elif state.worth == 1.0:
+            values = values + numbers["tie_scale"] * self.preference[state.columns]
+        elif numbers["worth"] == 1.0:
             return values
-        return np.where(np.isnan(state.live_base), INVALID_VALUE, state.worth * values)
+        return np.where(np.isnan(state.live_base), INVALID_VALUE, numbers["worth"] * values)
 
     def _rebase(self, state: JobState, may_wait: bool = True) -> None:
         """Bring a job's base up to date, as its phase, its hints, or what it may have changed.
@@ -423,16 +415,15 @@ class SiaFormulation:
         InvalidJobError where it can run on nothing, unless it may wait.
         """
         try:
-            state.base, state.smallest, state.live_base = self.bases.of(state)
+            state.base, smallest, state.live_base = self.bases.of(state)
             self.stranded.discard(state.job.id)
         except InvalidJobError:
             if not may_wait:
                 raise
-            state.base, state.smallest = np.full(len(self.gpus), np.nan), np.inf
+            state.base, smallest = np.full(len(self.gpus), np.nan), np.inf
             state.live_base = state.base[state.columns]
             self.stranded.add(state.job.id)
-        state.own_base = float(state.base[state.column]) if state.column != IDLE else 0.0
-        state.stale = state.rebased = True
+        self.jobs.rebase(state.row, smallest, float(state.base[state.column]) if state.column != IDLE else 0.0)
 
     def quota(self, tenant: str | None) -> int | None:
         """Most GPUs that a tenant's jobs may have together; None without a quota."""

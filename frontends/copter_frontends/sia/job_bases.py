@@ -101,7 +101,7 @@ class JobBases:
         return self._fresh[key]
 
     def _alike(self, state: JobState) -> tuple[object, ...]:
-        """What jobs of one base have in common."""
+        """Key that jobs with equal bases share."""
         return (state.limits, state.phase, state.most_gpus if self.semantics.growth else 0)
 
     def _normalised(self, state: JobState, row: Floats) -> tuple[Floats, float, Floats]:
@@ -159,13 +159,13 @@ class JobBases:
         return within if job.preemptible else self._requested(job, within)
 
     def limits(self, job: Job) -> tuple[object, ...]:
-        """What says where a job can run, and how well."""
+        """Key of the configurations on which a job can run, and of its goodput there."""
         requested = None if job.preemptible else job.requested_gpus
         reserved = None if job.reservation is None else job.reservation[1]
         return (job.shape, job.min_gpus, job.max_gpus, requested, reserved, self.quotas.get(job.tenant))
 
     def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Of each type the smallest configuration with the GPUs that the job asks for, or the largest there is."""
+        """Mask of each type's smallest configuration with the GPUs that the job asks for, or its largest."""
         result = np.zeros(len(within), dtype=bool)
         for kind in range(len(self.types)):
             mine = np.flatnonzero(within & (self.kind == kind))

@@ -1,8 +1,9 @@
-"""What Sia's formulation knows of each job."""
+"""What Sia's formulation knows of each job: a record, and a row of numbers that rounds go over together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,62 +12,110 @@ from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.vocabulary import DuplicateJobError, Job, UnknownJobError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 IDLE = -1  # column of a job without GPUs
+
+NUMBERS = np.dtype(
+    [
+        ("submit_s", "f8"),
+        ("restarts", "f8"),
+        ("restart_cost_s", "f8"),
+        ("factor", "f8"),  # restart factor (S3) of the last refresh
+        ("smallest", "f8"),  # smallest usable entry of the base
+        ("scale", "f8"),  # with the offset: the values at this round's restart factor
+        ("offset", "f8"),
+        ("own_base", "f8"),  # base of the configuration that the job has; 0 without GPUs
+        ("own_value", "f8"),  # value of that configuration
+        ("bonus", "f8"),  # what time sharing adds to the job's values (S6)
+        ("worth", "f8"),  # weight times priority class (S9): a factor of all values
+        ("tie_scale", "f8"),  # factor of the steps between ties
+        ("column", "i8"),  # configuration that the job has, or IDLE
+        ("own_local", "i8"),  # the job's own column of that configuration
+        ("clamped", "?"),  # the model holds a whole array of values, not a base and its scale
+        ("rebased", "?"),  # the model does not hold the present base
+        ("stale", "?"),  # base, configuration or bonus have changed since the last refresh
+    ]
+)
+LEAST_ROWS = 64  # rows of an empty book
 
 
 @dataclass(slots=True)
 class JobState:
-    """What the formulation knows of a job.
+    """State of a job in the formulation, beside its numbers.
 
-    `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
-    present configuration, `own_local` the job's own column of it, and `pinned` the one it is held on, or IDLE; (scale,
-    offset) give its values at this round's restart factor, `own_value` is that of the configuration that it has;
-    `clamped` says that the model holds a whole array of values, `rebased` that it does not hold the present base,
-    `stale` that base, configuration or bonus have changed since then. `live_base` is the base of its columns,
-    `own_base` that of its configuration.
-    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth, `tie_scale` the factor of
-    its steps between ties; `columns` and `local` are those of its column set. `worth` is what all its values are
-    multiplied by: its weight and priority class; `limits` say
-    where it can run and how well; `rows` are the numbers of the shared rows that it takes part in.
+    Attributes
+    ----------
+    job : Job
+    row : int
+        Of its numbers in :attr:`JobBook.numbers`.
+    base : ndarray (configurations,)
+        Base of its values (S1, S2); NaN where it cannot run.
+    columns : ndarray (n,)
+        Configurations that it has columns for.
+    live_base : ndarray (n,)
+        Base of these.
+    local : ndarray (configurations,)
+        Its own column of each configuration, or -1.
+    limits : tuple
+        Where it can run and how well: jobs of equal limits and phase have one base.
+    rows : tuple of int
+        Numbers of the shared rows that it takes part in.
+    hints : TrainingHints or None
+    progress : float
+        Fraction of training done.
+    phase : int
+        Of the goodput model, at this progress.
+    column, pinned : int
+        Configuration that it has, and the one it is held on, or IDLE.
+    most_gpus : int
+        The most GPUs that it has had.
     """
 
     job: Job
-    submit_s: float
-    restart_cost_s: float
+    row: int
     base: Floats
-    smallest: float
+    columns: Ints
+    live_base: Floats
+    local: NDArray[np.int32]
+    limits: tuple[object, ...] = ()
+    rows: tuple[int, ...] = ()
+    hints: TrainingHints | None = None
     progress: float = 0.0
     phase: int = 0
-    restarts: int = 0
     column: int = IDLE
-    own_local: int = IDLE
     pinned: int = IDLE
-    factor: float = 1.0
-    scale: float = 1.0
-    offset: float = 0.0
-    own_value: float = 0.0
-    own_base: float = 0.0
-    clamped: bool = False
-    rebased: bool = True
-    stale: bool = False
-    hints: TrainingHints | None = None
     most_gpus: int = 0
-    bonus: float = 0.0
-    tie_scale: float = 1.0
-    live_base: Floats = field(default_factory=lambda: np.empty(0))
-    columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    limits: tuple[object, ...] = ()
-    worth: float = 1.0
-    rows: tuple[int, ...] = ()
-    local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
 class JobBook(dict[str, JobState]):
-    """States by job id, in the order of arrival."""
+    """States by job id, in the order of arrival.
+
+    Rows of jobs that have gone are given to new ones.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = np.zeros(LEAST_ROWS, dtype=NUMBERS)
+        self._rebased: dict[int, tuple[float, float]] = {}  # by row: smallest and own_base, not yet in the numbers
+        self._free = list(range(LEAST_ROWS - 1, -1, -1))
+
+    @property
+    def numbers(self) -> NDArray[Any]:
+        """Numbers of all jobs, structured (rows,), of dtype :data:`NUMBERS`; to be written to."""
+        if self._rebased:
+            rows, values = list(self._rebased), np.array(list(self._rebased.values()))
+            self._numbers["smallest"][rows], self._numbers["own_base"][rows] = values[:, 0], values[:, 1]
+            self._numbers["rebased"][rows] = self._numbers["stale"][rows] = True
+            self._rebased = {}
+        return self._numbers
+
+    def rebase(self, row: int, smallest: float, own_base: float) -> None:
+        """Take a job's new base in: some hundred a round, which the numbers get together when they are looked at."""
+        self._rebased[row] = (smallest, own_base)
 
     def state(self, job_id: str) -> JobState:
-        """What is known of a job; UnknownJobError."""
+        """State of a job; UnknownJobError if there is none of this id."""
         try:
             return self[job_id]
         except KeyError:
@@ -76,3 +125,29 @@ class JobBook(dict[str, JobState]):
         """DuplicateJobError if the id is known."""
         if job_id in self:
             raise DuplicateJobError(f"job {job_id!r} is known already; remove it first")
+
+    def new_row(self) -> int:
+        """A row for a job that comes, its numbers zero; it is free again unless a state with it is kept."""
+        if not self._free:
+            many = len(self._numbers)
+            self._numbers = np.concatenate((self._numbers, np.zeros(many, dtype=NUMBERS)))
+            self._free = list(range(2 * many - 1, many - 1, -1))
+        row = self._free[-1]
+        self._rebased.pop(row, None)
+        self._numbers[row] = np.zeros((), dtype=NUMBERS)
+        return row
+
+    def keep(self, state: JobState) -> None:
+        """Take a job in, with the row that :meth:`new_row` gave."""
+        if self._free[-1] != state.row:
+            raise ValueError(f"row {state.row} is not the one that was given last")
+        self._free.pop()
+        self[state.job.id] = state
+
+    def forget(self, job_id: str) -> None:
+        """Take a job out, and let its row go."""
+        self._free.append(self.pop(job_id).row)
+
+    def rows(self) -> Ints:
+        """Rows of all jobs in the order of arrival."""
+        return np.fromiter((state.row for state in self.values()), dtype=np.int64, count=len(self))

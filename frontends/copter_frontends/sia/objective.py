@@ -22,8 +22,8 @@ from copter_frontends.vocabulary import InvalidJobError
 
 Floats = NDArray[np.float64]
 
-LEAST_VALUE = 1e-3  # of a configuration that the job can run on, by default
-INVALID_VALUE = -1.0  # of a configuration that the job cannot run on: below the value of no allocation, which is zero
+LEAST_VALUE = 1e-3  # least worth of a configuration that the job can run on (S4)
+INVALID_VALUE = -1.0  # worth of a configuration that the job cannot run on: below zero, the worth of no GPUs
 
 
 def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:

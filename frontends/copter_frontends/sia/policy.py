@@ -40,7 +40,7 @@ from copter_frontends.sia.time_sharing import TimeSharing, Turns
 from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, Job, Plan
 
-SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the placer need the rest
+SOLVE_SHARE = 0.8  # share of a round's deadline that the LP may use; the shim and placement need the rest
 
 STRANDED = "no GPU type that is there now can run it"
 

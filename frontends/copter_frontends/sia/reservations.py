@@ -92,7 +92,7 @@ class Reservations:
                 self.formulation.pin(job_id, column)
 
     def _turn(self, job_id: str) -> int:
-        """What jobs have and may not lose comes first, then reservations, then what others ask for."""
+        """Rank of a fixed job: 0 for GPUs that it may not lose, then reservations, then requests."""
         if self.jobs[job_id] is not None:
             return 1
         return 0 if self.formulation.jobs[job_id].column != IDLE else 2

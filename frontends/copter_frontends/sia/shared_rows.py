@@ -1,4 +1,4 @@
-"""Capacity rows besides one per GPU type: the placement guarantee on odd nodes, and tenants' quotas (S11, S12)."""
+"""Capacity rows besides one per GPU type: the placement guarantee on odd nodes, and tenants' quotas (S7, S8)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SharedRow:
 def placement_rows(
     configurations: Sequence[Configuration], capacity: Mapping[str, int], gpus_per_node: Mapping[str, int]
 ) -> list[SharedRow]:
-    """The rows that jobs on nodes of R GPUs need to find nodes, R no power of two (S11).
+    """The rows that jobs on nodes of R GPUs need to find nodes, R no power of two (S7).
 
     A node of R GPUs has room for (R - R mod s) / s jobs of s GPUs, s a power of two. Where R mod s is more than R mod
     s / 2, jobs of s GPUs or more, and the nodes that whole-node jobs take, have R - R mod s GPUs of each node. Other
@@ -66,14 +66,14 @@ def placement_rows(
 
 
 def _usage(place: Configuration, block: int, size: int, useful: int) -> int:
-    """What a configuration takes of the parts of nodes that hold jobs of `block` GPUs."""
+    """GPUs that a configuration takes of the parts of nodes that hold jobs of `block` GPUs (S7)."""
     if place.gpus >= size:
         return place.gpus // size * useful
     return place.gpus if place.gpus >= block else 0
 
 
 def quota_rows(configurations: Sequence[Configuration], quotas: Mapping[str, int]) -> list[SharedRow]:
-    """A row per tenant with a quota: the GPUs of its jobs, of whatever type (S12)."""
+    """A row per tenant with a quota: the GPUs of its jobs, of whatever type (S8)."""
     gpus = np.array([place.gpus for place in configurations], dtype=np.float64)
     return [SharedRow(("quota", name), gpus, count, tenant=name) for name, count in quotas.items()]
 

@@ -1,8 +1,9 @@
-"""From the LP's solution to whole configurations: round, fill, and never do worse than keeping the plan (S6-S8)."""
+"""From the LP's solution to whole configurations: round, fill, and never do worse than keeping the plan (S11-S13)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,9 @@ from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 
-WORTH_GROWING = 1e-3  # share of the bound below which a plan is left as it is
-WHOLE = 1 - 1e-6  # a column at least this large is taken as it is
-SUPPORT = 1e-9  # a column at most this large is not in the LP's solution
+WORTH_GROWING = 1e-3  # relative distance from the bound from which on running jobs grow (S13)
+WHOLE = 1 - 1e-6  # a column from here on counts as whole
+SUPPORT = 1e-9  # smaller columns count as zero
 
 
 class Assignment:
@@ -76,13 +77,14 @@ class Assignment:
 
     def evaluate(self) -> float:
         """Write down, and return, the sum of the values of all assigned jobs."""
-        value, jobs, total = self.formulation.value, self.formulation.jobs, 0.0
-        for job_id, column in self.column.items():
-            state = jobs[job_id]
-            kept = column == state.column and not state.stale
-            total += state.own_value if kept else value(job_id, column)
-        self.objective = total
-        return total
+        jobs, many = self.formulation.jobs, len(self.column)
+        column = np.fromiter(self.column.values(), dtype=np.int64, count=many)
+        numbers = jobs.numbers[np.fromiter((jobs[job_id].row for job_id in self.column), dtype=np.int64, count=many)]
+        kept = (numbers["column"] == column) & ~numbers["stale"]
+        values, ids = numbers["own_value"][kept].tolist(), list(self.column)
+        values += [self.formulation.value(ids[at], int(column[at])) for at in np.flatnonzero(~kept).tolist()]
+        self.objective = fsum(values)  # the same in any order, so that equal plans are worth the same
+        return self.objective
 
 
 def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
@@ -158,7 +160,7 @@ def complete(assignment: Assignment, bound: float) -> None:
 
 
 def fill(assignment: Assignment) -> None:
-    """Give idle jobs the best configuration that the GPUs left allow, most value per GPU first (S7)."""
+    """Give idle jobs the best configuration that the GPUs left allow, most value per GPU first (S12)."""
     formulation = assignment.formulation
     usable = np.flatnonzero(formulation.gpus <= assignment.left[formulation.kind])
     if len(usable) == 0:
@@ -170,7 +172,8 @@ def fill(assignment: Assignment) -> None:
             continue
         # Idle jobs have no restart factor, so that those with one base, weight and bonus have one offer.
         alone = state.column != IDLE or job_id in assignment.refused
-        like = (id(state.base), state.worth, state.bonus)
+        numbers = formulation.jobs.numbers[state.row]
+        like = (id(state.base), float(numbers["worth"]), float(numbers["bonus"]))
         known = None if alone else seen.get(like)
         if known is None:
             values = formulation.values(job_id)[usable]
@@ -192,7 +195,7 @@ def fill(assignment: Assignment) -> None:
 
 
 def upgrade(assignment: Assignment) -> None:
-    """Let running jobs grow into GPUs that no other job can use, best gain first (S8)."""
+    """Let running jobs grow into GPUs that no other job can use, best gain first (S13)."""
     formulation = assignment.formulation
     if not assignment.left.any():
         return

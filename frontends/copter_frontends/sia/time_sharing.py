@@ -1,4 +1,4 @@
-"""The time-sharing penalty (thesis 3.5.6; papers/sia.md, S10): jobs that have had no service lately are worth more."""
+"""The time-sharing penalty (thesis 3.5.6; papers/sia.md, S6): jobs that have had no service lately are worth more."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Service:
         return (window_s - served) / window_s
 
     def bonus(self, now_s: float, sharing: TimeSharing) -> float:
-        """The job's bonus now (S10)."""
+        """The job's bonus now (S6)."""
         window_s = sharing.window_s
         if self.since_s is not None and now_s - self.since_s < window_s:
             return self.offered
@@ -102,14 +102,14 @@ class Service:
 
 
 class Turns:
-    """The jobs' service in the window, and the bonuses that follow from it.
+    """Records when jobs have GPUs, and computes their bonuses for time sharing (S6).
 
     Parameters
     ----------
     sharing : TimeSharing, optional
         Without it there are no bonuses and nothing is recorded.
     incentive : float
-        Lambda of the objective, which the published penalty takes the place of.
+        Lambda of the objective; the published penalty replaces it.
     """
 
     def __init__(self, sharing: TimeSharing | None, incentive: float = 0.0) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MOST_SPANS = 200_000  # further ones are not kept
+MOST_SPANS = 200_000  # most spans of activity that are kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How long a job would take by itself (docs/papers/baselines.md, B31)."""
+"""How long a job would take by itself (docs/papers/baselines.md, B39)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class GoodputAloneTimes:
 
 
 def isolated_jct_s(alone: AloneTimes, job: Job, gpu_type: str, gpus: float) -> float:
-    """Seconds on an isolated part of so many GPUs of a type, which need not be whole (B31).
+    """Seconds on an isolated part of so many GPUs of a type, which need not be whole (B39).
 
     Between whole sizes it is linear; below one GPU it is the time on one, divided by the part.
     """

@@ -55,7 +55,7 @@ class Arrivals:
         return active if self._queue is None else {*active, *self._queue.probes}
 
     def without_probes(self, active: Collection[str], changes: Changes) -> Changes:
-        """What a plan changes for jobs."""
+        """The changes of a plan without those of probes."""
         return changes if self._queue is None else changes.of(active)
 
     def end_round(self, allocations: Mapping[str, Allocation]) -> list[str]:

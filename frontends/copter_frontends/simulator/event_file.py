@@ -10,8 +10,8 @@ from copter_frontends.vocabulary import Cluster, InvalidClusterError
 from copter_frontends.yaml_files import LARGEST, check_fields, load_yaml, read_count, read_positive, read_word
 
 LISTS = ("events", "random_failures")
-MOST_DRAWN = 1_000_000  # failures, of all nodes together
-MOST_SEED = 2**63
+MOST_DRAWN = 1_000_000  # most failures drawn, of all nodes together
+MOST_SEED = 2**63  # seeds are below this
 DRAWN = ("hours", "mean_hours_between", "mean_repair_hours")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
 
-ROUNDING_S = 1e-6  # what the sums of a job's progress may be off by
+ROUNDING_S = 1e-6  # seconds by which sums of a job's progress may be off
 
 
 def advance(table: JobTable, rates: RateTable, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""How fairly a simulation treated its jobs: finish-time fairness, latency ratios, fragments (B31-B35)."""
+"""How fairly a simulation treated its jobs: finish-time fairness, latency ratios, fragments (B39-B43)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 Floats = NDArray[np.float64]
 
-CDF_AT = (10, 25, 50, 75, 90, 95, 99, 100)  # percentiles that summaries give
+CDF_AT = (10, 25, 50, 75, 90, 95, 99, 100)  # percentiles in summaries
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def finish_time_fairness(result: SimulationResult, jobs: Iterable[Job], alone: A
     Returns
     -------
     dict
-        ``"thesis"``: the mean over types of JCT over isolated JCT (equation 3.6, B32). ``"artifact"``: JCT over the
-        mean isolated JCT, as Sia's public tool has it (B33); it is never the larger one.
+        ``"thesis"``: the mean over types of JCT over isolated JCT (equation 3.6, B40). ``"artifact"``: JCT over the
+        mean isolated JCT, as Sia's public tool has it (B41); it is never the larger one.
     """
     capacity = dict(result.rounds[0].gpus_capacity) if result.rounds else {}
     known = {job.id: job for job in jobs}
@@ -91,7 +91,7 @@ def finish_time_fairness(result: SimulationResult, jobs: Iterable[Job], alone: A
 
 
 def mean_contention(result: SimulationResult) -> Floats:
-    """Mean number of jobs in the cluster over the rounds of each job, (jobs,), 1 or more (B31)."""
+    """Mean number of jobs in the cluster over the rounds of each job, (jobs,), 1 or more (B39)."""
     starts = np.array([record.now_s for record in result.rounds])
     active = np.concatenate([[0.0], np.cumsum([record.active_jobs for record in result.rounds])])
     submit_s, end_s = (result.jobs[name].astype(np.float64) for name in ("submit_s", "completion_s"))
@@ -105,7 +105,7 @@ def mean_contention(result: SimulationResult) -> Floats:
 
 
 def latency_ratios(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> Ratios:
-    """Waiting over expected running time of every completed job (B34; Hops, equation 6).
+    """Waiting over expected running time of every completed job (B42; Hops, equation 6).
 
     Waiting is the time without GPUs; the running time is expected before the start: on the GPUs that the job asks for,
     of its fastest type, alone.
@@ -142,7 +142,7 @@ def latency_ratios_by_hour(result: SimulationResult, ratios: Ratios) -> dict[int
 
 
 def fragmentation_gpus(rounds: Sequence[RoundRecord]) -> float | None:
-    """GPUs that are idle while jobs wait, on average over the rounds (B35); None without rounds."""
+    """GPUs that are idle while jobs wait, on average over the rounds (B43); None without rounds."""
     if not rounds:
         return None
     idle = [sum(r.gpus_capacity.values()) - sum(r.gpus_used.values()) if r.queued_jobs else 0 for r in rounds]

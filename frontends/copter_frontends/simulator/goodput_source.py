@@ -85,7 +85,7 @@ def slowdown_of(model: GoodputSource, job: Job) -> float:
 
 
 def _own_row(model: GoodputSource, job: Job, goodput: OwnGoodput, progress: float) -> NDArray[np.float64]:
-    """What a job that brings its own goodput says of each configuration, in the middle of the phase of `progress`.
+    """A job's own goodput on each configuration, in the middle of the phase of `progress`.
 
     Of exactly so many GPUs where their number is fixed, and 0 but for the configurations that hold just those.
     """

@@ -18,7 +18,7 @@ class Changes:
     changed: list[tuple[str, Allocation, Allocation]]
 
     def of(self, jobs: Collection[str]) -> Changes:
-        """Those of these jobs only."""
+        """The changes of these jobs only."""
         return Changes(
             [job for job in self.started if job in jobs],
             [job for job in self.stopped if job in jobs],

@@ -14,7 +14,7 @@ from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.vocabulary import Allocation, Job
 
-MOST_ELSEWHERE = 10
+MOST_ELSEWHERE = 10  # most rounds in which a probe may have other GPUs than it reserved; then the run stops
 
 
 @dataclass(slots=True)

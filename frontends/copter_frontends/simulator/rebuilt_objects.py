@@ -77,7 +77,7 @@ class Rebuilder:
         return session
 
     def _begin(self, node: Node) -> Any:
-        """What others may refer to before it is filled: containers that can change, objects; sessions whole."""
+        """An object before it is filled, so that others can refer to it; sessions are made whole."""
         kind = node[0]
         if kind == "object":
             return object.__new__(self._class(node[1])[0])

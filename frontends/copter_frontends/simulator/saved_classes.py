@@ -32,7 +32,7 @@ _COMMANDS = ("copter_frontends.cli.options", "copter_frontends.cli.saving")
 
 
 def name_of(kind: type) -> str:
-    """What a class is called in a file."""
+    """Name of a class in a file."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 

@@ -244,7 +244,7 @@ class Simulation:
         return len(self._active) + self._arrivals.left
 
     def result(self) -> SimulationResult:
-        """What has been simulated so far."""
+        """Result of the rounds simulated so far."""
         kept = np.array([row for row in range(len(self._table)) if row not in self._dropped], dtype=np.int64)
         return SimulationResult(
             gpus=self.cluster.gpus,

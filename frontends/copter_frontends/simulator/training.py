@@ -12,7 +12,7 @@ from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.vocabulary import Allocation
 
-TOLD_LOADS = 20  # data loads of a round that a policy is told of
+TOLD_LOADS = 20  # data loads of each running job that a policy which learns loading is told of in a round
 
 
 class Training(Protocol):
@@ -25,7 +25,7 @@ class Training(Protocol):
         """GPU types that a job is profiled on before it joins, where profiling takes GPUs."""
 
     def begin(self, row: int, allocation: Allocation) -> None:
-        """A job's allocation begins or changes."""
+        """A job gets GPUs, or other ones."""
 
     def halt(self, row: int) -> None:
         """A job loses its GPUs."""
@@ -40,7 +40,7 @@ class Training(Protocol):
         """Train the running jobs; return the rows that changed and have not completed, and those that completed."""
 
     def news(self, row: int) -> Mapping[str, Any]:
-        """What the policy is told of a job that changed (fields of ``update_job``)."""
+        """Facts for the policy about a job that changed (fields of ``update_job``)."""
 
 
 @runtime_checkable

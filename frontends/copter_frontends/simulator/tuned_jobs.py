@@ -1,4 +1,4 @@
-"""Jobs tuned for rigid schedulers: GPUs and a batch at 50 to 80% of ideal speedup (docs/papers/baselines.md, B41)."""
+"""Jobs tuned for rigid schedulers: GPUs and a batch at 50 to 80% of ideal speedup (docs/papers/baselines.md, B38)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tuning:
 
 
 class JobTuner:
-    """Finds for a job the combinations in the band, and draws one of them (B41).
+    """Finds for a job the combinations in the band, and draws one of them (B38).
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def tuned_jobs(
     seed: int = 0,
     profiles: Mapping[str, ProfiledApplication] | None = None,
 ) -> list[Job]:
-    """TunedJobs of thesis 3.4.3: each job with GPUs and a batch at 50 to 80% of ideal speedup (B41).
+    """TunedJobs of thesis 3.4.3: each job with GPUs and a batch at 50 to 80% of ideal speedup (B38).
 
     Parameters and errors are those of :class:`JobTuner` and :meth:`JobTuner.choices`.
     """

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from copter.errors import SettingsError
 
-BIN_S = 600.0
-BINS_A_DAY = 144
-BURST_SHARE = 0.05  # a day is not typical if one bin holds more of its jobs than this
+BIN_S = 600.0  # seconds of a bin of arrivals
+BINS_A_DAY = 144  # bins of a day
+BURST_SHARE = 0.05  # a day is left out if one bin holds more than this share of its jobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import SettingsError
 from copter_frontends.vocabulary import Job
 
-BOUNDARIES_GPU_H = (1.0, 10.0, 100.0)  # a class begins at its lower boundary
+BOUNDARIES_GPU_H = (1.0, 10.0, 100.0)  # GPU-hours at which classes begin
 CLASSES: tuple[tuple[str, ...], ...] = (("cifar10",), ("deepspeech2", "bert"), ("yolov3",), ("imagenet",))
-MOST_GPUS = 64  # larger requests are cut to this
+MOST_GPUS = 64  # larger requests are cut to this many GPUs
 
 
 def classes_of(gpu_hours: ArrayLike) -> NDArray[np.int64]:

@@ -8,8 +8,8 @@ from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.traces.classes import MOST_GPUS
 from copter_frontends.vocabulary import Configuration
 
-REFERENCE_TYPE = "v100"  # the GPUs that a trace's duration is taken to be of
-REFERENCE_GPUS_PER_NODE = 8
+REFERENCE_TYPE = "v100"  # GPU type on which a trace's durations are assumed to be
+REFERENCE_GPUS_PER_NODE = 8  # GPUs on each node of that type
 
 
 def work_of_durations(

@@ -19,8 +19,8 @@ from copter_frontends.vocabulary import TraceError
 
 PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 WORKLOAD_COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
-SHORTEST_S = 60.0  # a log's jobs under a minute are left out (Sia, SOSP '23, as are those of too many GPU hours)
-MOST_GPU_HOURS = 1000.0
+SHORTEST_S = 60.0  # seconds: shorter jobs of a log are left out, as Sia does
+MOST_GPU_HOURS = 1000.0  # jobs of more GPU-hours are left out, as Sia does
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _FORMATS = [

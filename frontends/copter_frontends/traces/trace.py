@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class TraceFormat(str, Enum):
-    """What kind of file a trace was read from."""
+    """Kind of file that a trace was read from."""
 
     PHILLY = "philly"  # a cluster's log: when, how long, on how many GPUs
     WORKLOAD = "workload"  # a scheduler's input: when, which application

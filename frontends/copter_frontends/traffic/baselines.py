@@ -15,8 +15,8 @@ from copter_frontends.traffic.network import Floats, Ints, summed
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.scheme import RoundScheme
 
-TOP = 0.1  # share of the demands, the largest, that LP-Top's program has
-WORKERS = 64  # on which the parts of POP are taken to run, as in the thesis
+TOP = 0.1  # share of the demands, the largest, in LP-Top's program
+WORKERS = 64  # workers on which POP's parts are assumed to run, as in the thesis
 
 Answer = tuple[Floats, float, Floats, float | None]
 

@@ -8,7 +8,7 @@ from copter_frontends.traffic.flow_kernels import dead_paths
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
 
-ROUNDING = 1e-12  # of the size of the sums, taken off for their rounding
+ROUNDING = 1e-12  # relative rounding of sums that is taken off a bound
 
 
 def total_flow_bound(paths: Paths, price: Floats, demands: Floats, capacity: Floats) -> float:

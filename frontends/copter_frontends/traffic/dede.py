@@ -22,7 +22,7 @@ from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.scheme import RoundScheme
 
-RHO = 0.05
+RHO = 0.05  # DeDe's penalty, as published
 FIRST_STEPS, STEPS, REPAIRS = 1000, 10, 3
 
 

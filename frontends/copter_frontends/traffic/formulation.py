@@ -25,9 +25,9 @@ from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, pla
 from copter_frontends.traffic.shim import exact_sums, feasible_flows, prepare
 
 SHARE = "largest utilisation"  # id of the request that is z
-MOST_COLUMNS = 20_000_000  # of a model that interior points solve; its blocks need little memory beside it
-AFTER = 3.0  # times the shim took for the kept flows that a deadline leaves for it, before and after the solve
-OPTIMAL = 1e-6  # relative gap up to which a plan is called optimal
+MOST_COLUMNS = 20_000_000  # most columns of a model for interior points
+AFTER = 3.0  # time kept for the shim after a solve, over what it took for the kept flows
+OPTIMAL = 1e-6  # relative gap up to which a plan counts as optimal
 
 
 class TrafficFormulation:
@@ -125,7 +125,7 @@ class TrafficFormulation:
         )
 
     def _wanted(self, places: Ints) -> Floats:
-        """What some pairs ask for, as far as it matters.
+        """Demands of some pairs, as far as they matter.
 
         Nothing where it would make the program infeasible; no more than the paths carry at most, so that a demand
         beyond all measure does not set the scale of the program's figures.
@@ -355,7 +355,7 @@ class TrafficFormulation:
         return (kept, True) if is_kept else (flows, False)
 
     def _loose_bound(self) -> float:
-        """What holds without any prices."""
+        """A bound that needs no prices."""
         if self.objective == "total":
             return float(self._wanted(np.flatnonzero(~self.stranded)).sum())
         return 1.0 if self.objective == "concurrent" else 0.0
@@ -373,7 +373,7 @@ class TrafficFormulation:
 
 
 def reach_of(paths: Paths, capacity: Floats) -> Floats:
-    """What each pair's paths carry at most, every path as if it were alone, (pairs,)."""
+    """Most flow on each pair's paths, every path as if it were alone, (pairs,)."""
     if not paths.n_paths:
         return np.zeros(paths.n_pairs)
     least = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1])

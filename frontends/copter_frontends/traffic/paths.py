@@ -21,9 +21,9 @@ from copter_frontends.traffic.errors import PathError, UnknownPairError
 from copter_frontends.traffic.network import Floats, Ints, Network, summed
 from copter_frontends.traffic.shortest_kernel import k_shortest
 
-PATHS = 4  # of a pair, at most, as published
+PATHS = 4  # most paths of a pair, as published
 RULES = ("disjoint", "shortest")
-RULE_VERSION = 1  # part of the name of kept files
+RULE_VERSION = 1  # version of the rules, a part of kept files' names
 
 
 @dataclass(frozen=True, eq=False)

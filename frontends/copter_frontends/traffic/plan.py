@@ -70,7 +70,7 @@ class FlowPlan:
 
 
 class TrafficScheme(Protocol):
-    """What every scheme offers, opponents included; edits are checked first and change nothing where they fail."""
+    """The methods of every scheme, opponents included; an edit that fails changes nothing."""
 
     paths: Paths
 

@@ -61,7 +61,13 @@ def read_network(path: str | Path, default_capacity: float | None = None, strong
 
 
 def built(raw: RawNetwork, path: Path, default_capacity: float | None) -> Network:
-    """Check what a reader found, and number its nodes."""
+    """Make a network of what a reader found: nodes get numbers, links without a capacity the default one.
+
+    Raises
+    ------
+    NetworkFileError
+        If a link has an unknown end, or no finite capacity of at least zero.
+    """
     place = {name: at for at, name in enumerate(raw.nodes)}
     links = []
     for link in raw.links:

@@ -14,7 +14,7 @@ KEEP = 1.0 - 16.0 * np.finfo(np.float64).eps
 LEAST = 1e-12
 """Flows below this share of the largest demand, or capacity where that is less, are not worth an entry in a table."""
 
-MOST_SCALINGS = 8
+MOST_SCALINGS = 8  # most passes of scaling; paths that are over a link or demand after them become zero
 
 
 def feasible_flows(

@@ -15,8 +15,8 @@ from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.shim import KEEP, exact_sums
 
-BUCKETS = 64
-MOST_BUCKETS = 65536
+BUCKETS = 64  # buckets of a router's weights by default
+MOST_BUCKETS = 65536  # most buckets of a router
 
 
 @dataclass(frozen=True, slots=True, eq=False)

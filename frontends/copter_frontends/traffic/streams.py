@@ -10,16 +10,15 @@ import numpy as np
 from copter_frontends.traffic.errors import DemandError
 from copter_frontends.traffic.network import Floats, Ints, Network
 
-PERTURBATION = 0.1  # of every demand, per round, as in the thesis
-FLASH_FACTOR = 5.0
-FLASH_SHARE = 0.5  # of the rounds, at most, that the crowd stays
-TRACKED = 25
-ROUND_S = 300.0
+PERTURBATION = 0.1  # largest relative change of a demand in a round, as in the thesis (TE16)
+FLASH_FACTOR = 5.0  # demands of a flash crowd's node over their usual size (TE18)
+FLASH_SHARE = 0.5  # largest share of the rounds that a flash crowd lasts
+ROUND_S = 300.0  # seconds of a round
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What a round brings.
+    """Changes of a round.
 
     Attributes
     ----------

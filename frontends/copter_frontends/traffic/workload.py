@@ -20,13 +20,13 @@ from copter_frontends.traffic.readers import READERS, read_network
 from copter_frontends.traffic.streams import STREAMS, Round, sequence
 
 RANDOM = "random-"
-LINKS_OF_A_NODE = 4
-CAPACITY = 1000.0
+LINKS_OF_A_NODE = 4  # links of a node of a random network, in the mean
+CAPACITY = 1000.0  # capacity of a link of a random network
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficOptions:
-    """What a workload is made of.
+    """Options of a workload.
 
     Attributes
     ----------

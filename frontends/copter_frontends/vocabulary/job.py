@@ -10,7 +10,7 @@ from copter_frontends.vocabulary.errors import InvalidJobError
 from copter_frontends.vocabulary.own_goodput import GoodputTable, OwnGoodput
 
 Shape = tuple[str, int | None, int | None, int | None, OwnGoodput | None]
-"""What a job's goodput depends on."""
+"""Properties on which a job's goodput depends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Job:
 
     @property
     def shape(self) -> Shape:
-        """What its goodput depends on: application, largest and fixed batch, fixed GPUs, and its own goodput."""
+        """Properties on which its goodput depends: application, largest and fixed batch, fixed GPUs, own goodput."""
         return (self.application, self.max_batch_size, self.batch_size, self.gpus, self.own_goodput)
 
     @property

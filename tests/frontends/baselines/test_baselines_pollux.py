@@ -1,4 +1,4 @@
-"""Pollux's search on cases worked by hand (docs/papers/baselines.md, B22-B25)."""
+"""Pollux's search on cases worked by hand (docs/papers/baselines.md, B25-B28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pollux as Sia's public simulator runs it, on cases worked by hand (docs/papers/baselines.md, B37-B40)."""
+"""Pollux as Sia's public simulator runs it, on cases worked by hand (docs/papers/baselines.md, B29-B32)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def repaired(p: TypeBlindProblem, state: list[list[int]], seed: int = 1) -> np.n
     return found
 
 
-# Virtual nodes and the repair by type (B37)
+# Virtual nodes and the repair by type (B29)
 
 
 def test_larger_nodes_are_several_virtual_ones():
@@ -107,7 +107,7 @@ def test_a_job_left_with_too_few_has_none():
     assert found.sum() == 0
 
 
-# The search (B38, B39)
+# The search (B30, B31)
 
 
 def test_values_are_the_mean_over_a_nodes_gpus_and_the_speedup_of_the_active_gpus():
@@ -181,7 +181,7 @@ def test_without_mixing_every_individual_is_on_one_type():
         np.testing.assert_array_equal(problem(3).one_type(state), state)
 
 
-# What jobs learn of themselves (B40)
+# What jobs learn of themselves (B32)
 
 
 def test_without_hints_speedup_is_the_share_of_the_fair_one():

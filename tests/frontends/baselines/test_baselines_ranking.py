@@ -1,4 +1,4 @@
-"""The rules of the ranking baselines on cases worked by hand (docs/papers/baselines.md, B12-B17)."""
+"""The rules of the ranking baselines on cases worked by hand (docs/papers/baselines.md, B13-B18)."""
 
 from __future__ import annotations
 

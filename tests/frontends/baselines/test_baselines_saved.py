@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from copter import Settings
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.registry.names import POLICY_NAMES
 from copter_frontends.registry.policies import POLICIES
@@ -20,7 +21,7 @@ CLUSTER = {"t4": (2, 4), "a100": (1, 8)}
 def run(name: str) -> Simulation:
     cluster = Cluster.of(CLUSTER)
     model = GoodputModel(configurations_of(cluster))
-    policy = POLICIES[name].build(cluster, model, "full", 1)
+    policy = POLICIES[name].build(cluster, model, "full", Settings(threads=1))
     jobs = [Job(f"j{i}", ("cifar10", "bert")[i % 2], 50.0 * i, requested_gpus=(1, 2, 4)[i % 3]) for i in range(9)]
     return Simulation(cluster, jobs, policy, model, policy.round_s, deadline_s=1e6)
 

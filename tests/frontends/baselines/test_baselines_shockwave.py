@@ -1,4 +1,4 @@
-"""Shockwave's window on cases worked by hand (docs/papers/baselines.md, B18-B21)."""
+"""Shockwave's window on cases worked by hand (docs/papers/baselines.md, B19-B24)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POP's split, and Sia's program by HiGHS: LP* and the exact MILP (docs/papers/baselines.md, B26-B30)."""
+"""POP's split, and Sia's program by HiGHS: LP* and the exact MILP (docs/papers/baselines.md, B33-B37)."""
 
 from __future__ import annotations
 

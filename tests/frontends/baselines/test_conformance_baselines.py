@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from conformance import PolicyConformance
 
+from copter import Settings
 from copter_frontends.baselines.pollux import LearnedSpeedups, ParetoSearch, TypeBlindPollux
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import fitted_profiles
@@ -32,7 +33,7 @@ class TestBaselinesConform(PolicyConformance):
         self.capacity_restores_program = self.name not in SHIMMED  # these are Sia's
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
-        return BASELINES[self.name](cluster, GoodputModel(configurations_of(cluster)), "full", 1)
+        return BASELINES[self.name](cluster, GoodputModel(configurations_of(cluster)), "full", Settings(threads=1))
 
 
 class TestTypeBlindPolluxConforms(PolicyConformance):

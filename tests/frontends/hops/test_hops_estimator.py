@@ -90,7 +90,7 @@ def test_one_state_stays_one() -> None:
     assert found.mean_s == pytest.approx(0.1, rel=0.02)
 
 
-APART = 0.5 / (1.0 + AVERAGE_WEIGHT)  # of the logarithm of two servers' ratio, seen once each: HP26 by hand
+APART = 0.5 / (1.0 + AVERAGE_WEIGHT)  # of the logarithm of two servers' ratio, seen once each: HP9 by hand
 
 
 def test_layers_are_read_from_the_top() -> None:

@@ -1,4 +1,4 @@
-"""What a moved server speed changes in groups and offers, and what is kept of jobs that ended (HP24)."""
+"""What a moved server speed changes in groups and offers, and what is kept of jobs that ended (HP10)."""
 
 from __future__ import annotations
 

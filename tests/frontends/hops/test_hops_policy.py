@@ -1,4 +1,4 @@
-"""Requirement sets, the queue, the window, and what the Hops policy makes of them (HP1, HP2, HP10, HP15-HP18)."""
+"""Requirement sets, the queue, the window, and what the Hops policy makes of them (HP1, HP2, HP14, HP19-HP23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Hops program: bounds, both formulations, the shim and HiGHS on the paper's own columns (HP11-HP14, HP19-HP22)."""
+"""The Hops program: bounds, both formulations, the shim and HiGHS on the paper's own columns (HP15-HP18, HP24-HP27)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_group_bound_holds_for_every_placement_and_the_shim_comes_near(seed:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_without_cuts_the_group_relaxation_is_the_one_over_servers(seed: int) -> None:
-    """HP13: servers of two GPUs imply all their slots rows, and single-server jobs have no windows."""
+    """HP17: servers of two GPUs imply all their slots rows, and single-server jobs have no windows."""
     speeds = RandomSpeeds(seed)
     groups = small_groups(speeds, NO_CUTS_NEEDED)
     wishes = small_wishes(12, groups, speeds, seed, most=2)

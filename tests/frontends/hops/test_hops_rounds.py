@@ -1,4 +1,4 @@
-"""When Hops plans all GPUs and when the idle ones, and what its policy is told (docs/papers/hops.md, HP15 to HP18)."""
+"""When Hops plans all GPUs and when the idle ones, and what its policy is told (docs/papers/hops.md, HP19 to HP23)."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_the_learning_rate_of_an_unknown_job_is_refused() -> None:
         policy_of().learning_rate("nobody")
 
 
-# Idle GPUs by the program again (HP18) --------------------------------------------------------------------------------
+# Idle GPUs by the program again (HP23) --------------------------------------------------------------------------------
 
 
 class Tabled(RandomSpeeds):

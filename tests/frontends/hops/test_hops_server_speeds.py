@@ -1,4 +1,4 @@
-"""How fast servers are, from what jobs did on them; what a moved speed changes; what is kept (HP26, HP24)."""
+"""How fast servers are, from what jobs did on them; what a moved speed changes; what is kept (HP9, HP10)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ Seen = tuple[int, int, int, float, float]  # job, GPUs, server, weight, rate
 
 
 def by_least_squares(seen: list[Seen], profiles: dict[int, float]) -> dict[int, float]:
-    """Dense twin of (HP26): unknowns are levels, speeds and the errors of profiles by GPUs."""
+    """Dense twin of (HP9): unknowns are levels, speeds and the errors of profiles by GPUs."""
     levels, servers = sorted({s[:2] for s in seen}), sorted({s[2] for s in seen})
     errors = sorted({gpus for _, gpus in levels})
     places = {key: at for at, key in enumerate([*levels, *servers, *(("error", gpus) for gpus in errors)])}

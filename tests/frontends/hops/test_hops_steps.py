@@ -1,4 +1,4 @@
-"""Hops' rows, columns and the steps of its shim, each against a slow twin (docs/papers/hops.md, HP11 to HP22)."""
+"""Hops' rows, columns and the steps of its shim, each against a slow twin (docs/papers/hops.md, HP15 to HP27)."""
 
 from __future__ import annotations
 
@@ -443,7 +443,7 @@ def test_idle_gpus_go_to_what_is_worth_most_per_gpu_and_exchanges_to_what_gains_
 
 
 def _slow_fill(draft: Draft) -> None:
-    """HP22's first half, offer by offer."""
+    """HP27's first half, offer by offer."""
     done = True
     while draft.idle and done:
         offers: list[tuple[float, float, str, int, bool]] = []
@@ -471,7 +471,7 @@ def _slow_fill(draft: Draft) -> None:
 
 
 def _slow_swap(draft: Draft) -> bool:
-    """HP22's exchanges, by what idle jobs were worth before the first."""
+    """HP27's exchanges, by what idle jobs were worth before the first."""
     idle = [job for job in draft.wishes if job not in draft.placed]
 
     def best(had: Placed) -> tuple[float, str, int]:

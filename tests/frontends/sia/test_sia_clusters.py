@@ -1,4 +1,4 @@
-"""What clusters have: weights, classes, quotas, requested GPUs, nodes of any size (docs/papers/sia.md, S11-S13)."""
+"""What clusters have: weights, classes, quotas, requested GPUs, nodes of any size (docs/papers/sia.md, S7-S9)."""
 
 from __future__ import annotations
 

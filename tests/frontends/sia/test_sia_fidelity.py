@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
+from copter import Settings
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.measured import read_profiles
 from copter_frontends.registry.policies import POLICIES
@@ -42,7 +43,7 @@ def simulated(policy_name: str, name: str, hours: float | None) -> SimulationRes
     workload, profiles = reference_workload(name), read_profiles(DATA / "profiles" / "sia")
     cluster, entry = workload.cluster, POLICIES[policy_name]
     model = GoodputModel(configurations_of(cluster))
-    policy = entry.build(cluster, model, threads=1, semantics=SIA_ARTIFACT, profiles=profiles)
+    policy = entry.build(cluster, model, settings=Settings(threads=1), semantics=SIA_ARTIFACT, profiles=profiles)
     jobs = entry.take(workload.read(DATA).jobs)
     run = Simulation(cluster, jobs, policy, model, policy.round_s, semantics=SIA_ARTIFACT, profiles=profiles)
     return run.run(hours=hours)

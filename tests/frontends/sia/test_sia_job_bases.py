@@ -40,7 +40,7 @@ def test_a_jobs_base_is_its_goodput_over_the_least_to_the_power_p() -> None:
         expected = np.where(allowed, -(((job.gpus or job.min_gpus) * row / row[allowed].min()) ** -0.5), np.nan)
         np.testing.assert_allclose(form.jobs[job.id].base, expected)
         assert form.jobs[job.id].columns.tolist() == np.flatnonzero(allowed).tolist()
-        assert form.jobs[job.id].smallest == np.nanmin(expected)
+        assert form.jobs.numbers[form.jobs[job.id].row]["smallest"] == np.nanmin(expected)
         np.testing.assert_array_equal(form.jobs[job.id].live_base, form.jobs[job.id].base[form.jobs[job.id].columns])
 
 

@@ -56,5 +56,6 @@ def test_the_model_has_all_jobs_whenever_it_is_looked_at() -> None:
     for job, state in policy.formulation.jobs.items():
         np.testing.assert_allclose(policy.formulation.values(job)[state.columns], model.cost(job))
         assert float(np.nanmax(model.cost(job))) == pytest.approx(
-            state.worth * float(policy.formulation.objective.values(state.live_base, 1.0).max())
+            float(policy.formulation.jobs.numbers[state.row]["worth"])
+            * float(policy.formulation.objective.values(state.live_base, 1.0).max())
         )

@@ -155,7 +155,7 @@ def test_costs_sent_as_scale_and_exception_equal_whole_arrays() -> None:
     formulation.refresh_costs(1200.0)
     running = 0
     for job_id, state in formulation.jobs.items():
-        expected = formulation.objective.values(state.base, state.factor)
+        expected = formulation.objective.values(state.base, float(formulation.jobs.numbers["factor"][state.row]))
         if state.column != IDLE:
             running += 1
             expected[state.column] = formulation.objective.values(state.base, 1.0)[state.column]

@@ -257,6 +257,6 @@ def test_types_are_preferred_in_their_order_and_small_sizes_before_large() -> No
 def test_columns_of_a_power_of_one_are_filled_below_every_offset() -> None:
     form = SiaPolicy(Cluster.of({"t4": (2, 4)})).formulation
     base, offset = np.array([-0.5, np.nan, np.nan]), np.array([1.0, 1.0, -3.0])
-    assert form._filled(base, offset).tolist() == [-0.5, -2.0, -4.0]
+    assert form._filled(base.copy(), offset, [1, 1, 1]).tolist() == [-0.5, -2.0, -4.0]
     linear = SiaPolicy(Cluster.of({"t4": (2, 4)}), objective=SiaObjective(power=1.0)).formulation
-    assert linear._filled(base, offset) == pytest.approx([-0.5, -2000.0, -4000.0])
+    assert linear._filled(base, offset, [1, 1, 1]) == pytest.approx([-0.5, -2000.0, -4000.0])

@@ -1,4 +1,4 @@
-"""Sia's shim step by step: from shares to whole configurations, what is kept, filled, grown (sia.md, S6 to S8)."""
+"""Sia's shim step by step: from shares to whole configurations, what is kept, filled, grown (sia.md, S11 to S13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finish-time fairness, latency ratios and fragments on cases worked by hand (docs/papers/baselines.md, B31-B35)."""
+"""Finish-time fairness, latency ratios and fragments on cases worked by hand (docs/papers/baselines.md, B39-B43)."""
 
 from __future__ import annotations
 

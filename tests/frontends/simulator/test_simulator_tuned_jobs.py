@@ -1,4 +1,4 @@
-"""Jobs tuned for rigid schedulers: by hand, against the simulator, and against public workloads (B41)."""
+"""Jobs tuned for rigid schedulers: by hand, against the simulator, and against public workloads (B38)."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ from copter_frontends.baselines.gavel.programs import LevelProgram, Request, Sha
 
 Floats = NDArray[np.float64]
 
-RHO_PRECISION = 1e-3  # relative; where the bisection on finish-time fairness ends
+RHO_PRECISION = 1e-3  # relative precision to which bisection finds the finish-time fairness
 
 
 class GavelObjective(str, Enum):
-    """What the shares of time are chosen for."""
+    """Objective of the shares of time."""
 
     MAX_SUM_THROUGHPUT = "max_sum_throughput"
     MAX_MIN_FAIRNESS = "max_min_fairness"
@@ -28,7 +28,7 @@ class GavelObjective(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """What an objective needs to know of a job.
+    """Facts about a job that objectives use.
 
     Attributes
     ----------

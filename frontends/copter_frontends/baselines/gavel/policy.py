@@ -19,7 +19,7 @@ from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
 
-RESET_S = 1920.0  # least time between two solves, as in Gavel's scheduler
+RESET_S = 1920.0  # least seconds between two solves, as in Gavel's scheduler
 
 
 class GavelPolicy(RoundPolicy):

@@ -17,13 +17,13 @@ from copter import Model, Session, Settings, Solution, Status
 
 Floats = NDArray[np.float64]
 
-STEPS = 60  # most Newton steps on the level; a few are enough
-ROUNDING = 1e-6  # relative; levels that differ by less are equal
+STEPS = 60  # most Newton steps to the level; a few are usual
+ROUNDING = 1e-6  # levels with a smaller relative difference count as equal
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a job asks of a program: a value per unit of time on each type (types,), and the GPUs it takes there."""
+    """A job in a program: its value per unit of time on each type (types,), and its GPUs."""
 
     value: Floats
     gpus: int

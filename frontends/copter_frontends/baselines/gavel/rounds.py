@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-STARVED = 1e9  # times the share: priority of a job that has had none of a type's time
+STARVED = 1e9  # priority over share of a job that has had none of a type's time, so that it comes first
 
 
 class RoundMechanism:

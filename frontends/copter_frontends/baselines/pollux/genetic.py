@@ -1,4 +1,4 @@
-"""An elitist genetic algorithm over GPUs of jobs on nodes (docs/papers/baselines.md, B22-B24)."""
+"""An elitist genetic algorithm over GPUs of jobs on nodes (docs/papers/baselines.md, B25-B27)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESTART = 0.9  # factor on the speedup of a running job whose GPUs change
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is searched over.
+    """The search problem.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Problem:
         return np.asarray(population @ one_hot)
 
     def fitness(self, population: Ints) -> Floats:
-        """Power mean of the jobs' speedups, (individuals,) (B22)."""
+        """Power mean of the jobs' speedups, (individuals,) (B25)."""
         kind, gpus = self.sizes(population)
         speedup = self.speedup[np.arange(len(self.most)), kind, gpus]
         changed = (self.kind >= 0) & ((kind != self.kind) | (gpus != self.gpus))

@@ -1,4 +1,4 @@
-"""Speedups that jobs learned from their own runs, whatever the GPU type (docs/papers/baselines.md, B40)."""
+"""Speedups that jobs learned from their own runs, whatever the GPU type (docs/papers/baselines.md, B32)."""
 
 from __future__ import annotations
 

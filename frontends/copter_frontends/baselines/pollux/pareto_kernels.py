@@ -1,4 +1,4 @@
-"""The compiled steps of the two-objective genetic search (docs/papers/baselines.md, B38 and B39)."""
+"""The compiled steps of the two-objective genetic search (docs/papers/baselines.md, B30 and B31)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def draw(dice: Dice) -> float:
 
 @_compile
 def keep_one_type(state: Ints, kind: Ints, rank: Ints, runs: NDArray[np.bool_]) -> None:
-    """Leave every job (row) the GPUs of the type on which it has most, a tie to the lowest rank (B37); in place."""
+    """Leave every job (row) the GPUs of the type on which it has most, a tie to the lowest rank (B29); in place."""
     jobs, nodes = state.shape
     totals = np.zeros(len(rank), np.int64)
     for j in range(jobs):
@@ -54,7 +54,7 @@ def keep_one_type(state: Ints, kind: Ints, rank: Ints, runs: NDArray[np.bool_]) 
 
 @_compile
 def repair(state: Ints, room: Ints, least: Ints, most: Ints, dice: Dice) -> None:
-    """Make an individual feasible, earlier jobs first (B39); in place."""
+    """Make an individual feasible, earlier jobs first (B31); in place."""
     jobs, nodes = state.shape
     seen = np.zeros(nodes, np.int64)  # split jobs on each node
     for j in range(jobs):
@@ -100,7 +100,7 @@ def _cut(row: Ints, most: int, dice: Dice) -> None:
 def evaluate(
     state: Ints, base: Ints, room: Ints, size: int, speedup: Floats, factor: Floats, power: float
 ) -> tuple[float, float]:
-    """The two objectives: the power mean of the jobs' speedups, and their sum over the GPUs of used nodes (B38)."""
+    """The two objectives: the power mean of the jobs' speedups, and their sum over the GPUs of used nodes (B30)."""
     jobs, nodes = state.shape
     mean = whole = 0.0
     busy = np.zeros(nodes, np.int64)
@@ -124,7 +124,7 @@ def evaluate(
 
 @_compile
 def mutate(state: Ints, base: Ints, room: Ints, dice: Dice) -> None:
-    """Take jobs back to what they have, thin some out, and let some grow where GPUs are free (B39); in place."""
+    """Take jobs back to what they have, thin some out, and let some grow where GPUs are free (B31); in place."""
     jobs, nodes = state.shape
     for j in range(jobs):
         if draw(dice) < BACK_TO_BASE:
@@ -151,7 +151,7 @@ def mutate(state: Ints, base: Ints, room: Ints, dice: Dice) -> None:
 
 @_compile
 def mate(crowd: Ints, values: Floats, spread: Floats, first: Ints, second: Ints, dice: Dice) -> None:
-    """Two children of two winners of tournaments: perhaps the jobs before a point exchanged (B39); in place."""
+    """Two children of two winners of tournaments: perhaps the jobs before a point exchanged (B31); in place."""
     a, b = _winner(values, spread, dice), _winner(values, spread, dice)
     first[:], second[:] = crowd[a], crowd[b]
     if draw(dice) < CROSSED:
@@ -161,7 +161,7 @@ def mate(crowd: Ints, values: Floats, spread: Floats, first: Ints, second: Ints,
 
 @_compile
 def _winner(values: Floats, spread: Floats, dice: Dice) -> int:
-    """Of two at random: the one that is better in one value and no worse in the other, else the less crowded one."""
+    """Winner of a tournament of two random individuals: the dominating one, else the less crowded one."""
     a, b = int(draw(dice) * len(values)), int(draw(dice) * len(values))
     if _dominates(values[a], values[b]):
         return a
@@ -192,7 +192,7 @@ def mark(state: Ints) -> np.int64:
 
 @_compile
 def survivors(values: Floats, count: int) -> tuple[Ints, Ints, Floats]:
-    """Indices of the `count` best by fronts, the last front's least crowded; fronts (from 0) and spreads (B39)."""
+    """Indices of the `count` best by fronts, the last front's least crowded; fronts (from 0) and spreads (B31)."""
     order = np.argsort(-values[:, 1], kind="mergesort")
     order = order[np.argsort(-values[order, 0], kind="mergesort")]
     front = np.zeros(len(values), np.int64)  # in this order

@@ -1,4 +1,4 @@
-"""A genetic search with two objectives over GPUs of jobs on equal nodes of any type (papers/baselines.md, B38, B39)."""
+"""A genetic search with two objectives over GPUs of jobs on equal nodes of any type (papers/baselines.md, B30, B31)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TypeBlindProblem:
-    """What is searched over.
+    """The search problem.
 
     Attributes
     ----------
@@ -71,14 +71,14 @@ class TypeBlindProblem:
     mixing: bool = True
 
     def one_type(self, state: Ints) -> Ints:
-        """An individual with every job on one type, the others' GPUs idle (B37); jobs left with too few have none."""
+        """An individual with every job on one type, the others' GPUs idle (B29); jobs left with too few have none."""
         result = state.copy()
         keep_one_type(result, self.kind, self.rank, self.runs)
         result[result.sum(axis=1) < self.least] = 0
         return result
 
     def values(self, state: Ints) -> tuple[float, float]:
-        """The two objectives of an individual (B38)."""
+        """The two objectives of an individual (B30)."""
         result: tuple[float, float] = evaluate(
             state, self.base, self.room, self.size, self.speedup, self.factor, self.power
         )

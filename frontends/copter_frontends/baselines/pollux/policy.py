@@ -1,4 +1,4 @@
-"""Pollux as a scheduling policy (docs/papers/baselines.md, B22-B25)."""
+"""Pollux as a scheduling policy (docs/papers/baselines.md, B25-B28)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from copter_frontends.vocabulary import Cluster, Job
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_GPUS = 64  # of a job, as in the public simulators
-DEADLINE_SHARE = 0.8  # of a plan's deadline that the search may use
+MOST_GPUS = 64  # most GPUs of a job, as in the public simulators
+DEADLINE_SHARE = 0.8  # share of a plan's deadline that the search may use; placement needs the rest
 
 
 class PolluxPolicy(RoundPolicy):
@@ -136,7 +136,7 @@ class PolluxPolicy(RoundPolicy):
         return table
 
     def _present(self, ids: list[str], names: list[tuple[str, str]], problem: Problem) -> Ints:
-        """What the jobs have, as an individual; jobs that no longer may have it begin with nothing."""
+        """The present plan as an individual; jobs that may no longer have their GPUs begin with none."""
         at = {node: column for column, (_, node) in enumerate(names)}
         result = np.zeros((len(ids), len(names)), dtype=np.int64)
         for row, job_id in enumerate(ids):

@@ -1,4 +1,4 @@
-"""Pollux on a cluster of several GPU types, as Sia's paper compares with it (docs/papers/baselines.md, B37-B40)."""
+"""Pollux on a cluster of several GPU types, as Sia's paper compares with it (docs/papers/baselines.md, B29-B32)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from copter_frontends.vocabulary import Allocation, Cluster, Job
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-DEADLINE_SHARE = 0.8  # of a plan's deadline that the search may use
-DELAY_S = 30.0  # of a restart, as the restart factor has it
+DEADLINE_SHARE = 0.8  # share of a plan's deadline that the search may use; placement needs the rest
+DELAY_S = 30.0  # seconds of a restart in the restart factor
 
 
 class TypeBlindPollux(RoundPolicy):

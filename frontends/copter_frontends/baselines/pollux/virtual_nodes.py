@@ -1,4 +1,4 @@
-"""Nodes of different sizes presented as equal virtual ones (docs/papers/baselines.md, B37)."""
+"""Nodes of different sizes presented as equal virtual ones (docs/papers/baselines.md, B29)."""
 
 from __future__ import annotations
 

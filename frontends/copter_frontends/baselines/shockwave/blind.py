@@ -1,4 +1,4 @@
-"""GPUs given without regard to their type, and what then runs (docs/papers/baselines.md, B43)."""
+"""GPUs given without regard to their type, and what then runs (docs/papers/baselines.md, B23)."""
 
 from __future__ import annotations
 

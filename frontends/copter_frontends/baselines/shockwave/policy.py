@@ -14,12 +14,12 @@ from copter_frontends.baselines.shockwave.window import Window, WindowJob, plan_
 from copter_frontends.policy_kit import Choice, Throughputs, Wanted, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
-DEADLINE_SHARE = 0.8  # of a plan's deadline that the solver may use
-MOST_EXPONENT = 100.0  # so that weights stay finite
+DEADLINE_SHARE = 0.8  # share of a plan's deadline that the solver may use; placement needs the rest
+MOST_EXPONENT = 100.0  # largest exponent of e in a weight, so that weights stay finite
 
 
 class ShockwavePolicy(FairnessPolicy):
-    """Shockwave for rigid jobs of fixed batch size (docs/papers/baselines.md, B18-B21, B42, B43).
+    """Shockwave for rigid jobs of fixed batch size (docs/papers/baselines.md, B19-B24).
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ShockwavePolicy(FairnessPolicy):
     round_s : float
     type_blind : bool
         Whether it plans with the mean time over GPU types and gives GPUs whatever their type, as the port in Sia's
-        public simulator does (B43).
+        public simulator does (B23).
 
     Raises
     ------

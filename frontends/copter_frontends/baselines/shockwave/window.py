@@ -1,4 +1,4 @@
-"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/papers/baselines.md, B18-B20, B42)."""
+"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/papers/baselines.md, B19-B22)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from copter.methods.integer.apart import branch_and_bound
 Floats = NDArray[np.float64]
 
 BASES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # breakpoints of the piecewise-linear logarithm
-LEAST = 1e-6  # log 0 is log of this
-EARLIER = 1e-6  # worth of running a round earlier, so that idle rounds come last
-MOST_WEIGHT = 1e9  # with larger ones, other jobs' values are far below a solver's tolerance
+LEAST = 1e-6  # progress whose logarithm stands for that of zero
+EARLIER = 1e-6  # worth of running a round earlier, over the window's cells: idle rounds come last
+MOST_WEIGHT = 1e9  # largest weight: beyond, other jobs' values fall below a solver's tolerance
 
 
 @dataclass(frozen=True, slots=True)
 class WindowJob:
-    """What the window needs to know of a job.
+    """A job in the window's program.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def plan_window(
 
 
 def in_turn(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], gpus: int) -> NDArray[np.bool_]:
-    """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B42).
+    """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B22).
 
     Rounds that then fit nowhere are dropped.
     """

@@ -1,1 +1,1 @@
-"""What only re-makes the paper: its workloads, errors of its profiles, and proofs that a promise had to be broken."""
+"""Only for the paper's tables: its workloads, errors of profiles, proofs that a promise had to be broken."""

@@ -20,7 +20,7 @@ def iteration_time(one_node_s: float, two_nodes_s: float, nodes: int) -> float:
 
 
 class ProfiledRates:
-    """Rates of which only those on one and two nodes are measured; a :class:`.Throughputs`.
+    """Throughputs measured on one and two nodes only; on more nodes they follow a formula (C21).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ProfiledRates:
         self._truth, self._noise, self._seed = truth, noise, seed
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Units per second: measured within two nodes, by the formula beyond, a node's share of a batch kept."""
+        """Units of work per second: measured on up to two nodes, by the formula on more, each with its batch."""
         size = self._per_node[gpu_type]
         nodes = -(-gpus // size)
         if nodes <= 2:
@@ -52,7 +52,7 @@ class ProfiledRates:
         return batch / iteration_time(1.0 / one, 2.0 / two, nodes)
 
     def work(self, job: Job) -> float:
-        """Units of work, with the job's own error; a tenth of the truth at least."""
+        """The job's true work times one plus its own random error, at least a tenth of the true work."""
         error = 0.0
         if self._noise > 0:
             draw = np.random.default_rng([self._seed, zlib.crc32(job.id.encode())])

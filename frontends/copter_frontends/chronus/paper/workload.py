@@ -130,7 +130,7 @@ class TraceNumbers:
 
 HELIOS = TraceNumbers(nodes=96, days=14.0, jobs=6599, short=5735)
 HELIOS_SIZES = {1: 0.5, 2: 0.13, 4: 0.12, 8: 0.2, 16: 0.04, 32: 0.01}  # mean 3.8; the whole log's is 3.7
-HELIOS_LOAD = 1.0  # GPU time asked for over GPU time there is: an assumption, the paper does not say
+HELIOS_LOAD = 1.0  # GPU time asked for over the GPU time there is; assumed, because the paper does not state it
 
 
 def helios_workload(

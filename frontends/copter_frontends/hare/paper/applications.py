@@ -13,8 +13,8 @@ from copter_frontends.hare.models import MODELS, HareModel
 from copter_frontends.hare.switching import model_of
 from copter_frontends.vocabulary import Job
 
-MOST_TASKS = 64  # of a round
-NO_NOISE = 1e12  # a noise scale at which every batch is as good as the first, a round being a round
+MOST_TASKS = 64  # most tasks of a round
+NO_NOISE = 1e12  # noise scale in samples at which all batches are equally efficient: a round is a round
 
 
 def _application(model: HareModel) -> Application:

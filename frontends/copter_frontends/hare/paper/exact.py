@@ -12,7 +12,7 @@ from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.schedule import gpu_type_of
 from copter_frontends.vocabulary import InvalidJobError
 
-MOST_TASKS = 64
+MOST_TASKS = 64  # most tasks of the exact program (HR21)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

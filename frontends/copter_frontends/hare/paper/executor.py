@@ -14,7 +14,7 @@ from copter_frontends.hare.instance import Floats, Ints
 from copter_frontends.hare.schedule import HareSchedule, timed
 from copter_frontends.hare.switching import GPU_MEMORY_MB, Scheme, memory_mb, switch_cost
 
-SLOTS = 16  # models that one GPU can keep at once, at most
+SLOTS = 16  # most models that a GPU keeps in memory at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)

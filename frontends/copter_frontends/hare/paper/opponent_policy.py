@@ -78,7 +78,7 @@ class OpponentPolicy(GangPolicy):
         return Choice(wanted)
 
     def _left(self, job_id: str) -> HareJob | None:
-        """What is left of a job, as one round; None where it fits on no type any more."""
+        """A job's remaining work as one round; None if it fits on no type any more."""
         gpus = requested_gpus(self.jobs[job_id])
         seconds = {k: left for k, left in self.seconds_left(job_id).items() if self.nodes.capacity(k) >= gpus}
         return HareJob(job_id, 1, gpus, seconds, weight=self.weight(job_id)) if seconds else None

@@ -11,7 +11,7 @@ from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.paper.job_level import Choice, Choose, JobLevelSchedule, run_jobs
 from copter_frontends.hare.schedule import gpu_type_of
 
-DEEPEST = 3  # most places of a queue in a matching, in units of the mean length of a queue
+DEEPEST = 3  # places of a queue in AlloX's matching, over the mean length of a queue
 
 
 def fifo_rule(instance: HareInstance, one_type: bool = False) -> Choose:

@@ -6,8 +6,8 @@ from copter_frontends.hare.paper.applications import as_jobs
 from copter_frontends.hare.paper.workload import PaperWorkload
 from copter_frontends.simulator.workload import Workload
 
-JOBS = 40
-ROUND_S = 60.0  # the median job takes four minutes alone
+JOBS = 40  # jobs of the testbed's workload
+ROUND_S = 60.0  # seconds between two plans; the median job takes four minutes alone
 
 
 def testbed_workload(jobs: int | None, seed: int) -> Workload:

@@ -15,7 +15,7 @@ from copter_frontends.replay.peers.clock import clock
 from copter_frontends.replay.program import Floats, Ints, Kept, Program
 
 Status: Any = highspy.HighsBasisStatus
-INLINE = 2000  # coefficients changed one by one; with more of them the whole program is passed
+INLINE = 2000  # up to this many changed coefficients are passed one by one, more as a whole program
 Basis = tuple[list[Any], list[Any]]  # of columns, of rows
 
 

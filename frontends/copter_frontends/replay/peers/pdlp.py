@@ -39,10 +39,10 @@ class PdlpPeer:
         self.y: Floats = np.zeros(0)
 
     def keep(self, ways: tuple[str, ...]) -> None:
-        """There is one way."""
+        """Nothing to drop: PDLP has one way."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
-        """PDLP starts from its own last point."""
+        """Ignored: PDLP starts from its own last point."""
 
     def carry(self, program: Program) -> None:
         """Take the last point over to the columns and rows of a new program."""
