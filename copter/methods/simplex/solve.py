@@ -49,9 +49,10 @@ class SimplexSolve:
         most_work: float,
         most_sparse_work: float = 0.0,
         callback: Callable[[int, float, float], bool | None] | None = None,
+        form: Form | None = None,
     ) -> None:
         self.lp, self.settings, self.watch = lp, settings, watch
-        self.form: Form = formed(lp)
+        self.form: Form = formed(lp) if form is None else form
         self.most_work, self.most_sparse_work = most_work, max(most_work, most_sparse_work)
         self.perturbed = False
         self.callback = callback
@@ -158,7 +159,7 @@ class SimplexSolve:
     def tell(self) -> None:
         """Tell the callback where the method stands; True from it ends the solve. Nothing else is changed."""
         if self.callback is not None:
-            judged = check(self.lp, self.form.point(), self.form.prices())
+            judged = check(self.lp, self.form.point(), self.prices())
             if self.callback(self.tableau.iterations, judged.gap, judged.primal):
                 self.watch.interrupted = True
 
@@ -172,11 +173,19 @@ class SimplexSolve:
     def infeasibility_ray(self) -> Floats:
         """Verified multipliers of the rows, from the row of the tableau that no column can answer (D6)."""
         ray = self.tableau.arrays["ray"][: self.tableau.rows] * self.form.row
-        for each in (ray, -ray):
+        for each in (self.multipliers(ray), self.multipliers(-ray)):
             if is_infeasibility_ray(self.lp, each):
                 size: Floats = each / np.abs(each).max()
                 return size
         raise GivenUp
+
+    def multipliers(self, ray: Floats) -> Floats:
+        """A ray of the form's rows as one of the program's."""
+        return ray
+
+    def prices(self) -> Floats:
+        """Prices of the program's rows at the basis."""
+        return self.form.prices()
 
     def direction(self) -> Floats:
         """The direction of the column that no row blocks."""
@@ -223,7 +232,7 @@ class SimplexSolve:
 
     def solution(self, status: Status, ray: Floats | None) -> Solution | None:
         """What the checker says of the basis; None where it is not what the method takes it for."""
-        x, y = self.form.point(), self.form.prices()
+        x, y = self.form.point(), self.prices()
         judged = check(self.lp, x, y)
         within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)
         # A vertex may be so far out that its objective is what cancellation leaves; the middle of the face is nearer.
