@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.model.model import Model
-from copter.problem.highs_lp import run_highs
+from copter.problem.highs_lp import run_highs, silent_highs
 from copter.problem.solution import Solution
 
 try:
@@ -56,8 +56,7 @@ class HighsMirror:
 
     def __init__(self, model: Model, threads: int = 0, primal: bool = True) -> None:
         self.model = model
-        self.highs = highspy.Highs()
-        self.highs.silent()
+        self.highs = silent_highs()
         self.highs.setOptionValue("threads", threads)
         self.highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX if primal else DUAL_SIMPLEX)
         self._resources: dict[Hashable, float] = {}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from copter.errors import DimensionError, InvalidDataError
 from copter.problem.certify import Certificate, basis_of
-from copter.problem.highs_lp import highs_lp, require_highspy
+from copter.problem.highs_lp import highs_lp, require_highspy, silent_highs
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
 
@@ -105,8 +105,7 @@ def to_highs(lp: LinearProgram, start: Solution | Certificate | HighsState | Non
     highspy = require_highspy("to_highs")
     if not isinstance(lp, LinearProgram):
         raise InvalidDataError(f"lp is a {type(lp).__name__}, must be a LinearProgram")
-    highs = highspy.Highs()
-    highs.silent()
+    highs = silent_highs("to_highs")
     data = highs_lp(lp, integer=True)
     data.model_name_ = lp.name
     if lp.row_names:

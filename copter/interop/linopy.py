@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import copter
 from copter import CopterError, IntegerStatus, LinearProgram, Settings, solve_integer
-from copter.interop.live_program import LiveProgram
+from copter.interop.live_program import LivePrograms
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +43,7 @@ INTEGER_CONDITIONS = {
 }
 SETTINGS = tuple(each.name for each in fields(Settings))
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
+SHARED = LivePrograms()  # linopy and PyPSA make a new solver for each call: what is kept stands outside of it
 
 
 @dataclass
@@ -109,7 +110,7 @@ class Copter(Solver[None]):  # type: ignore[misc]
     and in the same places: what differs becomes edits.
     """
 
-    live: LiveProgram = field(init=False, default_factory=LiveProgram, repr=False)
+    live: LivePrograms = field(init=False, default_factory=lambda: SHARED, repr=False)
 
     display_name: ClassVar[str] = "copter"
     features: ClassVar[frozenset[SolverFeature]] = frozenset(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -12,15 +14,21 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter import LinearProgram, Model, Session, Settings, Solution, Status, solve
+from copter.interop.allowance import Allowance, Way
+from copter.methods.simplex.kept import KeptBasis
+from copter.runtime.watch import Watch
 
 Floats = NDArray[np.float64]
 
 BLOCKS = 64  # requests that the columns are shared out to: an edit disturbs the basis only in the blocks it touches
-MOST_ROWS = 3000  # rows above which every program is solved afresh: no basis is kept
+MOST_ROWS = 3000  # rows up to which a session is tried
 MOST_COLUMNS = 1_000_000  # columns up to which a session pivots from its basis
+MOST_ENTRIES = 5_000_000  # entries up to which a basis of the program is kept
 WIDE = 200  # columns to a row, from which on moved costs are followed by the prices rather than by the basis
-PATIENCE, LEAST_S = 2.0, 0.05  # times a one-shot solve's seconds that a session may take, and at least this long
-MOST_FAILURES = 2  # times in a row that the session missed its time, after which it is given up
+BROAD = 20  # columns to a row, from which on a session is tried before the basis of the whole program
+SESSION_S = 0.02  # processor time of a fresh solve below which a session, which works in Python, cannot be faster
+LEAST_S = 0.005  # time that a try gets, at least
+MOST_KEPT = 4  # structures that a pool keeps
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
 
 
@@ -75,12 +83,31 @@ class Answer:
     ray: Floats | None
 
 
+class ChargedWatch(Watch):
+    """Stops also when so much of a clock is used: processor time, which other programs' load does not lengthen."""
+
+    __slots__ = ("_clock", "_end")
+
+    def __init__(self, limit_s: float, clock: Callable[[], float], may_s: float) -> None:
+        super().__init__(limit_s)
+        self._clock, self._end = clock, clock() + may_s
+
+    def __call__(self) -> bool:
+        return super().__call__() or self._clock() >= self._end
+
+
 class LiveProgram:
     """Solves one program after another, each from where the last one ended if their structures agree.
 
-    The first program is solved by :func:`copter.solve`. The second one of the same structure begins a
-    :class:`copter.Session`; from then on changed costs, bounds and coefficients are edits of its model. A session that
-    takes longer than solving afresh would is left alone until the structure changes.
+    The first program is solved by :func:`copter.solve`. For the next ones of the same structure there are more ways:
+    pivots from the last basis of the whole program (:class:`KeptBasis`), and a :class:`copter.Session` whose model is
+    edited, from its last basis and prices or by blocks. :class:`Allowance` chooses by their processor time, so that a
+    series never costs much more than solving it afresh. Another structure begins anew.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds that a solve is charged for.
 
     Attributes
     ----------
@@ -88,19 +115,32 @@ class LiveProgram:
         What the last call of :meth:`solve` had to change.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
         self.edits = Edits(rebuilt=True)
+        self._clock = clock
+        self._begin_anew()
         self._lp: LinearProgram | None = None  # the last one that was solved
-        self._held: LinearProgram | None = None  # the one that the session's model holds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is read from a file, begins anew: factors and sessions stay where they are."""
+        return type(self), ()
+
+    def _begin_anew(self) -> None:
+        self._allowance: Allowance | None = None
+        self._x: Floats | None = None  # the last optimum
+        self._basis: KeptBasis | None = None
         self._session: Session | None = None
+        self._held: LinearProgram | None = None  # the program that the session's model holds
         self._starts: list[int] = []
-        self._one_shot_s = 0.0
-        self._failures = 0
 
     @property
     def is_warm(self) -> bool:
-        """Whether a session is kept, so that the next solve of the same structure starts warm."""
-        return self._session is not None
+        """Whether something is kept that the next solve of the same structure can start from."""
+        return self._session is not None or self._basis is not None
+
+    def fits(self, lp: LinearProgram) -> bool:
+        """Whether the last program had the structure of this one."""
+        return self._lp is not None and same_structure(self._lp, lp)
 
     def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:
         """Solve a program without its integrality.
@@ -109,63 +149,160 @@ class LiveProgram:
         ----------
         lp : LinearProgram
         settings : Settings, optional
+            With a `method` other than "auto" every program is solved afresh.
 
         Returns
         -------
         Answer
         """
         settings = settings or Settings()
-        before, self._lp = self._lp, lp
-        if before is None or not same_structure(before, lp):
-            self.edits, self._session, self._held, self._failures = Edits(rebuilt=True), None, None, 0
+        started = time.perf_counter()
+        if self._lp is None or not same_structure(self._lp, lp):
+            self.edits, self._lp = Edits(rebuilt=True), lp
+            self._begin_anew()
             return self._afresh(lp, settings)
-        self.edits = difference(before, lp)
-        fits = 0 < lp.shape[0] <= MOST_ROWS and 0 < lp.shape[1] <= MOST_COLUMNS
-        if not fits or self._failures >= MOST_FAILURES:
-            return self._afresh(lp, settings)
-        session = self._brought_up(lp)
-        limit_s = min(settings.time_limit_s, max(PATIENCE * self._one_shot_s, LEAST_S))
-        session.settings = replace(self._by_edits(lp, settings), time_limit_s=limit_s)
-        solution = session.solve()
-        if solution.status in ANSWERS:
-            self._failures = 0
-            return answer_of(lp, solution, warm=True)
-        self._failures += 1
-        if self._failures >= MOST_FAILURES:
-            self._session = self._held = None
+        self.edits, self._lp = difference(self._lp, lp), lp
+        allowance = self._allowance if settings.method == "auto" else None
+        for way, may_s in () if allowance is None else allowance.begin():
+            answer = self._kept(lp, settings, way, may_s)
+            if answer is not None:
+                return self._noted(answer)
+            left_s = settings.time_limit_s - (time.perf_counter() - started)
+            settings = replace(settings, time_limit_s=max(left_s, 1e-3))
         return self._afresh(lp, settings)
 
-    def _by_edits(self, lp: LinearProgram, settings: Settings) -> Settings:
-        """Settings that suit what was edited: pivots from the last basis, or steps in the prices.
+    def _afresh(self, lp: LinearProgram, settings: Settings) -> Answer:
+        started, wall = self._clock(), time.perf_counter()
+        answer = answer_of(lp, solve(lp, settings), warm=False)
+        cost_s, wall_s = self._clock() - started, time.perf_counter() - wall
+        if answer.status in ANSWERS and 0 not in lp.shape and settings.method == "auto":
+            if self._allowance is None:
+                self._allowance = Allowance(ways_for(lp, cost_s))
+            self._allowance.fresh(cost_s, wall_s)
+        return self._noted(answer)
+
+    def _noted(self, answer: Answer) -> Answer:
+        if answer.status is Status.OPTIMAL:
+            self._x = answer.x
+        return answer
+
+    def _kept(self, lp: LinearProgram, settings: Settings, way: Way, may_s: float) -> Answer | None:
+        """By one of the ways to go on, in so much processor time; None where it does not end in it."""
+        allowance = self._allowance
+        if allowance is None or (way.name == "basis" and self._x is None):
+            return None
+        started = self._clock()
+        by_basis = way.name == "basis"
+        ready = self._basis_for(lp) if by_basis else self._session_for(lp)
+        prepared = self._clock()
+        answer = None
+        if ready:
+            if by_basis:
+                answer = self._pivot(lp, settings, max(may_s, LEAST_S))
+            else:
+                limit_s = min(settings.time_limit_s, max(may_s * allowance.clock_ratio, LEAST_S))
+                answer = self._edit(lp, replace(self._by_edits(lp, settings, way.name), time_limit_s=limit_s))
+        allowance.end(way, answer is not None, self._clock() - prepared, prepared - started)
+        if way.rests and by_basis:
+            self._basis = None
+        elif way.rests:
+            self._session = self._held = None
+        return answer
+
+    # The ways -----------------------------------------------------------------------------------------------------
+
+    def _basis_for(self, lp: LinearProgram) -> bool:
+        """Make a basis where none is kept; whether there is one."""
+        try:
+            if self._basis is None and self._x is not None:
+                self._basis = KeptBasis(lp, self._x)
+        except ArithmeticError:
+            return False
+        return self._basis is not None
+
+    def _pivot(self, lp: LinearProgram, settings: Settings, may_s: float) -> Answer | None:
+        if self._basis is None:
+            return None
+        with ChargedWatch(settings.time_limit_s, self._clock, may_s) as watch:
+            solution = self._basis.solve(lp, settings, watch)
+        kept = solution is not None and solution.status in ANSWERS
+        return replace(answer_of(lp, solution, warm=False), warm=True) if solution is not None and kept else None
+
+    def _session_for(self, lp: LinearProgram) -> bool:
+        """Begin a session where none is kept; always True."""
+        if self._session is None:
+            self._starts = block_starts(lp.shape[1])
+            self._session, self._held = Session(model_of(lp, self._starts)), lp
+        return True
+
+    def _edit(self, lp: LinearProgram, settings: Settings) -> Answer | None:
+        if self._session is None or self._held is None:
+            return None
+        with self._session.model.batch():
+            edit(self._session.model, self._starts, self._held, lp)
+        self._held = lp
+        self._session.settings = settings
+        solution = self._session.solve()
+        return answer_of(lp, solution, warm=True) if solution.status in ANSWERS else None
+
+    def _by_edits(self, lp: LinearProgram, settings: Settings, way: str) -> Settings:
+        """A session's settings that suit what was edited: pivots from the last basis, or steps in the prices.
+
+        The way "blocks" is the interior-point method of the blocks, which starts anew: it gains where the session's
+        own model has blocks that a program alone has not, and everything has moved.
 
         Moved costs or coefficients take every block that they touch out of the basis. With many columns to a row the
         proximal method, which keeps prices and values, is then the faster one (docs/howto/interop.md).
         """
         m, n = lp.shape
+        if way == "blocks":
+            return replace(settings, method="blocks")
         if n >= WIDE * m and (self.edits.costs or self.edits.coefficients):
             return replace(settings, basis_columns=0, interior_rows=max(m, settings.interior_rows))
         return replace(settings, basis_columns=n)
 
-    def _afresh(self, lp: LinearProgram, settings: Settings) -> Answer:
-        started = time.perf_counter()
-        solution = solve(lp, settings)
-        self._one_shot_s = time.perf_counter() - started
-        return answer_of(lp, solution, warm=False)
 
-    # The session's model ------------------------------------------------------------------------------------------
+def ways_for(lp: LinearProgram, fresh_s: float) -> list[str]:
+    """The ways to go on that are worth a try, the likelier one first."""
+    m, n = lp.shape
+    ways = ["basis"] if lp.A.nnz <= MOST_ENTRIES else []
+    if m <= MOST_ROWS and n <= MOST_COLUMNS and fresh_s >= SESSION_S:
+        if n < BROAD * m:
+            return [*ways, "session"]
+        return ["blocks", "session", *ways] if m > Settings().interior_rows else ["session", "blocks", *ways]
+    return ways
 
-    def _brought_up(self, lp: LinearProgram) -> Session:
-        """The session, its model edited to this program; a new one where there is none."""
-        session, held = self._session, self._held
-        if session is None or held is None:
-            self._starts = block_starts(lp.shape[1])
-            session = Session(model_of(lp, self._starts))
-            self._session = session
-        else:
-            with session.model.batch():
-                edit(session.model, self._starts, held, lp)
-        self._held = lp
-        return session
+
+class LivePrograms:
+    """A few programs kept alive, the last ones used: what callers share that come without a memory of their own.
+
+    Safe for threads: a program that is being solved is no other's meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: list[LiveProgram] = []
+        self.edits = Edits(rebuilt=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins anew."""
+        return type(self), ()
+
+    def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:
+        """As :meth:`LiveProgram.solve`, by the kept program of the same structure if there is one."""
+        with self._lock:
+            live = next((each for each in self._kept if each.fits(lp)), None) or LiveProgram()
+            self._kept = [each for each in self._kept if each is not live]
+        answer = live.solve(lp, settings)
+        with self._lock:
+            self._kept = [live, *self._kept][:MOST_KEPT]
+            self.edits = live.edits
+        return answer
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the program that was solved last keeps something to start from."""
+        return bool(self._kept) and self._kept[0].is_warm
 
 
 def same_structure(one: LinearProgram, other: LinearProgram) -> bool:

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from pyomo.common.collections import ComponentMap
 from pyomo.common.enums import ObjectiveSense
+from pyomo.common.errors import InfeasibleConstraintException
 from pyomo.contrib.solver.common.base import Availability, SolverBase
 from pyomo.contrib.solver.common.config import BranchAndBoundConfig
 from pyomo.contrib.solver.common.factory import SolverFactory
@@ -29,12 +30,13 @@ from pyomo.contrib.solver.common.util import (
     NoFeasibleSolutionError,
     NoOptimalSolutionError,
     NoReducedCostsError,
+    NoSolutionError,
 )
 from pyomo.core.staleflag import StaleFlagManager
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from copter import CopterError, IntegerStatus, LinearProgram, Settings, Status, __version__, solve_integer
-from copter.interop.live_program import LiveProgram
+from copter.interop.live_program import LivePrograms
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +74,7 @@ class Point(SolutionLoader):  # type: ignore[misc]
     def get_vars(self, vars_to_load: Sequence[Any] | None = None) -> Mapping[Any, float]:
         """Values by variable."""
         if self._x is None:
-            raise NoFeasibleSolutionError()
+            raise NoSolutionError()
         return chosen(self._info.columns, self._x.tolist(), vars_to_load)
 
     def get_duals(self, cons_to_load: Sequence[Any] | None = None) -> dict[Any, float]:
@@ -104,7 +106,7 @@ class Copter(SolverBase):  # type: ignore[misc]
 
     def __init__(self, **kwds: Any) -> None:
         super().__init__(**kwds)
-        self.live = LiveProgram()
+        self.live = LivePrograms()
 
     def available(self) -> Availability:
         """Always: this module is copter's."""
@@ -119,13 +121,26 @@ class Copter(SolverBase):  # type: ignore[misc]
         started, stamp = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
         config = self.config(value=kwds, preserve_implicit=True)
         StaleFlagManager.mark_all_as_stale()
-        info, lp = compiled(model)
         settings = settings_of(config)
         results = Results()
-        if lp.integrality.any():
-            self._search(results, model, info, lp, config, settings)
+        try:
+            info, lp = compiled(model)
+        except InfeasibleConstraintException as error:
+            nothing(results, model, TerminationCondition.provenInfeasible)
+            log = f"a constraint without variables cannot hold: {error}"
         else:
-            self._solve(results, model, info, lp, settings)
+            if config.time_limit is not None and config.time_limit <= 0.0:
+                nothing(results, model, TerminationCondition.maxTimeLimit)
+                log = "no time to solve in"
+            elif lp.integrality.any():
+                log = self._search(results, model, info, lp, config, settings)
+            else:
+                log = self._solve(results, model, info, lp, settings)
+            if not info.objectives:
+                results.incumbent_objective = results.objective_bound = None
+        results.solver_log = f"copter {__version__}: {results.termination_condition.name}: {log}\n"
+        for stream in config.tee:
+            stream.write(results.solver_log)
         results.solver_name, results.solver_version, results.solver_config = self.name, self.version(), config
         results.timing_info.start_timestamp = stamp
         good = results.termination_condition is TerminationCondition.convergenceCriteriaSatisfied
@@ -138,7 +153,8 @@ class Copter(SolverBase):  # type: ignore[misc]
         results.timing_info.wall_time = time.perf_counter() - started
         return results
 
-    def _solve(self, results: Results, model: Any, info: Any, lp: LinearProgram, settings: Settings) -> None:
+    def _solve(self, results: Results, model: Any, info: Any, lp: LinearProgram, settings: Settings) -> str:
+        """Solve; what the log says of it."""
         answer = self.live.solve(lp, settings)
         results.termination_condition = CONDITIONS[answer.status]
         optimal = answer.status is Status.OPTIMAL
@@ -147,11 +163,15 @@ class Copter(SolverBase):  # type: ignore[misc]
         parts: tuple[Floats | None, ...] = (answer.x, answer.y, answer.reduced_costs) if optimal else (None, None, None)
         results.solution_loader = Point(model, info, *parts)
         if optimal:
-            results.incumbent_objective, results.objective_bound = answer.objective, answer.bound
+            results.incumbent_objective = answer.objective
+            results.objective_bound = not_beyond(answer.bound, answer.objective, lp.sense)
+        how = "from the last solve" if answer.warm else "afresh"
+        return f"{lp.shape[0]} rows, {lp.shape[1]} columns, {answer.iterations} iterations, {how}"
 
     def _search(
         self, results: Results, model: Any, info: Any, lp: LinearProgram, config: Any, settings: Settings
-    ) -> None:
+    ) -> str:
+        """Search for a whole point; what the log says of it."""
         gap = 1e-6 if config.rel_gap is None else config.rel_gap
         shim = "exact" if find_spec("highspy") else "dive"
         found = solve_integer(lp, shim, config.time_limit, settings, gap=gap)
@@ -164,7 +184,21 @@ class Copter(SolverBase):  # type: ignore[misc]
             results.solution_status = SolutionStatus.optimal if within else SolutionStatus.feasible
             results.incumbent_objective = found.objective
         results.objective_bound = found.bound
+        if results.incumbent_objective is not None:
+            results.objective_bound = not_beyond(found.bound, found.objective, lp.sense)
         results.solution_loader = Point(model, info, found.x, None, None)
+        return f"{lp.shape[0]} rows, {lp.shape[1]} columns, gap {found.gap:.2g}, by {shim}"
+
+
+def not_beyond(bound: float, objective: float, sense: str) -> float:
+    """A bound that the objective, which is rounded too, does not pass."""
+    return min(bound, objective) if sense == "min" else max(bound, objective)
+
+
+def nothing(results: Results, model: Any, condition: TerminationCondition) -> None:
+    """Results without a point."""
+    results.termination_condition, results.solution_status = condition, SolutionStatus.noSolution
+    results.solution_loader = Point(model, None, None, None, None)
 
 
 def chosen(names: Sequence[Any], values: Sequence[float], wanted: Sequence[Any] | None) -> Mapping[Any, float]:
@@ -174,13 +208,23 @@ def chosen(names: Sequence[Any], values: Sequence[float], wanted: Sequence[Any] 
 
 
 def compiled(model: Any) -> tuple[Any, LinearProgram]:
-    """(Pyomo's standard form, the program); IncompatibleModelError for what is not linear."""
+    """(Pyomo's standard form, the program).
+
+    Raises
+    ------
+    IncompatibleModelError
+        For what is not linear, and for several objectives; none is an objective of zero.
+    InfeasibleConstraintException
+        For a constraint that has no variable left and does not hold.
+    """
     try:
         info = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    except InfeasibleConstraintException:
+        raise
     except Exception as error:  # Pyomo has several
         raise IncompatibleModelError(f"copter takes linear models with one objective: {error}") from error
-    if len(info.objectives) != 1:
-        raise IncompatibleModelError(f"the model has {len(info.objectives)} active objectives, must have one")
+    if len(info.objectives) > 1:
+        raise IncompatibleModelError(f"the model has {len(info.objectives)} active objectives, must have one at most")
     kind = np.array([row.bound_type for row in info.rows], dtype=np.int8)
     rhs = np.asarray(info.rhs, dtype=np.float64)
     low, high, whole = [], [], []
@@ -189,10 +233,11 @@ def compiled(model: Any) -> tuple[Any, LinearProgram]:
         low.append(-np.inf if lower is None else lower)
         high.append(np.inf if upper is None else upper)
         whole.append(not variable.is_continuous())
-    sense: Literal["min", "max"] = "max" if info.objectives[0].sense == ObjectiveSense.maximize else "min"
+    some = bool(info.objectives)
+    sense: Literal["min", "max"] = "max" if some and info.objectives[0].sense == ObjectiveSense.maximize else "min"
     try:
         return info, LinearProgram(
-            sp.csr_array(info.c).toarray()[0],
+            sp.csr_array(info.c).toarray()[0] if some else np.zeros(len(low)),
             sp.csc_array(info.A),
             np.where(kind <= 0, rhs, -np.inf),
             np.where(kind >= 0, rhs, np.inf),
@@ -200,7 +245,7 @@ def compiled(model: Any) -> tuple[Any, LinearProgram]:
             high,
             whole,
             sense,
-            float(info.c_offset[0]),
+            float(info.c_offset[0]) if some else 0.0,
         )
     except CopterError as error:
         raise IncompatibleModelError(f"copter: {error}") from error
@@ -212,7 +257,7 @@ def settings_of(config: Any) -> Settings:
     unknown = sorted(set(given) - set(SETTINGS))
     if unknown:
         raise ValueError(f"copter has no option {unknown[0]!r}: it takes {', '.join(SETTINGS)}")
-    if config.time_limit is not None:
+    if config.time_limit:
         given.setdefault("time_limit_s", float(config.time_limit))
     if config.threads is not None:
         given.setdefault("threads", int(config.threads))

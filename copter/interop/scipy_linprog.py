@@ -14,13 +14,14 @@ from scipy.optimize import OptimizeResult, OptimizeWarning
 from scipy.optimize import linprog as scipys_linprog
 from scipy.optimize import milp as scipys_milp
 
-from copter import IntegerSolution, IntegerStatus, Settings, Status, solve_integer
+from copter import IntegerSolution, IntegerStatus, LinearProgram, Settings, Status, solve_integer
 from copter.interop.live_program import Answer, LiveProgram
 from copter.interop.scipy_input import NotTaken, Program, linprog_program, milp_program
 from copter.interop.scipy_options import Options, linprog_options, milp_options
 
 Floats = NDArray[np.float64]
 
+UNIT = float(np.finfo(np.float64).eps)
 METHODS = ("highs", "highs-ds", "highs-ipm", "copter")
 
 # SciPy's status and message, with the word and number that HiGHS has for it, which SciPy's users match on.
@@ -192,7 +193,8 @@ def filled(program: Program, answer: Answer | None, status: Status) -> LinprogRe
     if answer is not None and not none and program.lp is not None:
         lp, x, split = program.lp, answer.x, program.n_ub
         left = lp.row_upper - lp.A @ x
-        positive = np.maximum(answer.reduced_costs, 0.0)
+        reduced = without_noise(lp, answer)
+        positive = np.maximum(reduced, 0.0)
         result.update(x=x, fun=answer.objective, slack=left[:split], con=left[split:])
         if x.any():  # as SciPy has it
             result.update(mip_node_count=0, mip_dual_bound=0.0, mip_gap=0.0)
@@ -200,11 +202,18 @@ def filled(program: Program, answer: Answer | None, status: Status) -> LinprogRe
             "ineqlin": (result["slack"], answer.y[:split]),
             "eqlin": (result["con"], answer.y[split:]),
             "lower": (x - program.lower, positive),
-            "upper": (program.upper - x, answer.reduced_costs - positive),
+            "upper": (program.upper - x, reduced - positive),
         }
     for name, (residual, marginals) in pieces.items():
         result[name] = OptimizeResult({"residual": residual, "marginals": marginals})
     return result
+
+
+def without_noise(lp: LinearProgram, answer: Answer) -> Floats:
+    """Reduced costs with zero where they are within the rounding of their own sums, as of what is in a basis."""
+    terms = np.abs(lp.c) + abs(lp.A).T @ np.abs(answer.y)
+    entries = 2 + np.diff(lp.A.indptr)
+    return np.where(np.abs(answer.reduced_costs) <= entries * UNIT * terms, 0.0, answer.reduced_costs)
 
 
 # Mixed-integer programs -----------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ def answer_by_blocks(
     watch: Watch,
     warm: bool = True,
     pivots: bool = True,
+    accept: Accept | None = None,
 ) -> BlockAnswer | None:
     """The optimum by the structure of a model, or None; the iterate keeps the basis and the path.
 
@@ -40,6 +41,8 @@ def answer_by_blocks(
         Whether to begin from the last round.
     pivots : bool
         Whether a warm solve tries the last basis before the path.
+    accept : callable, optional
+        As for :func:`.solve_blocks`.
     """
     program = program_of(matrix, slots)
     if watch():
@@ -49,7 +52,7 @@ def answer_by_blocks(
         if answer is not None or watch():
             return answer
     iterate.pivots()
-    return by_interior_points(matrix, program, slots, iterate, settings, watch, warm, None)
+    return by_interior_points(matrix, program, slots, iterate, settings, watch, warm, accept)
 
 
 def by_interior_points(

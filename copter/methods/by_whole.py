@@ -72,6 +72,7 @@ class WholeSolve:
     own_first: Ints
     iterations: int = 0
     choice: Choice = KEPT
+    seen: tuple[BlockAnswer, Point] | None = None
 
     @classmethod
     def of(cls, model: Model, iterate: WarmState, settings: Settings, watch: Watch) -> WholeSolve:
@@ -130,7 +131,7 @@ class WholeSolve:
             self.iterations += answer.iterations
             if answer.vertex:
                 self.choice = SUM_PIVOTS
-            point = self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)))
+            point = self.point_of(answer)
             if self.is_optimal(point):
                 return self.keep(point), Status.OPTIMAL, None
             if not answer.vertex:  # it was solved cold; the scaled program was within the tolerance, this one is not
@@ -168,7 +169,9 @@ class WholeSolve:
         matrix = self.model.ledger.matrix
         try:
             pivots = settings.method != "blocks"
-            return answer_by_blocks(matrix, self.columns.slots, self.iterate, settings, self.watch, warm, pivots)
+            return answer_by_blocks(
+                matrix, self.columns.slots, self.iterate, settings, self.watch, warm, pivots, self.accepts
+            )
         except MemoryError:  # the generic method holds its matrices sparse
             return None
 
@@ -192,6 +195,16 @@ class WholeSolve:
         if like is not None and np.array_equal(x, like.x) and np.array_equal(y, like.y):
             return like
         return Point(x, y, check(lp, x, y))
+
+    def point_of(self, answer: BlockAnswer) -> Point:
+        """An answer as a judged point; the last one is judged once."""
+        if self.seen is None or self.seen[0] is not answer:
+            self.seen = answer, self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)))
+        return self.seen[1]
+
+    def accepts(self, answer: BlockAnswer) -> bool:
+        """Whether an answer is optimal, however soon the method has come to it."""
+        return self.is_optimal(self.point_of(answer))
 
     def is_optimal(self, point: Point) -> bool:
         """Whether the checker finds a point optimal."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError, DimensionError, InvalidDataError
-from copter.problem.highs_lp import highs_lp, require_highspy
+from copter.problem.highs_lp import highs_lp, require_highspy, silent_highs
 from copter.problem.linear_program import LinearProgram, require_program
 from copter.problem.solution import Solution, Status
 
@@ -99,8 +99,7 @@ def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: floa
 
 def loaded(highspy: Any, lp: LinearProgram, time_limit_s: float | None) -> Any:
     """HiGHS with the program."""
-    solver = highspy.Highs()
-    solver.silent()
+    solver = silent_highs()
     if time_limit_s is not None:
         solver.setOptionValue("time_limit", float(time_limit_s))
     solver.passModel(highs_lp(lp))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +22,50 @@ def require_highspy(what: str) -> Any:
         return import_module("highspy")
     except ImportError as error:
         raise CopterError(f"{what} needs highspy: pip install highspy") from error
+
+
+_FIRST = threading.Lock()  # held while the first object of the process is made
+_made: list[bool] = []
+
+
+def silent_highs(what: str = "HiGHS") -> Any:
+    """A ``highspy.Highs`` that prints nothing.
+
+    HiGHS 1.16 prints its banner when the first object of a process is made, before any option can be set, through C's
+    own buffer: descriptor 1 leads nowhere meanwhile. Without descriptors of its own (a notebook, a closed terminal) the
+    banner stays.
+
+    Raises
+    ------
+    CopterError
+        If highspy is not installed.
+    """
+    highspy = require_highspy(what)
+    with _FIRST:
+        highs = highspy.Highs() if _made else _without_output(highspy.Highs)
+        _made[:] = [True]
+    highs.silent()
+    return highs
+
+
+def _without_output(make: Any) -> Any:
+    """What `make` makes, with what it prints by C left out."""
+    try:
+        flush = ctypes.CDLL(None).fflush
+        sys.stdout.flush()
+        flush(None)
+        kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    except (OSError, AttributeError, TypeError, ValueError):
+        return make()
+    try:
+        os.dup2(nowhere, 1)
+        return make()
+    finally:
+        with suppress(OSError):
+            flush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:

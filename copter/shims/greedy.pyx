@@ -149,7 +149,7 @@ def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] lef
         column = best_of(matrix, slot, listed, left, room, row_scale, &ratio)
         if column >= 0:
             _heapq.heappush(waiting, (ratio, slot, column, i))
-    while waiting:
+    while waiting:  # ends: a slot comes back only after another took what it wanted, and stop is asked
         ratio, slot, column, i = _heapq.heappop(waiting)
         looked += 100
         if looked >= ASKED_EVERY:

@@ -47,7 +47,7 @@ cdef struct Outcome:
 cdef bint transfer(int file, char* buffer, size_t count, bint out) noexcept nogil:
     """Whether all of a buffer was read or written; a pipe takes or gives so few bytes in one piece."""
     cdef ssize_t done
-    while count > 0:
+    while count > 0:  # ends: count falls, but for calls that a signal cut short
         done = write(file, buffer, count) if out else read(file, buffer, count)
         if done < 0 and errno == EINTR:
             continue
@@ -63,7 +63,7 @@ cdef int carry_out(const Order* order) noexcept nogil:
     cdef const char* left = order.data
     cdef size_t count = order.length
     cdef ssize_t done
-    while count > 0:
+    while count > 0:  # ends: count falls, but for calls that a signal cut short
         done = write(order.file, left, count)
         if done < 0 and errno == EINTR:
             continue
@@ -71,7 +71,7 @@ cdef int carry_out(const Order* order) noexcept nogil:
             return errno if done < 0 else EIO
         left += done
         count -= <size_t>done
-    while order.sync and copter_sync_data(order.file) != 0:
+    while order.sync and copter_sync_data(order.file) != 0:  # ends: once, but for calls that a signal cut short
         if errno != EINTR:
             return errno
     return 0
@@ -81,7 +81,7 @@ cdef void carry_out_all(int orders, int outcomes) noexcept nogil:
     """Orders as they come, until nobody is left to give them, or to be told."""
     cdef Order order
     cdef Outcome outcome
-    while transfer(orders, <char*>&order, sizeof(Order), False):
+    while transfer(orders, <char*>&order, sizeof(Order), False):  # ends: the pipe closes with its owner
         outcome.room = copter_make_room(order.file, order.room_from, order.room_by) if order.room_by > 0 else 0
         outcome.error = carry_out(&order)
         if not transfer(outcomes, <char*>&outcome, sizeof(Outcome), True):

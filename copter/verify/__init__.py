@@ -1,10 +1,22 @@
-"""Check the answers on a tape: ``python -m copter.verify FILE``. It imports nothing of copter but its own two files.
+"""Check the answers on a tape: ``python -m copter.verify FILE``. It imports nothing of copter but its own files.
 
 Copied elsewhere the folder runs alone, with NumPy: ``python -m verify FILE``. Each file is read in one sitting:
-``program.py`` says what a tape holds and what an edit does, ``judge.py`` what makes an answer true.
+``program.py`` says what a tape holds and what an edit does, ``judge.py`` what makes an answer true;
+``tree.py`` judges proofs of mixed-integer programs.
 """
 
 from .judge import main, plan_faults, proven, proven_exactly, verify
 from .program import Program, Unusable
+from .tree import judge_proof, verify_proof
 
-__all__ = ["Program", "Unusable", "main", "plan_faults", "proven", "proven_exactly", "verify"]
+__all__ = [
+    "Program",
+    "Unusable",
+    "judge_proof",
+    "main",
+    "plan_faults",
+    "proven",
+    "proven_exactly",
+    "verify",
+    "verify_proof",
+]

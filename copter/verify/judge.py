@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .program import FAULTS, Path, Program, U, Unusable, records
+from .tree import is_proof, is_rejected
 
 NEAR = 1e-9  # relative: a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
 
@@ -273,11 +274,14 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
 
 
 def main(paths: Sequence[Path]) -> int:
-    """Verify tapes; 0 if every round is accepted, 1 if one is rejected, 2 if a file is of no use."""
+    """Verify tapes and proofs; 0 if every round is accepted, 1 if one is rejected, 2 if a file is of no use."""
     wrong = 0
     for path in paths:
         counts = dict.fromkeys(("rounds", "accepted", "rejected", "bound", "point", "plan", "ray"), 0)
         try:
+            if is_proof(path):
+                wrong += is_rejected(path)
+                continue
             for number, checked, faults in verify(path):
                 if any(what.startswith("cut short") for what in checked):
                     print(f"{path}: {checked[0]}: the rounds before it are judged", file=sys.stderr)

@@ -58,12 +58,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "it is written in the next line",
     (
         "copter_frontends.hops.formulation",
-        "SPARE_TEMPLATES = 64  # that no job uses, before they are given to other offers",
+        "SPARE_TEMPLATES = 64  # unused templates that are kept before they are given to other offers",
         "64 -> 65",
     ): "one block more that is kept",
     (
         "copter_frontends.hops.formulation",
-        "MOST_TEMPLATES = 4  # of a program, times its jobs, before a change of groups writes it anew",
+        "MOST_TEMPLATES = 4  # templates over jobs from which a change of groups writes the program anew",
         "4 -> 5",
     ): "how often programs are written anew",
     (
@@ -88,7 +88,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a tie of measured numbers with a tolerance",
     (
         "copter_frontends.hops.server_speeds",
-        "ERROR = -1  # type of what is no server but the error of profiles",
+        "ERROR = -1  # type of the unknown that stands for the profiles' error and for no server",
         "1 -> 2",
     ): "any number below zero says the same",
     (
@@ -159,8 +159,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "entry 0 is nothing, and no entry is worth less",
     (
         "copter_frontends.sia.objective",
-        "INVALID_VALUE = -1.0  # of a configuration that the job cannot run on: below the value of no allocation, "
-        "which is zero",
+        "INVALID_VALUE = -1.0  # worth of a configuration that the job cannot run on: below zero, the worth of no GPUs",
         "1.0 -> 2.0",
     ): "any value below zero says the same",
     (
@@ -297,7 +296,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "of figures so small that scaling ends here both are the capacity",
     (
         "copter_frontends.shards.shim",
-        "MOST_PUSHES = 5000  # of one server: a shard of 18 mean loads goes to others in bits of a twentieth",
+        "MOST_PUSHES = 5000  # most pushes of load from one server",
         "5000 -> 5001",
     ): "how much is done for a server that is not brought into the band",
     (

@@ -51,6 +51,24 @@ def test_no_verdict_is_false(method: str, first: int) -> None:
     assert sum(status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE) for status in found) > BLOCK // 3
 
 
+@pytest.mark.parametrize("seed", [74, 193, 387, 510, 598, 742, 823, 920, 1078])
+def test_what_is_unbounded_along_a_cheap_column_is_not_called_optimal(seed: int) -> None:
+    """Its reduced cost is within tolerance of the dearest one's size, and no bound stops it."""
+    lp = program(seed)
+    assert held(lp, "auto") is Status.DUAL_INFEASIBLE
+    assert exact(lp)[0] is Status.DUAL_INFEASIBLE
+
+
+def test_a_direction_of_many_columns_is_found_among_dear_ones() -> None:
+    """No column improves alone; the dear one hides them all."""
+    lp = LinearProgram(
+        [4e9, -2e-7, 1e-8, 0.0], [[0.0, 1.0, -1.0, 0.0], [1.0, 0.0, 0.0, 1.0]],
+        [0.0, 1.0], [0.0, 1.0], np.zeros(4), [np.inf, np.inf, np.inf, 0.5],
+    )  # fmt: skip
+    assert held(lp, "auto") is Status.DUAL_INFEASIBLE
+    assert held(LinearProgram(lp.c, lp.A, lp.row_lower, lp.row_upper, 0.0, 1e3), "auto") is Status.OPTIMAL
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["proximal", "coordinate_descent"])
 def test_no_verdict_of_a_method_of_prices_is_false(method: str) -> None:

@@ -164,7 +164,7 @@ def test_no_circle_among_modules(package: str) -> None:
 
 
 # Files of interop that stand for copter in other tools; the others are behind copter's own names.
-DOORS = ("cvxpy", "frames", "linopy", "live_program", "pyomo", "scipy_input", "scipy_linprog", "scipy_options")
+DOORS = ("cvxpy", "frames", "linopy", "pyomo", "scipy_input", "scipy_linprog", "scipy_options")
 
 
 @pytest.mark.parametrize("door", DOORS)

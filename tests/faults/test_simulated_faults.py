@@ -20,6 +20,7 @@ BROKE = {
     432: "changes of a plan that the journal did not have were read back: a node was given out twice",
     2000592: "a scheduler began while a plan was on its way to the disk, and changed another plan than that",
     1001379: "two senders of one delta, whose first attempt was taken back, both had it done",
+    500315: "a delta that was done before a crash was refused when it was sent again while the service stopped",
 }
 
 

@@ -45,6 +45,7 @@ def arrows(const int[::1] column_start, const int[::1] private_start, const int[
         for e in range(own_start[column_start[g]], own_start[column_start[g + 1]]):
             sizes[base + own_row[e]] += 1
         most = min(p // PART, MOST_BORDER)
+        # ends: b grows to the number of bases
         while b <= most and shared(column_start[g], column_start[g + 1], base, own_start, own_row, place, row_of):
             k = base
             for e in range(base, base + p):

@@ -59,7 +59,7 @@ def same_blocks(BlockBasis before, BlockBasis now, const int[::1] old_slots, con
     with nogil:
         for i in range(before.n_blocks):
             old = old_order[i]
-            while at < count and slots[by_slot[at]] < old_slots[old]:
+            while at < count and slots[by_slot[at]] < old_slots[old]:  # ends: at grows to count
                 at += 1
             if at == count:
                 break

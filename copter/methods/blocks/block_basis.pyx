@@ -148,7 +148,7 @@ cdef class BlockBasis:
             total += self.low[j]
         if total > self.high[s] + self.tolerance:
             return False
-        while True:
+        while True:  # ends: each pass takes a column to its upper bound
             best, least = -1, INFINITY
             for j in range(first, last):
                 if self.at_upper[j] or self.low[j] == self.high[j]:
@@ -180,7 +180,7 @@ cdef class BlockBasis:
         """Fix columns of a block that equal another one and cost no less."""
         cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1], mask = 1
         cdef unsigned int at
-        while mask < 2 * (last - first):
+        while mask < 2 * (last - first):  # ends: mask doubles
             mask *= 2
         mask -= 1
         for i in range(mask + 1):
@@ -189,7 +189,7 @@ cdef class BlockBasis:
             if self.high[i] < INFINITY:
                 continue
             at = self.hash_of(i) & <unsigned int>mask
-            while bucket[at] >= 0 and not self.is_twin(i, bucket[at]):
+            while bucket[at] >= 0 and not self.is_twin(i, bucket[at]):  # ends: half of the buckets are free
                 at = (at + 1) & <unsigned int>mask
             j = bucket[at]
             if j >= 0 and self.cost[i] >= self.cost[j]:

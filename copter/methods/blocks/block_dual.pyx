@@ -109,7 +109,7 @@ cdef class BlockDual(BlockItems):
         """
         cdef int status, last = self.pivots + most, before, rounds = 0
         with nogil:
-            while True:
+            while True:  # ends: passes without a pivot are at most ROUNDS, pivots at most `most`
                 if not self.looked or self.since > OFTEN:
                     self.look()
                 before = self.pivots
@@ -125,7 +125,7 @@ cdef class BlockDual(BlockItems):
     cdef int loop(self, int last) noexcept nogil:
         cdef int p, q
         cdef double excess, step
-        while True:
+        while True:  # ends: each pass counts a pivot, up to last
             p = self.choose_row(&excess)
             if p < 0:
                 return OPTIMAL
@@ -262,7 +262,7 @@ cdef class BlockDual(BlockItems):
         self.ahead.size = self.ahead.most = 0
         self.hard_breakpoints(side, &end)
         self.scan_all(side, end)
-        while self.ahead.size > 0:
+        while self.ahead.size > 0:  # ends: flips are at most FLIPS for each variable
             here = self.ahead.step[0]
             v = self.ahead.take()
             left[0] -= self.rate_of(v) * self.range_of(v)
@@ -396,6 +396,7 @@ cdef class BlockDual(BlockItems):
         cdef int other
         cdef double most = self.rate_of(v), rate, last = here + TIE
         step[0] = here
+        # ends: each pass takes a breakpoint, and none is added
         while self.ahead.size > 0 and self.ahead.step[0] <= last:
             here = self.ahead.step[0]
             other = self.ahead.take()

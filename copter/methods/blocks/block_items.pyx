@@ -32,7 +32,7 @@ cdef class BlockItems(BlockBasis):
         self.plus, self.minus = np.zeros((2, max(self.n_items, 1)), dtype=np.int32)
         self.changed, self.late_blocks, self.loose, self.stamp = np.zeros((4, max(self.n_blocks, 1)), dtype=np.int32)
         self.is_changed, self.is_late, self.is_loose = np.zeros((3, max(self.n_blocks, 1)), dtype=np.uint8)
-        while size < 2 * self.n_items:
+        while size < 2 * self.n_items:  # ends: size doubles
             size *= 2
         self.table = np.empty(size, dtype=np.int32)
         self.pair_of, self.item, self.plus_of, self.minus_of = np.zeros((4, max(self.n_items, 1)), dtype=np.int32)
@@ -90,7 +90,7 @@ cdef class BlockItems(BlockBasis):
         cdef int c, at
         cdef unsigned int hashed = <unsigned int>self.plus[v] * 2654435761u ^ <unsigned int>self.minus[v] * 2246822519u
         at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
-        while self.table[at] >= 0:
+        while self.table[at] >= 0:  # ends: half of the table is free
             c = self.table[at]
             if self.plus_of[c] == self.plus[v] and self.minus_of[c] == self.minus[v]:
                 return c

@@ -122,7 +122,7 @@ cdef double sum_price(int first, int last, double least, double most, const doub
         needed -= bounds[0, j]
     if not (room < INFINITY or needed > -INFINITY):
         return 0.0
-    while True:
+    while True:  # ends: the floor rises past a column in each pass
         best = -1
         for j in range(first, last):
             if reduced[j] > floor and bounds[1, j] > bounds[0, j] and (best < 0 or reduced[j] < reduced[best]):

@@ -31,7 +31,7 @@ cdef class Breakpoints:
         cdef int at = self.size, parent
         self.size += 1
         self.most = max(self.most, self.size)
-        while at > 0:
+        while at > 0:  # ends: at is halved
             parent = (at - 1) // 2
             if self.step[parent] <= step:
                 break
@@ -45,7 +45,7 @@ cdef class Breakpoints:
         cdef double step
         self.size -= 1
         step, variable = self.step[self.size], self.variable[self.size]
-        while 2 * at + 1 < self.size:
+        while 2 * at + 1 < self.size:  # ends: at is doubled
             child = 2 * at + 1
             if child + 1 < self.size and self.step[child + 1] < self.step[child]:
                 child += 1

@@ -34,7 +34,7 @@ cdef class ColumnClasses:
                     column[at[row[e]]] = j
                     at[row[e]] += 1
         self.row_start, self.column = first, owner
-        while size < 2 * self.n_columns:
+        while size < 2 * self.n_columns:  # ends: size doubles
             size *= 2
         self.place, self.moving = np.full(n_rows, -1, dtype=np.int32), np.zeros(n_rows, dtype=np.int32)
         self.late, self.was_late = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows, dtype=np.uint8)
@@ -100,11 +100,12 @@ cdef class ColumnClasses:
             hashed = (hashed ^ <unsigned int>self.class_row[e]) * 16777619u
             hashed = (hashed ^ <unsigned int>(<long long>(self.class_value[e] * 4096.0))) * 16777619u
         at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
-        while self.table[at] >= 0:
+        while self.table[at] >= 0:  # ends: half of the table is free
             c = self.table[at]
             other = self.class_start[c]
             if self.class_start[c + 1] - other == size:
                 e = 0
+                # ends: e grows to size
                 while e < size and (self.class_row[other + e] == self.class_row[first + e]
                                     and self.class_value[other + e] == self.class_value[first + e]):
                     e += 1

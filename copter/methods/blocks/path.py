@@ -49,6 +49,8 @@ class PricePath:
         What was passed with other rows closed, for the time when it is so again; the latest last.
     near : ndarray (rows,) of bool, or None
         Rows that the last answer left near their bounds, and those that are new; None where that was not looked at.
+    missed : bool
+        Whether the last start from here was not near enough: then the coarsest level is asked first.
     """
 
     row_generation: Ages
@@ -56,6 +58,7 @@ class PricePath:
     closed: tuple[int, ...] = ()
     before: dict[tuple[int, ...], Passed] = field(default_factory=dict)
     near: Mask | None = None
+    missed: bool = False
 
     def turn_to(self, closed: tuple[int, ...]) -> None:
         """Go on with these rows closed: from the last time that it was so, or else from where the path is."""
@@ -86,7 +89,7 @@ class PricePath:
                 found[level] = Milestone(each.mu, prices)
             return found
 
-        path = PricePath(row_generation.copy(), carried(self.passed))
+        path = PricePath(row_generation.copy(), carried(self.passed), missed=self.missed)
         if same.all():  # rows are closed by number
             path.closed, path.before = self.closed, {key: carried(each) for key, each in self.before.items()}
         if self.near is not None:
@@ -113,6 +116,7 @@ def path_state(path: PricePath | None) -> dict[str, Any] | None:
         "row_generation": path.row_generation,
         "paths": [(list(key), *plain(passed)) for key, passed in kept],
         "near": path.near,
+        "missed": path.missed,
     }
 
 
@@ -126,7 +130,7 @@ def path_from(state: dict[str, Any] | None) -> PricePath | None:
     """The path again; ValueError where the arrays cannot be those of one."""
     if state is None or "paths" not in state:  # none, or of a version before paths with closed rows
         return None
-    path = PricePath(np.array(state["row_generation"]))
+    path = PricePath(np.array(state["row_generation"]), missed=bool(state.get("missed", False)))
     n = len(path.row_generation)
     first, *others = [passed_from(each, n) for each in state["paths"]]
     path.closed, path.passed = first
@@ -187,7 +191,8 @@ def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: fl
 
     Every block is put at its own centre for the kept prices, whatever its limits, costs and coefficients are by now.
     Of the rows of the path the program has those `kept`. Blocks of more than one private row are not put there: their
-    centres would take a method of their own.
+    centres would take a method of their own. A path that was too far away last time is tried at its coarsest level
+    first, the widest one: where that is too far, so are the finer ones.
     """
     program, state = method.program, method.state
     m = program.n_rows
@@ -195,18 +200,26 @@ def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: fl
         return False
     centre = Centre(*program.arrays, cost=program.cost, lower=program.lower, upper=program.upper)
     reduced = np.empty(state.size)
-    for here in [passed[level] for passed in path.starts for level in LEVELS if level in passed]:
+
+    def near(here: Milestone) -> bool:
         mu = here.mu * factor
         state.y[m:] = 0.0
         state.y[:m] = fitted(program, here.prices[kept] * factor / scale[:m], mu)
         centre.put(mu, state.y, reduced, state.x, state.z, state.v, state.n_pieces)
         if not (np.isfinite(state.x).all() and np.isfinite(state.y).all()):
-            continue
+            return False
         method.measure()
         method.factorise()
-        if decrement(method, mu) <= NEAR:
-            method.begun = True
+        return decrement(method, mu) <= NEAR
+
+    for passed in path.starts:
+        levels = [level for level in LEVELS if level in passed]
+        if path.missed and levels and not near(passed[levels[-1]]):
+            continue
+        if any(near(passed[level]) for level in levels):
+            path.missed, method.begun = False, True
             return True
+    path.missed = True
     return False
 
 

@@ -88,7 +88,7 @@ class BlockProgram:
         )
 
     def without_loose_rows(self) -> tuple[BlockProgram, Ints]:
-        """The program without the coupling rows that cannot bind: (program, rows that stay) (K5).
+        """The program without the coupling rows that need not bind: (program, rows that stay) (K5).
 
         Every solution of it is one of this program, with prices of zero for the rows that are gone.
         """
@@ -98,7 +98,43 @@ class BlockProgram:
         margin = ROUNDING * size
         binds = (least - margin < self.lower[n : n + m]) | (most + margin > self.upper[n : n + m])
         kept = np.flatnonzero(binds).astype(np.int32)
-        return self.of_rows(kept), kept
+        lean = self.of_rows(kept)
+        alone = np.flatnonzero(~lean.repeated_rows()).astype(np.int32)
+        return lean.of_rows(alone), kept[alone]
+
+    def repeated_rows(self) -> NDArray[np.bool_]:
+        """Coupling rows that another one implies: the same entries within bounds as close or closer, (rows,) (K5).
+
+        Of equal rows the first stays. Rows are compared by the sum of their entries times random weights, which is the
+        same number for the same entries, and then entry by entry.
+        """
+        n, m = self.n_columns, self.n_rows
+        repeated = np.zeros(m, dtype=np.bool_)
+        weight = np.random.default_rng(0).random(n)
+        column = np.repeat(np.arange(n), np.diff(self.start))
+        key = np.bincount(self.row, self.value * weight[column], m)
+        low, high = self.lower[n : n + m], self.upper[n : n + m]
+        order = np.lexsort((np.arange(m), -low, high, key))
+        alike = np.flatnonzero(key[order[1:]] == key[order[:-1]])
+        if not len(alike):
+            return repeated
+        mine = np.zeros(m, dtype=np.bool_)
+        mine[order[alike]] = mine[order[alike + 1]] = True
+        at = np.flatnonzero(mine[self.row])
+        at = at[np.argsort(self.row[at], kind="stable")]
+        first = np.searchsorted(self.row[at], np.arange(m + 1))
+        stays = int(order[0])
+        for before, row in zip(order[:-1].tolist(), order[1:].tolist(), strict=True):
+            if key[before] != key[row]:
+                stays = row
+                continue
+            one, other = at[first[stays] : first[stays + 1]], at[first[row] : first[row + 1]]
+            same = np.array_equal(column[one], column[other]) and np.array_equal(self.value[one], self.value[other])
+            if same and low[stays] >= low[row] and high[stays] <= high[row]:
+                repeated[row] = True
+            else:
+                stays = row
+        return repeated
 
     def of_rows(self, kept: Ints) -> BlockProgram:
         """The program with some of its coupling rows only, ascending."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter.methods.interior.room import memory_bytes
-from copter.problem.highs_lp import highs_lp, run_highs
+from copter.problem.highs_lp import highs_lp, run_highs, silent_highs
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
@@ -151,8 +151,7 @@ def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
         task.col_upper,
         integrality=task.integrality,
     )
-    solver = highspy.Highs()
-    solver.silent()
+    solver = silent_highs()
     solver.setOptionValue("threads", 1)
     for name, value in (("mip_rel_gap", task.gap), ("time_limit", task.time_limit_s)):
         solver.setOptionValue(name, value)

@@ -44,7 +44,7 @@ def jump(
                 place[i] = n_violated
                 violated[n_violated] = i
                 n_violated += 1
-        while n_violated > 0 and step < first + steps:
+        while n_violated > 0 and step < first + steps:  # ends: step grows to first + steps
             step += 1
             i = violated[random(&state) % n_violated]
             length = row_start[i + 1] - row_start[i]

@@ -140,7 +140,7 @@ cdef class Propagator:
         """Visit waiting rows until there are none, or one cannot hold."""
         cdef int m = <int>self.queue.shape[0], i
         cdef bint holds = True
-        while self.waiting > 0:
+        while self.waiting > 0:  # ends: rows are woken by visits alone, and each visit takes from the budget
             i = self.queue[self.head]
             self.head = self.head + 1 if self.head + 1 < m else 0
             self.waiting -= 1

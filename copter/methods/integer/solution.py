@@ -54,6 +54,8 @@ class IntegerSolution:
     relaxations : int
         LPs solved after the first one.
     solve_time_s : float
+    proof : str
+        How the proof went that was asked for: "written", or why there is none; empty where none was asked for.
     """
 
     status: IntegerStatus
@@ -66,6 +68,7 @@ class IntegerSolution:
     relaxation: Solution | None
     relaxations: int
     solve_time_s: float
+    proof: str = ""
 
     @property
     def gap(self) -> float:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
 import numpy as np
 
 from copter.errors import InvalidDataError, SettingsError
 from copter.methods.integer.clock import Clock
 from copter.methods.integer.hand_over import Limits
+from copter.methods.integer.proof import prove
 from copter.methods.integer.search import PROVEN, Callback, IntegerSearch
 from copter.methods.integer.semicontinuous import NO_SWITCHES, with_switches, without_switches
-from copter.methods.integer.solution import IntegerSolution
+from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.methods.solve import checked
 from copter.problem.highs_lp import require_highspy
 from copter.problem.linear_program import LinearProgram
 from copter.settings import Settings
+from copter.storage.disk import PathLike
 
 ENDING_SHARE, ENDING_S = 0.02, 0.25  # of the time, and at most, kept back for ending what is under way
+SEARCH_SHARE = 0.5  # of the time, for the search where a proof follows
 LONGEST_S = 1e9  # seconds; a deadline beyond this counts as none
 LARGEST_GAP = 1e300
 SHIMS = ("rounding", "dive", "exact")
@@ -30,6 +36,7 @@ def solve_integer(
     gap: float = PROVEN,
     max_nodes: int | None = None,
     callback: Callback | None = None,
+    proof: PathLike | None = None,
 ) -> IntegerSolution:
     """Find a good point of a mixed-integer program, with a bound on how much better another one could be.
 
@@ -52,6 +59,10 @@ def solve_integer(
         Nodes after which branch and bound ends.
     callback : callable, optional
         Called as ``callback(objective, bound)`` many times a second (NaN without a point); True ends the search.
+    proof : path, optional
+        Where to write a proof that no integer point is better than the one found, by more than 1e-6 of 1 + |objective|:
+        a tree of branchings with a bound for each leaf, which ``copter verify`` judges in rational arithmetic. For
+        small programs: up to 5,000 nodes, or `max_nodes`. The answer's `proof` says whether it is there.
 
     Returns
     -------
@@ -91,7 +102,10 @@ def solve_integer(
         raise SettingsError(f"max_nodes is {max_nodes!r}, must be a whole number >= 1 (None for no limit)")
     if callback is not None and not callable(callback):
         raise SettingsError(f"callback is a {type(callback).__name__}, must be callable: callback(objective, bound)")
+    whole, limit = Clock(limit), limit if proof is None else SEARCH_SHARE * limit
     clock = Clock(limit - min(ENDING_SHARE * limit, ENDING_S) if np.isfinite(limit) else limit)
+    if proof is not None and not isinstance(proof, (str, bytes, os.PathLike)):
+        raise SettingsError(f"proof is a {type(proof).__name__}, must be a path")
     if shim == "exact":
         require_highspy("shim='exact'")
     program, switches = with_switches(lp) if lp.semicontinuous.any() else (lp, NO_SWITCHES)
@@ -102,4 +116,10 @@ def solve_integer(
         found = run()
     except KeyboardInterrupt:
         found = search.solution()
-    return found if program is lp else without_switches(lp, found)
+    found = found if program is lp else without_switches(lp, found)
+    if proof is None:
+        return found
+    if found.x is None or found.status is IntegerStatus.DUAL_INFEASIBLE:
+        return replace(found, proof=f"there is no point that is the best: {found.status.value}")
+    why = prove(lp, found.x, proof, settings, max_nodes, lambda: whole.expired)
+    return replace(found, proof=why or "written")

@@ -30,7 +30,7 @@ def elimination_tree(const int[::1] start, const int[::1] index, int[::1] parent
             parent[j] = -1
             for p in range(start[j], start[j + 1]):
                 i = index[p]
-                while i != -1 and i < j:
+                while i != -1 and i < j:  # ends: an ancestor has a larger number
                     above = ancestor[i]
                     ancestor[i] = <int>j
                     if above == -1:
@@ -55,7 +55,7 @@ def postorder(const int[::1] parent, int[::1] order):
                 continue
             top = 0
             stack[0] = <int>j
-            while top >= 0:
+            while top >= 0:  # ends: every node is pushed once
                 node = head[stack[top]]
                 if node == -1:
                     order[k] = stack[top]
@@ -80,7 +80,7 @@ def column_counts(const int[::1] start, const int[::1] index, const int[::1] par
             mark[i] = <int>i
             for p in range(start[i], start[i + 1]):
                 k = index[p]
-                while k < i and mark[k] != i:
+                while k < i and mark[k] != i:  # ends: a parent has a larger number
                     count[k] += 1
                     mark[k] = <int>i
                     k = parent[k]
@@ -107,7 +107,7 @@ def supernodes(const int[::1] parent, const int[::1] count, int[::1] first):
             front[groups] = count[j]
             zero[groups] = 0.0
             groups += 1
-            while groups > 1 and parent[first[groups - 1] - 1] == first[groups - 1]:
+            while groups > 1 and parent[first[groups - 1] - 1] == first[groups - 1]:  # ends: groups fall to one
                 # The last column of the group before is a child of this group's first.
                 columns, above = width[groups - 2], width[groups - 1]
                 own = entries(columns, front[groups - 2])
@@ -163,7 +163,7 @@ def front_rows(const int[::1] start, const int[::1] index, const int[::1] first,
                         row[total] = i
                         total += 1
             child = head[s]
-            while child != -1:
+            while child != -1:  # ends: children of one node, each once
                 for q in range(begins[child], begins[child + 1]):
                     i = row[q]
                     if i >= first[s + 1] and mark[i] != s:
@@ -333,7 +333,7 @@ cdef class Factor:
                     for p in range(self.start[k], self.start[k + 1]):
                         front[<size_t>j * height + self.position[self.index[p]]] = value[p]
                 child = head[s]
-                while child != -1:
+                while child != -1:  # ends: children of one node, each once
                     other = updates[child]
                     self.extend_add(child, front, update, width, height, below, other)
                     free(other)
@@ -395,7 +395,7 @@ cdef class Factor:
         cdef char *plain = b"N"
         cdef double *diagonal
         k = 0
-        while k < width:
+        while k < width:  # ends: k grows by blocks to the width, and the clock is asked
             block = min(BLOCK, width - k)
             diagonal = front + <size_t>k * height + k
             self.eliminate_block(diagonal, block, height, self.first[s] + k, least_pivot)
@@ -414,7 +414,7 @@ cdef class Factor:
             if not self.goes_on(2.0 * block * rest * (inner + below)):
                 return False
         k = 0
-        while below and k < width:
+        while below and k < width:  # ends: k grows by blocks to the width, and the clock is asked
             block = min(4 * BLOCK, width - k)
             dsyrk(lower, plain, &below, &block, &minus, front + <size_t>k * height + width, &height, &one, update,
                   &below)

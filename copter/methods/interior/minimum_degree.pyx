@@ -76,7 +76,7 @@ cdef class QuotientGraph:
 
     cdef void place(self, int i) noexcept nogil:
         """Give a variable, and those merged into it, the next places of the order."""
-        while i != NONE:
+        while i != NONE:  # ends: a member has one next one, and none twice
             self.order[self.placed] = i
             self.placed += 1
             i = self.next_member[i]
@@ -86,7 +86,7 @@ cdef class QuotientGraph:
         cdef long long looked_at = 0
         cdef bint stopped = False
         with nogil:
-            while self.placed < self.n and not stopped:
+            while self.placed < self.n and not stopped:  # ends: each elimination places a variable
                 self.eliminate()
                 if self.steps - looked_at > CHECK_STEPS:
                     looked_at = self.steps
@@ -97,7 +97,7 @@ cdef class QuotientGraph:
     cdef void eliminate(self) noexcept nogil:
         """Eliminate a variable of least degree."""
         cdef int pivot
-        while self.head[self.least] == NONE:
+        while self.head[self.least] == NONE:  # ends: a variable is left, of a degree below n
             self.least += 1
         pivot = self.head[self.least]
         self.leave(pivot)
@@ -120,7 +120,7 @@ cdef class QuotientGraph:
                 self.begin[i] = self.store[p]
                 self.store[p] = -i - 2
         p = 0
-        while p < self.used:
+        while p < self.used:  # ends: p grows to the end of the store
             if self.store[p] <= -2:
                 i = -self.store[p] - 2
                 self.store[p] = <int>self.begin[i]
@@ -248,17 +248,17 @@ cdef class QuotientGraph:
                 continue
             i = self.bucket[self.outside[i]]
             self.bucket[self.outside[i]] = NONE
-            while i != NONE and self.chain[i] != NONE:
+            while i != NONE and self.chain[i] != NONE:  # ends: the chain of a bucket, a variable once
                 self.stamp += 1
                 for q in range(self.begin[i], self.begin[i] + self.length[i]):
                     k = self.store[q]
                     if self.mark[k] != NONE:
                         self.mark[k] = self.stamp
                 previous, j = i, self.chain[i]
-                while j != NONE:
+                while j != NONE:  # ends: the rest of that chain
                     same = self.length[j] == self.length[i] and self.elements[j] == self.elements[i]
                     q = self.begin[j]
-                    while same and q < self.begin[j] + self.length[j]:
+                    while same and q < self.begin[j] + self.length[j]:  # ends: q grows to the end of the list
                         same = self.mark[self.store[q]] == self.stamp
                         q += 1
                     self.steps += q - self.begin[j] + 1

@@ -4,6 +4,8 @@ Group g owns columns start[g]..start[g+1]-1, whose sum is at most limit[g]. Colu
 coefficient). Equation numbers are those of docs/method/algorithm.md.
 """
 
+import numpy as np
+
 from cython.parallel cimport prange
 from libc.float cimport DBL_EPSILON as EPSILON
 from libc.math cimport INFINITY, fabs
@@ -151,16 +153,20 @@ def newton_matrix(const int[::1] start, const unsigned char[::1] free, const dou
     """Add sigma * A J A' of equation (A6) to a dense matrix (m, m).
 
     J is the Jacobian of each block's projection: the identity on the free columns, less the mean over them in a group
-    whose limit is tight.
+    whose limit is tight. The mean's part is the product of the columns' sum with itself: work grows with the entries of
+    a group, not with its pairs of columns.
     """
-    cdef Py_ssize_t g, i, j, k, h
-    cdef int n_free
+    cdef Py_ssize_t g, i, k, h
+    cdef int n_free, r, n_touched
     cdef double share, entry
+    cdef double[::1] total = np.zeros(max(matrix.shape[0], 1))
+    cdef int[::1] touched = np.empty(max(matrix.shape[0], 1), dtype=np.int32)
+    cdef unsigned char[::1] is_touched = np.zeros(max(matrix.shape[0], 1), dtype=np.uint8)
     with nogil:
         for g in range(start.shape[0] - 1):
-            n_free = 0
-            for j in range(start[g], start[g + 1]):
-                n_free += free[j]
+            n_free = n_touched = 0
+            for i in range(start[g], start[g + 1]):
+                n_free += free[i]
             if n_free == 0 or (multiplier[g] > 0.0 and n_free == 1):
                 continue
             share = sigma / n_free if multiplier[g] > 0.0 else 0.0
@@ -168,15 +174,20 @@ def newton_matrix(const int[::1] start, const unsigned char[::1] free, const dou
                 if not free[i]:
                     continue
                 for k in range(entry_start[i], entry_start[i + 1]):
+                    r = row[k]
                     entry = sigma * coefficient[k]
                     for h in range(entry_start[i], entry_start[i + 1]):
-                        matrix[row[k], row[h]] += entry * coefficient[h]
+                        matrix[r, row[h]] += entry * coefficient[h]
                     if share > 0.0:
-                        entry = share * coefficient[k]
-                        for j in range(start[g], start[g + 1]):
-                            if free[j]:
-                                for h in range(entry_start[j], entry_start[j + 1]):
-                                    matrix[row[k], row[h]] -= entry * coefficient[h]
+                        if not is_touched[r]:
+                            is_touched[r], touched[n_touched], total[r] = 1, r, 0.0
+                            n_touched += 1
+                        total[r] += coefficient[k]
+            for k in range(n_touched):
+                entry = share * total[touched[k]]
+                for h in range(n_touched):
+                    matrix[touched[k], touched[h]] -= entry * total[touched[h]]
+                is_touched[touched[k]] = 0
 
 
 def jacobian_product(const int[::1] start, const unsigned char[::1] free, const double[::1] multiplier,

@@ -73,7 +73,7 @@ cdef class Walk:
     cdef Py_ssize_t take_group(self, const int[::1] waiting, Py_ssize_t at):
         """Append the waiting columns of the next group; return where the rest begins."""
         cdef int group = self.group[waiting[at]]
-        while at < waiting.shape[0] and self.group[waiting[at]] == group:
+        while at < waiting.shape[0] and self.group[waiting[at]] == group:  # ends: at grows to the last column
             if self.n_pending == self.pending.shape[0]:
                 self.allocate(2 * self.n_pending)
             self.pending[self.n_pending] = waiting[at]
@@ -131,7 +131,7 @@ cdef class Walk:
             self.member[e] = -1  # the pivot row of a column
             for i in range(rows):
                 largest = max(largest, fabs(self.matrix[i, e]))
-        while rank < rows and rank < n:
+        while rank < rows and rank < n:  # ends: rank grows to the number of rows
             best = 0.0
             best_row = best_column = 0
             for i in range(rank, rows):
@@ -157,7 +157,7 @@ cdef class Walk:
         if rank >= n:
             return False
         best_column = 0
-        while self.member[best_column] >= 0:
+        while self.member[best_column] >= 0:  # ends: a column without a pivot is left, as the rank is below n
             best_column += 1
         for e in range(n):
             self.direction[e] = -self.matrix[self.member[e], best_column] if self.member[e] >= 0 else 0.0
@@ -278,9 +278,9 @@ cdef class Walk:
             if self.between(j):
                 columns[count] = <int>j
                 count += 1
-        while steps < max_steps and not must_stop():
+        while steps < max_steps and not must_stop():  # ends: steps are counted, each asks must_stop
             # Take whole groups, until their columns outnumber the constraints that bind them.
-            while at < count and self.n_pending <= self.constraints():
+            while at < count and self.n_pending <= self.constraints():  # ends: at grows to count
                 at = self.take_group(columns, at)
             if self.n_pending == 0:
                 return steps

@@ -81,6 +81,7 @@ cdef class BasisFactor:
         self.eta.size = 0
         if self._load(start, index, value, columns, head) < 0:
             return -1
+        # ends: step grows to the number of rows, and work is limited
         while step < self.rows and self._choose(&row, &column):
             if self._eliminate(row, column, step) < 0:
                 return -1
@@ -147,7 +148,7 @@ cdef class BasisFactor:
         """The next pivot; 0 where none is left."""
         cdef int count, item, after, looked
         cdef double least, size
-        while True:
+        while True:  # ends: each pass returns, or takes a column out of the list of count one
             item = self.column_head[1]
             if item >= 0:
                 if fabs(self.active.value[self.column_begin[item]]) > LEAST_PIVOT:
@@ -165,7 +166,7 @@ cdef class BasisFactor:
                     return 1
             for count in range(2, self.rows + 1):
                 item = self.column_head[count]
-                while item >= 0:
+                while item >= 0:  # ends: the columns of one count, each once
                     after = self.column_after[item]
                     self._look_in_column(item, row, column, &least, &size)
                     looked += 1
@@ -173,7 +174,7 @@ cdef class BasisFactor:
                         return 1
                     item = after
                 item = self.row_head[count]
-                while item >= 0:
+                while item >= 0:  # ends: the rows of one count, each once
                     self._look_in_row(item, row, column, &least, &size)
                     looked += 1
                     if row[0] >= 0 and (looked >= SEARCHED or least <= count * (count - 1.0)):
@@ -252,7 +253,7 @@ cdef class BasisFactor:
             if k == column:
                 continue
             p = self.column_begin[k]
-            while self.active.index[p] != row:
+            while self.active.index[p] != row:  # ends: the row is in the column
                 p += 1
             value = self.active.value[p]
             at = self.column_begin[k] + self.column_length[k] - 1
@@ -276,7 +277,7 @@ cdef class BasisFactor:
         """Column - factor * (the multipliers from `first` on); what becomes tiny goes, what fills in is put last."""
         cdef int p = self.column_begin[column], end = p + self.column_length[column], i, at
         self.work += 2.0 * (end - p + self.lower.size - first)
-        while p < end:
+        while p < end:  # ends: p grows, or the end falls
             i = self.active.index[p]
             if self.mark[i] == 1:
                 self.mark[i] = 2
@@ -331,7 +332,7 @@ cdef class BasisFactor:
 
     cdef void _drop_from_row(self, int row, int column) noexcept nogil:
         cdef int q = self.row_begin[row], last = q + self.row_length[row] - 1
-        while self.row_active[q] != column:
+        while self.row_active[q] != column:  # ends: the column is in the row
             q += 1
         self.row_active[q] = self.row_active[last]
         self.row_length[row] -= 1
@@ -353,7 +354,7 @@ cdef class BasisFactor:
         self.lower_start[m], self.upper_start[m] = self.lower.size, self.upper.size
         for k in range(m):
             p, self.upper_start[k] = self.upper_start[k], at
-            while p < self.upper_start[k + 1]:
+            while p < self.upper_start[k + 1]:  # ends: p grows to the start of the next
                 if self.column_row[self.upper.index[p]] >= 0:
                     self.upper.index[at] = self.order[self.column_row[self.upper.index[p]]]
                     self.upper.value[at] = self.upper.value[p]

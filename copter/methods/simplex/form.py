@@ -49,12 +49,24 @@ def formed(lp: LinearProgram) -> Form:
     row, column, scaled = np.empty(m), np.empty(n), np.empty(lp.A.nnz)
     start, index = lp.A.indptr.astype(np.int32), lp.A.indices.astype(np.int32)
     geometric_scaling(start, index, lp.A.data, PASSES, row, column, scaled)
-    cost = np.zeros(n + m)
-    cost[:n] = lp.c * column
+    cost, unit = costs_of(lp, column)
+    lower, upper = bounds_of(lp, row, column)
+    tableau = Tableau(start, index, scaled, cost.copy(), lower.copy(), upper.copy(), FEASIBLE, FITTING)
+    return Form(lp, tableau, cost, lower, upper, row, column, unit)
+
+
+def costs_of(lp: LinearProgram, column: Floats) -> tuple[Floats, float]:
+    """Scaled costs of all variables, minimised, and their unit."""
+    cost = np.zeros(sum(lp.shape))
+    cost[: lp.shape[1]] = lp.c * column
     largest = float(np.abs(cost).max())
     unit = float(2.0 ** np.round(np.log2(largest))) if largest > 0.0 else 1.0
     cost /= unit if lp.sense == "min" else -unit
+    return cost, unit
+
+
+def bounds_of(lp: LinearProgram, row: Floats, column: Floats) -> tuple[Floats, Floats]:
+    """Scaled bounds of all variables: columns first, then the logical ones of the rows."""
     lower = np.concatenate((lp.col_lower / column, -lp.row_upper * row))
     upper = np.concatenate((lp.col_upper / column, -lp.row_lower * row))
-    tableau = Tableau(start, index, scaled, cost.copy(), lower.copy(), upper.copy(), FEASIBLE, FITTING)
-    return Form(lp, tableau, cost, lower, upper, row, column, unit)
+    return lower, upper

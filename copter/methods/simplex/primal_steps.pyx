@@ -28,7 +28,7 @@ def primal_steps(Tableau tableau, double most_work):
 cdef int steps(Tableau t, double most_work) noexcept nogil:
     cdef double end = t.factor.work + most_work, sign, length
     cdef int p = -1, q, found, trouble = 0, idle = 0
-    while True:
+    while True:  # ends: each pass adds work, up to most_work
         if t.stale:
             found = t.refactor()
             if found < 0:

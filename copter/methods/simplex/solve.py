@@ -11,7 +11,7 @@ from copter.methods.simplex.dual_steps import dual_steps
 from copter.methods.simplex.form import Form, formed
 from copter.methods.simplex.primal_steps import primal_steps
 from copter.methods.simplex.tableau import Tableau
-from copter.problem.checker import check, is_improving_ray, is_infeasibility_ray
+from copter.problem.checker import RAY_NOISE, check, is_improving_ray, is_infeasibility_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Stopped, Watch
@@ -29,6 +29,8 @@ IMPROVES = 1e-7  # the first phase has found a direction of improvement where it
 CANCELLED = 1e6  # sum of the terms of the objective, in units of the objective, above which it has lost six digits
 SEED = 20_151
 SPARSE = 10.0  # work of a step per row up to which solves with the factors count as sparse
+DEARER = 1e6  # times the cost of what is open, of columns that a search for a direction leaves out
+CONE_WORK = 1e7  # multiplications that the search for a missed direction may take
 SHIFT = 5e-7  # relative perturbation of costs where many steps change nothing
 
 
@@ -47,9 +49,10 @@ class SimplexSolve:
         most_work: float,
         most_sparse_work: float = 0.0,
         callback: Callable[[int, float, float], bool | None] | None = None,
+        form: Form | None = None,
     ) -> None:
         self.lp, self.settings, self.watch = lp, settings, watch
-        self.form: Form = formed(lp)
+        self.form: Form = formed(lp) if form is None else form
         self.most_work, self.most_sparse_work = most_work, max(most_work, most_sparse_work)
         self.perturbed = False
         self.callback = callback
@@ -156,7 +159,7 @@ class SimplexSolve:
     def tell(self) -> None:
         """Tell the callback where the method stands; True from it ends the solve. Nothing else is changed."""
         if self.callback is not None:
-            judged = check(self.lp, self.form.point(), self.form.prices())
+            judged = check(self.lp, self.form.point(), self.prices())
             if self.callback(self.tableau.iterations, judged.gap, judged.primal):
                 self.watch.interrupted = True
 
@@ -170,11 +173,19 @@ class SimplexSolve:
     def infeasibility_ray(self) -> Floats:
         """Verified multipliers of the rows, from the row of the tableau that no column can answer (D6)."""
         ray = self.tableau.arrays["ray"][: self.tableau.rows] * self.form.row
-        for each in (ray, -ray):
+        for each in (self.multipliers(ray), self.multipliers(-ray)):
             if is_infeasibility_ray(self.lp, each):
                 size: Floats = each / np.abs(each).max()
                 return size
         raise GivenUp
+
+    def multipliers(self, ray: Floats) -> Floats:
+        """A ray of the form's rows as one of the program's."""
+        return ray
+
+    def prices(self) -> Floats:
+        """Prices of the program's rows at the basis."""
+        return self.form.prices()
 
     def direction(self) -> Floats:
         """The direction of the column that no row blocks."""
@@ -186,6 +197,32 @@ class SimplexSolve:
         found[entering] = sign
         return found[: tableau.columns] * self.form.column
 
+    def missed_ray(self, y: Floats) -> Floats | None:
+        """A verified direction of improvement where reduced costs within tolerance have no bound to stop them.
+
+        docs/method/simplex.md. Dear columns hide cheap ones: the directions in which the program is open are searched
+        without the columns that are dearer by more than `DEARER`, in units of the others.
+        """
+        lp, sign = self.lp, 1.0 if self.lp.sense == "min" else -1.0
+        price = sign * y
+        price[np.isinf(np.where(price > 0.0, lp.row_lower, lp.row_upper))] = 0.0
+        reduced = sign * lp.c - lp.A.T @ price
+        endless = np.isinf(np.where(reduced > 0.0, lp.col_lower, lp.col_upper))
+        reduced[np.abs(reduced) <= RAY_NOISE * (np.abs(lp.c) + abs(lp.A).T @ np.abs(price))] = 0.0
+        endless &= reduced != 0.0
+        if not endless.any():
+            return None
+        cheap = np.abs(reduced) <= DEARER * float(np.abs(reduced[endless]).max())
+        lower, upper = (
+            np.where(cheap & np.isinf(side), way * self.form.column, 0.0)
+            for side, way in ((lp.col_lower, -1.0), (lp.col_upper, 1.0))
+        )
+        row_lower, row_upper = (np.where(np.isinf(side), side, 0.0) for side in (lp.row_lower, lp.row_upper))
+        cost = np.where(lower < upper, reduced, 0.0)
+        cone = LinearProgram(cost, lp.A, row_lower, row_upper, lower, upper)
+        found = SimplexSolve(cone, self.settings, self.watch, CONE_WORK).run()
+        return found.x if found is not None and is_improving_ray(lp, found.x) else None
+
     def improving_ray(self, ray: Floats) -> Floats:
         """The direction with its largest entry 1, if the checker verifies it."""
         if not is_improving_ray(self.lp, ray):
@@ -195,13 +232,16 @@ class SimplexSolve:
 
     def solution(self, status: Status, ray: Floats | None) -> Solution | None:
         """What the checker says of the basis; None where it is not what the method takes it for."""
-        x, y = self.form.point(), self.form.prices()
+        x, y = self.form.point(), self.prices()
         judged = check(self.lp, x, y)
         within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)
         # A vertex may be so far out that its objective is what cancellation leaves; the middle of the face is nearer.
         far = float(np.abs(self.lp.c * x).sum()) > CANCELLED * (1.0 + abs(judged.objective))
         if status is Status.OPTIMAL and (far or not within):
             return None
+        if status is Status.OPTIMAL and judged.dual_absolute > 0.0:
+            ray = self.missed_ray(y)
+            status = Status.OPTIMAL if ray is None else Status.DUAL_INFEASIBLE
         return Solution.of_program(
             self.lp,
             status,

@@ -105,7 +105,7 @@ cdef void scatter(const int[::1] major, const int[::1] minor, const double[::1] 
     cdef Py_ssize_t e, i = 0
     cdef int j
     for e in range(data.shape[0]):
-        while not listed and e >= major[i + 1]:
+        while not listed and e >= major[i + 1]:  # ends: i grows to the last major index
             i += 1
         j = major[e] if listed else minor[e]
         row[place[j]] = rows[minor[e]] if listed else rows[i]
@@ -133,7 +133,7 @@ cdef bint ascending(const int[::1] start, int[::1] row, double[::1] coefficient,
         if start[j + 1] - start[j] > SHORT:
             return False
         here, value, f = row[e], coefficient[e], e
-        while f > start[j] and row[f - 1] > here:
+        while f > start[j] and row[f - 1] > here:  # ends: f falls to the start of the column
             row[f], coefficient[f] = row[f - 1], coefficient[f - 1]
             f -= 1
         row[f], coefficient[f] = here, value

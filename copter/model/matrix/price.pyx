@@ -66,7 +66,7 @@ cdef inline int where_smallest(const Block* block, double weight, int begin, int
     cdef const double* usage = block.pattern.priced_usage
     cdef double best = INFINITY, value
     cdef int e = 0, j, where = begin
-    while e < block.n_exceptions and exception_at(block, e) < begin:
+    while e < block.n_exceptions and exception_at(block, e) < begin:  # ends: e grows to the number of exceptions
         e += 1
     for j in range(begin, end):
         if e < block.n_exceptions and exception_at(block, e) == j:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 AT_ONCE = 64  # if not all jobs of a group fit, groups of at most this many jobs are placed one by one
 MOST_MOVED = 24  # most leases of other jobs that are moved to make room for one job
-MOST_LOOKED_AT = 128  # most jobs (the smallest) considered for a move that makes room
+MOST_LOOKED_AT = 128  # most leases, and most jobs (the smallest) of one, considered for moves that make room
+
+MOST_WAYS = 16  # leases behind these that a chain of moves is looked for from
+
+Move = tuple[int, int, int]  # a job, its lease, its new lease
 
 
 class Draft:
@@ -202,30 +208,25 @@ class Draft:
         if self.place(row):
             return True
         job, kind, gpus, need, last = self._table[row].tolist()
-        reserved = np.flatnonzero(self.free[kind][:last] >= gpus)
-        blocked = np.flatnonzero(self.free[kind][:last] < gpus)
-        blocked = blocked[np.argsort(-self.free[kind][blocked], kind="stable")]
-        moves: list[tuple[int, int, int]] = []
-        held = np.zeros(self.horizon, dtype=bool)
-        held[reserved] = True
-        short = need - len(reserved)
-        if short > min(MOST_MOVED, len(blocked)):
+        leases = np.flatnonzero(self.free[kind, :last] >= gpus)
+        if need - len(leases) > min(MOST_MOVED, last - len(leases)):
             return False
-        for tried, lease in enumerate(blocked.tolist()):
-            if short == 0 or len(blocked) - tried < short:
-                break
-            move = self._way_out(lease, kind, gpus, held)
-            if move is not None:
+        self._take(job, row, kind, gpus, leases)
+        done: list[Move] = []
+        for _ in range(need - len(leases)):
+            moves = self._way_in(job, kind, gpus, last)
+            if moves is None:
+                for other, source, target in reversed(done):
+                    self._move(other, target, source)
+                self.remove(job)
+                return False
+            lease = moves[-1][1]
+            for move in moves:
                 self._move(*move)
-                moves.append(move)
-                held[lease] = True
-                short -= 1
-        if short > 0:
-            for other, source, target in reversed(moves):
-                self._move(other, target, source)
-            return False
-        self.shifts += len(moves)
-        self._take(job, row, kind, gpus, np.flatnonzero(held)[:need])
+            done += moves
+            self.free[kind, lease] -= gpus
+            self.taken[job, lease] = True
+        self.shifts += len(done)
         return True
 
     def shift_left(self, jobs: Ints) -> int:
@@ -258,28 +259,53 @@ class Draft:
         self.taken[job, target] = True
         self.moved.add(job)
 
-    def _way_out(self, lease: int, kind: int, gpus: int, held: Bools) -> tuple[int, int, int] | None:
-        """One job whose lease, moved elsewhere, makes room for `gpus` more: (job, lease, its new lease)."""
-        options = self.options
-        lacking = gpus - int(self.free[kind, lease])
-        space = self.free[kind] - np.where(held, gpus, 0)
-        if int(space.max()) < lacking:
-            return None
-        here = np.flatnonzero(self.taken[:, lease])
-        rows = self.row[here]
-        size = options.gpus[rows]
-        fits = np.flatnonzero((options.kind[rows] == kind) & (size >= lacking) & (size <= int(space.max())))
-        small = fits[size[fits] == size[fits].min(initial=gpus)][:MOST_LOOKED_AT]  # most often there are enough
-        if len(small) < MOST_LOOKED_AT:
-            small = fits[np.argsort(size[fits], kind="stable")][:MOST_LOOKED_AT]
-        here, rows, size = here[small], rows[small], size[small]
-        if len(here) == 0:
-            return None
-        room = space[None, :] >= size[:, None]
-        room &= ~self.taken[here] & (np.arange(self.horizon)[None, :] < options.last[rows][:, None])
-        able = np.flatnonzero(room.any(axis=1))
-        if len(able) == 0:
-            return None
-        best = able[0]
-        target = self.horizon - 1 - int(np.argmax(room[best][::-1]))
-        return int(here[best]), lease, target
+    def _way_in(self, job: int, kind: int, gpus: int, last: int) -> list[Move] | None:
+        """Moves of single leases after which a job has room for one lease more, that of the last move's source.
+
+        A search in breadth: a lease that is wanted for so many GPUs is made free by a job that has it and could have
+        another, which is free or is wanted in its turn.
+        """
+        options, free = self.options, self.free[kind]
+        wanted, seen = np.flatnonzero(~self.taken[job, :last]), np.zeros(self.horizon, dtype=bool)
+        seen[wanted] = True
+        came: dict[int, tuple[int, int] | None] = dict.fromkeys(wanted.tolist())  # by whose move, from which lease
+        queue = [(lease, gpus) for lease in wanted[np.argsort(-free[wanted], kind="stable")].tolist()]
+        at, most, horizon = 0, min(len(queue), MOST_LOOKED_AT) + MOST_WAYS, np.arange(self.horizon)[None, :]
+        while at < min(len(queue), most):
+            lease, size = queue[at]
+            at += 1
+            here = np.flatnonzero(self.taken[:, lease])
+            here = here[(options.kind[self.row[here]] == kind) & (here != job)]
+            gives = options.gpus[self.row[here]]
+            fits = np.flatnonzero(gives >= size - free[lease])
+            fits = fits[np.argsort(gives[fits], kind="stable")][:MOST_LOOKED_AT]
+            here, gives = here[fits], gives[fits]
+            if not len(here):
+                continue
+            could = ~self.taken[here] & (horizon < options.last[self.row[here]][:, None])
+            room = could & (free[None, :] >= gives[:, None])
+            room[:, list(_way(came, lease))] = False
+            able = np.flatnonzero(room.any(axis=1))
+            if len(able):
+                mover = int(here[able[0]])
+                moves = [(mover, lease, self.horizon - 1 - int(np.argmax(room[able[0]][::-1])))]
+                while (before := came[lease]) is not None:
+                    moves.append((before[0], before[1], lease))
+                    lease = before[1]
+                return moves
+            could &= ~seen
+            fresh = np.flatnonzero(could.any(axis=0))
+            first = np.argmax(could[:, fresh], axis=0)
+            seen[fresh] = True
+            for target, mover in zip(fresh.tolist(), first.tolist(), strict=True):
+                came[target] = int(here[mover]), lease
+                queue.append((target, int(gives[mover])))
+        return None
+
+
+def _way(came: dict[int, tuple[int, int] | None], lease: int) -> Iterator[int]:
+    """The leases on the way to one."""
+    yield lease
+    while (before := came[lease]) is not None:
+        lease = before[1]
+        yield lease

@@ -20,7 +20,8 @@ from copter_frontends.policy_kit import Edits
 
 SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases (C11), cold and warm, over the mean worth of a GPU-lease
 SOFT_WORTH = 0.03  # softness of the choice of options (C11), over the largest reward
-TOLERANCES = (1e-7, 1e-4)  # least and largest tolerance of the engine; between them a twentieth of the gap
+LOOSE = 0.05  # tolerance of the engine, over the gap that is left
+TOLERANCES = (1e-7, 1e-2)  # least and largest tolerance of the engine
 STAY_SHARE = 0.25  # largest share of the gap that the jobs left out of the model may have together
 FREE_LEAST, ALMOST_ALL = 64, 0.7  # jobs that are freed, at least; share of the jobs from which on all are
 ROUNDED = 1e-9  # places this close to the end of a job's shares count as beyond it
@@ -104,9 +105,9 @@ class LeaseFormulation:
     ) -> None:
         self.gap, self.max_passes, self.smoothing = gap, max_passes, smoothing
         self.evaluations, self.deals = evaluations, deals
-        tolerance = float(np.clip(0.05 * gap, *TOLERANCES))
+        tolerance = float(np.clip(LOOSE * gap, *TOLERANCES))
         self.lease_model = LeaseModel(
-            settings or Settings(tolerance=tolerance, absolute_tolerance=tolerance, threads=1)
+            settings or Settings(tolerance=tolerance, absolute_tolerance=tolerance, threads=1, method="blocks")
         )
         self._pool = ColumnPool()
 
@@ -168,6 +169,7 @@ class _Cycle:
         self.reduced = replace(tail.reduced, must=options.must)
         self.scarce = capacity[:, : tail.scarce]
         self.free = np.ones(options.jobs, dtype=bool)
+        self.left = 0.0  # between mixture and bound, relative
 
     def passes(self, best: LeasePrices, bound: float, origin: Draft, first: int) -> LeaseSolution:
         """Mix columns and price in others, and free more jobs, until mixture and bound meet."""
@@ -177,6 +179,7 @@ class _Cycle:
         mixture = Mixture(origin.reward, np.zeros(self.scarce.shape), np.zeros(len(pool)))
         freed: Bools = np.zeros(options.jobs, dtype=bool)  # in the mixture
         while self.free.any() and bound - mixture.value > self.gap * abs(bound):
+            self.left = (bound - mixture.value) / abs(bound)
             found = self.mix(origin, first)
             passes += 1
             if found is None:
@@ -238,7 +241,8 @@ class _Cycle:
             mine = np.flatnonzero(options.kind[row] == q)
             room[q] -= options.gpus[row[mine]] @ origin.taken[stay[mine], : self.tail.scarce].astype(np.int64)
         self.model.set_program(options, pool, room, first, self.free)
-        found = self.model.mix(options, pool, room, self.until - time.perf_counter())
+        tolerance = float(np.clip(LOOSE * max(self.left, self.gap), *TOLERANCES))
+        found = self.model.mix(options, pool, room, self.until - time.perf_counter(), tolerance)
         return None if found is None else replace(found, value=found.value + float(options.value[row].sum()))
 
     def price(self, prices: LeasePrices) -> float:

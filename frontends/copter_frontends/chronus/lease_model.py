@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -176,8 +176,11 @@ class LeaseModel:
 
     # The answer ---------------------------------------------------------------------------------------------------
 
-    def mix(self, options: Options, pool: ColumnPool, capacity: Ints, time_limit_s: float) -> Mixture | None:
-        """Solve; None where no answer came in time."""
+    def mix(
+        self, options: Options, pool: ColumnPool, capacity: Ints, time_limit_s: float, tolerance: float
+    ) -> Mixture | None:
+        """Solve to within a tolerance; None where no answer came in time."""
+        self.session.settings = replace(self.settings, tolerance=tolerance, absolute_tolerance=tolerance)
         solution = self.session.solve(max(time_limit_s, 1e-3) if np.isfinite(time_limit_s) else None)
         self.solution, self.solution_s = solution, time.perf_counter() - self._since
         if solution.status is not Status.OPTIMAL:

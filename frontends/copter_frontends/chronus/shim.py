@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.exchange import exchange
 from copter_frontends.chronus.formulation import LeaseSolution
-from copter_frontends.chronus.options import Ints, Options
+from copter_frontends.chronus.options import Floats, Ints, Options
+from copter_frontends.chronus.repacking import repacked
+
+SHORT = 2e-3  # share of the LP's value that a plan may lack and is good enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,9 @@ class LeaseShim:
         """The best of the rounded LP, the promises of the last plan with what else the LP chose, and the last plan.
 
         Promised jobs go first. Where a promise cannot be kept (GPUs have gone, or a job was slower than thought) the
-        draft with fewer broken ones wins, then the one of more reward.
+        draft with fewer broken ones wins, then the one of more reward. Where that falls short of the LP's value, the
+        LP's options are given other leases and the plan is improved by exchanges; so is the last plan where the new
+        one breaks more promises.
 
         Parameters
         ----------
@@ -37,16 +43,31 @@ class LeaseShim:
         origin : Draft, optional
             The last plan, of the same options, with what fits in addition to it.
         """
-        drafts = [Draft(options, capacity)]
+        goal = (1.0 - SHORT) * solution.value
+        drafts = [Draft(options, capacity)] + ([] if origin is None else [origin])
         self.fill(drafts[0], solution)
-        if origin is not None:
-            if drafts[0].broken:
-                kept = np.flatnonzero(options.must & (origin.row >= 0))
-                drafts.append(Draft(options, capacity))
-                drafts[1].put_all(origin.row[kept], origin.taken[kept])
-                self.fill(drafts[1], solution)
-            drafts.append(origin)
-        return min(drafts, key=lambda draft: (draft.broken, -draft.reward))
+        if origin is not None and drafts[0].broken:
+            kept = np.flatnonzero(options.must & (origin.row >= 0))
+            drafts.append(Draft(options, capacity))
+            drafts[-1].put_all(origin.row[kept], origin.taken[kept])
+            self.fill(drafts[-1], solution)
+        if min(map(_rank, drafts)) > (0, -goal):
+            drafts.append(self.anew(options, capacity, solution, goal))
+            if origin is not None and drafts[-1].broken > origin.broken:
+                drafts.append(origin.copy())
+                exchange(drafts[-1], solution.prices.worth(options), goal)
+        return min(drafts, key=_rank)
+
+    def anew(self, options: Options, capacity: Ints, solution: LeaseSolution, goal: float) -> Draft:
+        """A plan of the LP's options, the leases given anew."""
+        worth = solution.prices.worth(options)
+        best, gain = options.best_of_jobs(worth, floor=-np.inf)
+        row = np.where((solution.row < 0) & options.must, best, solution.row)
+        draft = repacked(options, capacity, row, gain)
+        exchange(draft, worth, goal)
+        if draft.broken or draft.reward < goal:
+            self.add_others(draft, best, gain)
+        return draft
 
     def fill(self, draft: Draft, solution: LeaseSolution) -> None:
         """Place promised jobs, large ones first; then the LP's choices, and all other jobs, each by reduced value.
@@ -65,7 +86,11 @@ class LeaseShim:
         for job, row in zip(waiting[~fits].tolist(), rows[~fits].tolist(), strict=True):
             if not draft.place(row) and options.must[job]:
                 self._any(draft, job, squeeze=True)
-        others = np.flatnonzero((draft.row < 0) & (worth >= 0) & ~options.must)
+        self.add_others(draft, worth, gain)
+
+    def add_others(self, draft: Draft, worth: Ints, gain: Floats) -> None:
+        """Give unpromised jobs without leases what fits, in the order of their gain, then all better deadlines."""
+        others = np.flatnonzero((draft.row < 0) & (worth >= 0) & ~draft.options.must)
         others = others[np.argsort(-gain[others], kind="stable")]
         left = self.most_failures
         for job, able in zip(others.tolist(), draft.jobs_with_room(others).tolist(), strict=True):
@@ -78,6 +103,11 @@ class LeaseShim:
         """Place the best option that fits, by reward; squeeze only where none fits by itself."""
         rows = draft.ranked(job)
         return any(draft.place(row) for row in rows) or (squeeze and any(draft.squeeze(row) for row in rows))
+
+
+def _rank(draft: Draft) -> tuple[int, float]:
+    """The less, the better: broken promises, then reward."""
+    return draft.broken, -draft.reward
 
 
 def improve(draft: Draft, most_failures: int) -> None:

@@ -21,6 +21,8 @@ _COUNT = click.IntRange(min=1)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0: any that is free.")
 @click.option("--token-file", type=click.Path(dir_okay=False), help=f"File with the token  [or: {TOKEN_VARIABLE}]")
+@click.option("--tenants", type=click.Path(dir_okay=False), help="File of tenants: tokens, clusters, limits.")
+@click.option("--audit", type=click.Path(dir_okay=False), help="File that every change is noted in.")
 @click.option("--insecure", is_flag=True, help="Listen to other machines without a token.")
 @click.option("--tls-cert", type=click.Path(dir_okay=False), help="Certificate, for HTTPS.")
 @click.option("--tls-key", type=click.Path(dir_okay=False), help="Its key.")
@@ -52,6 +54,7 @@ def serve(**options: Any) -> int:
         ) from error
     from copter.errors import CopterError, SettingsError
     from copter_frontends.serve.settings import ServeSettings
+    from copter_frontends.serve.tenants import read_tenants
 
     try:
         settings = ServeSettings(
@@ -68,6 +71,8 @@ def serve(**options: Any) -> int:
             body_s=options["patience"],
             head_s=options["patience"],
             connections=options["connections"],
+            tenants=() if options["tenants"] is None else read_tenants(Path(options["tenants"])),
+            audit=None if options["audit"] is None else Path(options["audit"]),
             insecure=options["insecure"],
         )
         return run(settings)

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from copter_frontends.serve.audit import Audit
 from copter_frontends.serve.bodies import read_body
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_service import ClusterService
@@ -28,6 +29,7 @@ from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.openapi import openapi_document
 from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
+from copter_frontends.serve.tenants import tenant_of
 from copter_frontends.serve.volcano import Volcano
 
 LOG = logging.getLogger("copter.serve")
@@ -81,7 +83,7 @@ class Routes:
         ]
 
     def _cluster(self, request: Request) -> ClusterService:
-        return self.clusters.get(request.path_params["cluster"])
+        return self.clusters.get(request.path_params["cluster"], tenant_of(request.scope))
 
     # Deltas and plans ---------------------------------------------------------------------------------------------
 
@@ -144,20 +146,25 @@ class Routes:
     async def post_volcano(self, request: Request) -> Response:
         """Volcano's extender protocol."""
         service = self._cluster(request)
-        body = await read_body(request.scope, request.receive, self.settings.max_session, self.settings.body_s)
+        limit = tenant_of(request.scope).body_limit(self.settings.max_session)
+        body = await read_body(request.scope, request.receive, limit, self.settings.body_s)
         return JSONResponse(await self.volcano.answer(service, request.path_params["verb"], body))
 
     # Clusters -----------------------------------------------------------------------------------------------------
 
     async def list_clusters(self, request: Request) -> Response:
-        """All clusters, in short."""
-        return JSONResponse({"clusters": [service.document() for service in self.clusters.served.values()]})
+        """All clusters of the tenant, in short."""
+        own = self.clusters.of(tenant_of(request.scope))
+        return JSONResponse({"clusters": [service.document() for service in own]})
 
     async def put_cluster(self, request: Request) -> Response:
         """Make a cluster; done twice alike, the second does nothing."""
-        body = await read_body(request.scope, request.receive, self.settings.max_body, self.settings.body_s)
-        record = ClusterRecord.read(parse_json(body))
-        service, new = await self.clusters.make(request.path_params["cluster"], record)
+        tenant = tenant_of(request.scope)
+        limit = tenant.body_limit(self.settings.max_body)
+        record = ClusterRecord.read(
+            parse_json(await read_body(request.scope, request.receive, limit, self.settings.body_s))
+        )
+        service, new = await self.clusters.make(request.path_params["cluster"], record, tenant)
         return JSONResponse(service.document(), 201 if new else 200)
 
     async def get_cluster(self, request: Request) -> Response:
@@ -214,6 +221,7 @@ class Routes:
 
 def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> ASGIApp:
     """The application; starting it opens the clusters, ending it closes them."""
+    audit = None if settings.audit is None else Audit(settings.audit)
     routes = Routes(clusters, settings, metrics)
 
     @asynccontextmanager
@@ -223,6 +231,8 @@ def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> A
         yield
         routes.volcano.close()
         await clusters.close()
+        if audit is not None:
+            audit.close()
 
     async def on_problem(request: Request, error: Exception) -> Response:
         return problem_response(error if isinstance(error, Problem) else Problem(500, str(error)))
@@ -244,7 +254,7 @@ def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> A
     )
     app.router.redirect_slashes = False
     direct = Direct(app, {("POST", "deltas"): routes.post_delta, ("GET", "plan"): routes.get_plan})
-    return Guard(direct, settings, metrics)
+    return Guard(direct, settings, metrics, audit)
 
 
 def problem_response(problem: Problem) -> Response:

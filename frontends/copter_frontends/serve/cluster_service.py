@@ -91,8 +91,7 @@ class ClusterService:
             4xx for a bad delta, 503 where it cannot be journaled; nothing has changed then.
         """
         delta = await self._read(document)
-        if self._closed:
-            raise Problem(503, "the service is stopping", fix="send it again after the restart")
+        # While the service stops, too: a delta that was done before a crash is not refused when it is sent again.
         # Again after each wait: another sender of the same delta may have come first.
         while delta.id is not None and (accepted := self.state.accepted.get(delta.id)) is not None:
             if accepted.content not in (None, delta.content):
@@ -104,6 +103,8 @@ class ClusterService:
             await self.log.settled()
             if self.state.accepted.get(delta.id) == accepted:
                 return self._acknowledgement(accepted.sequence, repeated=True)
+        if self._closed:
+            raise Problem(503, "the service is stopping", fix="send it again after the restart")
         if self._waiting >= MOST_WAITING:
             raise Problem(
                 503, "too many deltas wait for the disk", fix="send fewer at a time, or several changes in one delta"

@@ -19,6 +19,7 @@ from copter_frontends.serve.ownership import claim, is_owned, sweep, take_away
 from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.store import Stored, create, recover
+from copter_frontends.serve.tenants import EVERYBODY, Tenant
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LOCK = "lock"
@@ -98,17 +99,21 @@ class Clusters:
         self._stored.clear()
         self.opened = True
 
-    def get(self, name: str) -> ClusterService:
-        """A cluster; Problem 404."""
-        found = self.served.get(name)
+    def of(self, tenant: Tenant) -> list[ClusterService]:
+        """The clusters that a tenant may see."""
+        return [service for name, service in self.served.items() if tenant.owns(name)]
+
+    def get(self, name: str, tenant: Tenant = EVERYBODY) -> ClusterService:
+        """A cluster; Problem 404, which tells of the tenant's own clusters alone."""
+        found = self.served.get(name) if tenant.owns(name) else None
         if found is None:
-            there = ", ".join(sorted(self.served)[:10]) or "none"
+            there = ", ".join(sorted(each for each in self.served if tenant.owns(each))[:10]) or "none"
             raise Problem(
                 404, f"there is no cluster {name!r}; there are: {there}", fix=f"make it: PUT /v1/clusters/{name}"
             )
         return found
 
-    async def make(self, name: str, record: ClusterRecord) -> tuple[ClusterService, bool]:
+    async def make(self, name: str, record: ClusterRecord, tenant: Tenant = EVERYBODY) -> tuple[ClusterService, bool]:
         """Make a cluster, and whether it is new; one that is there already must have been made alike."""
         if not NAME.fullmatch(name) or name == LOCK:
             raise Problem(
@@ -131,6 +136,11 @@ class Clusters:
                 429,
                 f"there are {self.settings.max_clusters} clusters already",
                 fix="delete one, or raise --max-clusters",
+            )
+        own = sum(map(tenant.owns, [*self.served, *self._making]))
+        if own >= tenant.max_clusters:
+            raise Problem(
+                429, f"tenant {tenant.name} has {own} clusters, as many as it may have", fix="delete one of them"
             )
         self._making.add(name)
         try:

@@ -9,12 +9,14 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from copter_frontends.serve.audit import LONGEST
 from copter_frontends.serve.bodies import header, read_body
 from copter_frontends.serve.clusters import Clusters
 from copter_frontends.serve.fields import compact, parse_json
 from copter_frontends.serve.guard import problem_message
 from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
+from copter_frontends.serve.tenants import tenant_of
 
 PREFIX = "/v1/clusters/"
 BOOT = secrets.token_hex(4)
@@ -33,9 +35,15 @@ class PostDelta:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        service = self.clusters.get(scope["path_params"]["cluster"])
-        body = await read_body(scope, receive, self.settings.max_body, self.settings.body_s)
-        answer = compact(await service.submit(parse_json(body))).encode()
+        tenant = tenant_of(scope)
+        service = self.clusters.get(scope["path_params"]["cluster"], tenant)
+        body = await read_body(scope, receive, tenant.body_limit(self.settings.max_body), self.settings.body_s)
+        document = parse_json(body)
+        given = document.get("id") if isinstance(document, dict) else None
+        scope["change"] = {"delta": given[:LONGEST] if isinstance(given, str) else None}
+        told = await service.submit(document)
+        scope["change"]["sequence"] = told["sequence"]
+        answer = compact(told).encode()
         if scope["query_string"] and parse_qs(scope["query_string"]).get(b"plan") == [b"1"]:
             answer = answer[:-1] + b',"in_force":' + service.book.body() + b"}"
         await respond(send, 200, answer, [JSON])
@@ -51,7 +59,7 @@ class GetPlan:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        book = self.clusters.get(scope["path_params"]["cluster"]).book
+        book = self.clusters.get(scope["path_params"]["cluster"], tenant_of(scope)).book
         etag = f'{book.etag[:-1]}-{BOOT}"'.encode()
         if header(scope, b"if-none-match") == etag:
             await respond(send, 304, None, [(b"etag", etag)])

@@ -6,20 +6,27 @@ import asyncio
 import hmac
 import json
 import re
-from time import perf_counter
+from time import monotonic, perf_counter, time
 
 from prometheus_client import Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from copter_frontends.serve.audit import Audit
 from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.problems import MEDIA_TYPE, Problem
 from copter_frontends.serve.settings import ServeSettings
+from copter_frontends.serve.tenants import EVERYBODY, Allowance, Tenant, find_tenant
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/static/page.js", "/static/page.css"})
 """Paths that tell nothing of clusters, and ask for no token."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 LOCAL_HOST = re.compile(rf"(?:{'|'.join(map(re.escape, LOCAL_NAMES))})(?::[0-9]{{1,5}})?", re.IGNORECASE | re.ASCII)
+CLUSTERS = "/v1/clusters"
+CHANGES = frozenset({"PUT", "POST", "DELETE", "PATCH"})
+ASKS = re.compile(r".*/volcano/(?!onSessionOpen$)[^/]*")
+"""Requests of Volcano's that change nothing."""
+
 SEND_S = 60.0  # seconds that a client has to take a piece of an answer
 
 HEADERS = [
@@ -31,20 +38,23 @@ HEADERS = [
 
 
 class Guard:
-    """ASGI middleware: token, host names, metrics, problems as documents.
+    """ASGI middleware: tokens and tenants, host names, metrics, the audit log, problems as documents.
 
     Parameters
     ----------
     app : ASGI application
     settings : ServeSettings
     metrics : Metrics
+    audit : Audit, optional
     """
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics) -> None:
-        self.app, self.metrics = app, metrics
+    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics, audit: Audit | None = None) -> None:
+        self.app, self.metrics, self.audit = app, metrics, audit
+        self._tenants = settings.tenants
+        self._allowances = {tenant.name: Allowance(tenant) for tenant in settings.tenants}
         self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
         self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        self._local_only = settings.token is None and not settings.insecure
+        self._local_only = not settings.needs_token and not settings.insecure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -64,6 +74,8 @@ class Guard:
                 requests, seconds = self._counted.get((route, status)) or self._counters(route, status)
                 requests.inc()
                 seconds.observe(perf_counter() - started)
+                if self.audit is not None and scope["method"] in CHANGES and not ASKS.fullmatch(scope["path"]):
+                    self.audit.write(scope, scope["tenant"].name if "tenant" in scope else "nobody", status)
                 await send(message)
                 return
             try:
@@ -87,21 +99,49 @@ class Guard:
         return found
 
     def _check(self, scope: Scope) -> None:
-        """Problem 401 or 421 for a request that is not to be served."""
-        if self._token is None:
-            if self._local_only:
-                self._check_host(scope)
-            return
-        if scope["path"] in OPEN:
+        """Say who asks; Problem 401, 403, 404, 421 or 429 for a request that is not to be served."""
+        if self._local_only:
+            self._check_host(scope)
+        if (self._token is None and not self._tenants) or scope["path"] in OPEN:
+            scope["tenant"] = EVERYBODY
             return
         given = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(given) != 1 or not hmac.compare_digest(given[0], self._token):
+        tenant = self._tenant(given[0]) if len(given) == 1 else None
+        if tenant is None:
             raise Problem(
                 401,
                 "there is no valid token with the request",
                 "Authorization",
                 "send the header Authorization: Bearer TOKEN",
             )
+        scope["tenant"] = tenant
+        if not tenant.operator:
+            self._check_tenant(tenant, scope["method"], scope["path"])
+
+    def _tenant(self, authorization: bytes) -> Tenant | None:
+        """Whose token this is."""
+        if self._token is not None:
+            return EVERYBODY if hmac.compare_digest(authorization, self._token) else None
+        return find_tenant(self._tenants, authorization, time())
+
+    def _check_tenant(self, tenant: Tenant, method: str, path: str) -> None:
+        """Problem for a tenant who asks too often, or for what is not its own."""
+        if not self._allowances[tenant.name].take(monotonic()):
+            raise Problem(
+                429, f"tenant {tenant.name} may send {tenant.requests_per_s:g} requests a second", fix="send fewer"
+            )
+        if path == CLUSTERS:
+            return
+        if not path.startswith(f"{CLUSTERS}/"):
+            raise Problem(403, f"{path} is for operators", fix="ask with an operator's token")
+        cluster = path[len(CLUSTERS) + 1 :].partition("/")[0]
+        if tenant.owns(cluster):
+            return
+        if method == "PUT":
+            raise Problem(
+                403, f"clusters of tenant {tenant.name} have ids like {tenant.name}.main", "path", "take such an id"
+            )
+        raise Problem(404, f"there is no cluster {cluster!r} of tenant {tenant.name}")
 
     @staticmethod
     def _check_host(scope: Scope) -> None:
@@ -119,6 +159,6 @@ def problem_message(problem: Problem) -> tuple[bytes, list[tuple[str, str]]]:
         headers.append(("connection", "close"))
     if problem.status == 401:
         headers.append(("www-authenticate", "Bearer"))
-    if problem.status == 503:
+    if problem.status in (429, 503):
         headers.append(("retry-after", "2"))
     return body, headers

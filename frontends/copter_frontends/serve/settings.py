@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from copter.errors import SettingsError
-
-TOKEN_LENGTH = 16  # least characters of a token
-MIB = 1 << 20  # bytes of a mebibyte
+from copter_frontends.serve.tenants import MIB, TOKEN_LENGTH, Tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,10 @@ class ServeSettings:
     connections : int
         At a time.
     max_clusters : int
+    tenants : tuple of Tenant
+        Who may ask, in the place of one token for all.
+    audit : Path, optional
+        File of the audit log.
     insecure : bool
         Whether to listen to other machines without a token.
     """
@@ -57,6 +59,8 @@ class ServeSettings:
     head_s: float = 20.0
     connections: int = 12_000
     max_clusters: int = 16
+    tenants: tuple[Tenant, ...] = ()
+    audit: Path | None = None
     insecure: bool = False
 
     def __post_init__(self) -> None:
@@ -66,11 +70,18 @@ class ServeSettings:
             raise SettingsError("TLS needs both a certificate and a key")
         if self.sync not in ("always", "never"):
             raise SettingsError(f"sync is {self.sync!r}, must be 'always' or 'never'")
-        if self.token is None and not self.insecure and not self.loopback:
+        if self.token is not None and self.tenants:
+            raise SettingsError("there are a token for all and tenants with tokens of their own: take one of the two")
+        if not self.needs_token and not self.insecure and not self.loopback:
             raise SettingsError(
                 f"{self.host} can be reached from other machines, and there is no token: give --token-file, or say "
                 "--insecure if something in front of the service checks who asks"
             )
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether every request must bear a token."""
+        return self.token is not None or bool(self.tenants)
 
     @property
     def loopback(self) -> bool:

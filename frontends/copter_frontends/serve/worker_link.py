@@ -31,6 +31,7 @@ COMMAND = (sys.executable, "-m", "copter_frontends.serve.worker")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 HEALTHY_S = 60.0  # seconds of life after which a process that dies is started again at once
 MOST_QUESTIONS = 1000  # most questions that wait for an answer
+START_POLL_S = 0.05  # seconds between two looks at whether the process has begun
 HOLD_S = 0.005  # seconds for which deltas are collected: each wake of the process stops its solver
 
 
@@ -128,6 +129,9 @@ class WorkerLink:
 
     async def ask(self, job_id: str, wait_s: float) -> dict[str, Any]:
         """An explanation, after the plan that is being made; Problem 404 or 503."""
+        begun = asyncio.get_running_loop().time()
+        while not self.ready and asyncio.get_running_loop().time() < begun + wait_s:
+            await asyncio.sleep(START_POLL_S)  # a cluster's process takes a second or two to begin
         if not self.ready:
             raise Problem(503, "the scheduler is starting", fix="ask again in a few seconds")
         if len(self._questions) >= MOST_QUESTIONS:

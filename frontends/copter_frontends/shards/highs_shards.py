@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from copter.problem.highs_lp import run_highs
+from copter.problem.highs_lp import run_highs, silent_highs
 from copter_frontends.shards.cluster import Floats, Ints, ShardCluster
 from copter_frontends.shards.errors import NoRoomError, ShardError
 from copter_frontends.shards.formulation import Shares
@@ -78,8 +78,7 @@ def solve_whole(
 
 def _highs(matrix: sp.csc_array, cost: Floats, lower: Floats, upper: Floats, binaries: int) -> highspy.Highs:
     """A HiGHS with the program; the last `binaries` columns are 0 or 1."""
-    highs = highspy.Highs()
-    highs.silent()
+    highs = silent_highs()
     highs.setOptionValue("threads", 1)
     data = highspy.HighsLp()
     data.num_row_, data.num_col_ = matrix.shape

@@ -6,7 +6,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from copter.problem.highs_lp import run_highs
+from copter.problem.highs_lp import run_highs, silent_highs
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
 
@@ -23,8 +23,7 @@ class HighsFlows:
 
     def __init__(self, paths: Paths, warm: bool = True) -> None:
         self.paths, self.warm = paths, warm
-        self.highs = highspy.Highs()
-        self.highs.silent()
+        self.highs = silent_highs()
         self.highs.setOptionValue("threads", 1)
         self.solved = False
         n, m = paths.n_paths, paths.network.n_arcs

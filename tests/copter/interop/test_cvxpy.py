@@ -63,6 +63,7 @@ def parametrised(kind: str) -> tuple[Any, Any, Any]:
     return cp.Problem(cp.Maximize(c @ x), [rows @ x <= b]), p, x
 
 
+@pytest.mark.usefixtures("still_clock")
 @pytest.mark.parametrize("kind", ["c", "b", "A", "bounds"])
 def test_a_changed_parameter_becomes_edits(kind: str) -> None:
     problem, p, _ = parametrised(kind)

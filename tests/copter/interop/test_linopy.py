@@ -32,6 +32,7 @@ def expected(model: Any) -> float:
     return float(other.objective.value)
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_updates_are_edits() -> None:
     model = model_of()
     solver = Copter.from_model(model, io_api="direct", track_updates=True)
@@ -56,6 +57,7 @@ def test_updates_are_edits() -> None:
         assert solver._rebuilds == 0
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_a_rebuild_keeps_the_session() -> None:
     """New coordinates make linopy build anew; the program has the same structure, so that the session stays."""
     solver = Copter.from_model(model_of(), io_api="direct", track_updates=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +9,6 @@ import pytest
 linopy = pytest.importorskip("linopy", reason="linopy is not installed: pip install copter-lp[linopy]")
 
 from copter.interop.linopy import Copter, register  # noqa: E402 - needs linopy
-
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "interop.md"
 
 
 def model_of(whole: bool = False) -> Any:
@@ -63,11 +59,3 @@ def test_a_network_is_optimised_by_name() -> None:
     network.add("Generator", "gas", bus="south", p_nom=10, marginal_cost=20)
     assert network.optimize(solver_name="copter") == ("ok", "optimal")
     assert network.objective == pytest.approx(3 + 4 + 4 + 20 * (2 + 5))
-
-
-@pytest.mark.parametrize("names", ["scipy_linprog", "interop.linopy"])
-def test_the_pages_block_runs_as_printed(names: str) -> None:
-    pytest.importorskip("pypsa")
-    blocks = [block for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if names in block]
-    assert len(blocks) == 1
-    exec(compile(blocks[0], str(PAGE), "exec"), {})

@@ -12,7 +12,14 @@ import scipy.sparse as sp
 import copter
 from copter import LinearProgram, Settings, Status
 from copter.interop import live_program
-from copter.interop.live_program import Edits, LiveProgram, block_starts
+from copter.interop.live_program import Edits, LiveProgram, LivePrograms, block_starts
+from copter.methods.simplex.kept import KeptBasis
+
+
+@pytest.fixture
+def live(still_clock: None) -> LiveProgram:
+    """A live program that leaves no way alone."""
+    return LiveProgram()
 
 
 def program(seed: int, m: int = 8, n: int = 30) -> LinearProgram:
@@ -55,8 +62,8 @@ def with_highs(lp: LinearProgram) -> float:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_edited_equals_fresh_equals_highs(seed: int) -> None:
-    rng, lp, live = np.random.default_rng(seed), program(seed), LiveProgram()
+def test_edited_equals_fresh_equals_highs(live: LiveProgram, seed: int) -> None:
+    rng, lp = np.random.default_rng(seed), program(seed)
     first = live.solve(lp)
     assert (first.status, first.warm) == (Status.OPTIMAL, False)
     for step, what in enumerate(["rows", "c", "bounds", "A", "c", "rows", "A", "bounds"]):
@@ -74,8 +81,8 @@ def test_edited_equals_fresh_equals_highs(seed: int) -> None:
         np.testing.assert_allclose(answer.reduced_costs, lp.c - lp.A.T @ answer.y, atol=1e-12)
 
 
-def test_answers_stay_when_the_program_goes_on() -> None:
-    live, lp = LiveProgram(), program(1)
+def test_answers_stay_when_the_program_goes_on(live: LiveProgram) -> None:
+    lp = program(1)
     live.solve(lp)
     warm = live.solve(changed(lp, np.random.default_rng(0), "c"))
     kept = warm.x.copy()
@@ -84,8 +91,8 @@ def test_answers_stay_when_the_program_goes_on() -> None:
 
 
 @pytest.mark.parametrize("what", ["shape", "pattern", "sense"])
-def test_another_structure_begins_anew(what: str) -> None:
-    live, lp = LiveProgram(), program(2)
+def test_another_structure_begins_anew(live: LiveProgram, what: str) -> None:
+    lp = program(2)
     live.solve(lp)
     live.solve(lp)
     assert live.is_warm
@@ -103,8 +110,7 @@ def test_another_structure_begins_anew(what: str) -> None:
     assert not live.is_warm
 
 
-def test_infeasible_and_unbounded_come_and_go() -> None:
-    live = LiveProgram()
+def test_infeasible_and_unbounded_come_and_go(live: LiveProgram) -> None:
     lp = LinearProgram([1.0, 1.0], [[1.0, 1.0]], [1.0], [np.inf])
     assert live.solve(lp).objective == pytest.approx(1.0)
     crossed = LinearProgram([1.0, 1.0], [[1.0, 1.0]], [1.0], [np.inf], col_upper=[0.25, 0.25])
@@ -115,16 +121,63 @@ def test_infeasible_and_unbounded_come_and_go() -> None:
     assert live.solve(lp).objective == pytest.approx(1.0)
 
 
-def test_a_session_that_is_too_slow_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_program, "PATIENCE", 0.0)
-    monkeypatch.setattr(live_program, "LEAST_S", 1e-9)
-    live, rng, lp = LiveProgram(), np.random.default_rng(3), program(3, 20, 200)
-    for _ in range(5):
+class Ticking:
+    """A clock that the solves of a test move on: by `fresh` for a fresh one, by `kept` for any other."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fresh: float, kept: float) -> None:
+        self.now, self.spent = 0.0, []
+        real = {"fresh": live_program.solve, "kept": KeptBasis.solve}
+
+        def charged(name: str, cost: float) -> Any:
+            def solve(*arguments: Any) -> Any:
+                self.now += cost
+                return real[name](*arguments)
+
+            return solve
+
+        monkeypatch.setattr(live_program, "LEAST_S", 60.0)
+        monkeypatch.setattr(live_program, "SESSION_S", np.inf)
+        monkeypatch.setattr(live_program, "solve", charged("fresh", fresh))
+        monkeypatch.setattr(KeptBasis, "solve", charged("kept", kept))
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(("kept", "most"), [(1.5, 1.1), (0.3, 0.4), (1.0, 1.1)])
+def test_a_series_costs_at_most_a_tenth_more_than_fresh(
+    monkeypatch: pytest.MonkeyPatch, kept: float, most: float
+) -> None:
+    clock = Ticking(monkeypatch, 1.0, kept)
+    live, rng, lp = LiveProgram(clock), np.random.default_rng(3), program(3)
+    for _ in range(40):
+        lp = changed(lp, rng, "rows")
+        assert live.solve(lp).status is Status.OPTIMAL
+    assert clock.now <= most * 40
+    assert live.is_warm == (kept <= 1.0)
+
+
+def test_a_way_that_is_too_slow_is_abandoned_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Ticking(monkeypatch, 1.0, 3.0)
+    live, rng, lp = LiveProgram(clock), np.random.default_rng(3), program(3)
+    warm = []
+    for _ in range(12):
         lp = changed(lp, rng, "c")
-        answer = live.solve(lp)
-        assert answer.status is Status.OPTIMAL
-        assert not answer.warm
+        warm.append(live.solve(lp).warm)
+    assert warm == [False, True, *[False] * 10]
     assert not live.is_warm
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_a_pool_keeps_several_structures() -> None:
+    pool, programs = LivePrograms(), [program(seed, n=30 + seed) for seed in range(live_program.MOST_KEPT + 1)]
+    for lp in programs[:-1] * 2:
+        pool.solve(lp)
+        assert pool.edits.rebuilt == (not pool.is_warm)
+    assert pool.is_warm
+    pool.solve(programs[-1])
+    pool.solve(programs[0])  # the oldest has made room
+    assert pool.edits.rebuilt
 
 
 def test_time_limits_and_settings_are_heeded() -> None:

@@ -31,6 +31,7 @@ def model_of() -> Any:
     return model
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_a_model_solved_again_is_edited() -> None:
     pytest.importorskip("highspy")
     model, solver = model_of(), SolverFactory("copter")

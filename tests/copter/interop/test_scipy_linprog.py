@@ -50,6 +50,7 @@ def test_marginals_are_scipys(seed: int) -> None:
         np.testing.assert_allclose(mine[name].marginals, theirs[name].marginals, atol=1e-6)
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_an_earlier_result_keeps_the_session() -> None:
     result = linprog(C, A_UB, B_UB, bounds=BOUNDS)
     for step in range(4):

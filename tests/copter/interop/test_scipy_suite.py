@@ -37,7 +37,6 @@ LEFT_OUT = {
         "test_singleton_row_ub_1": DECIDED,
         "test_zero_row_3": DECIDED,  # with the numbers that SciPy 1.15 draws
         "test_bug_20336": "calls scipy.optimize.linprog by its full name, which is HiGHS",
-        "test_marginals": MARGINALS,
     },
 }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import highspy
 import pytest
 
@@ -36,3 +39,10 @@ def test_a_search_goes_on_whatever_ran_before() -> None:
             [-3.0, -2.0], [[2.0, 3.0]], row_upper=[7.5], col_upper=[2.0, 2.0], integrality=[True, True]
         )
         assert solve_integer(whole, "exact", deadline_s=60).objective == pytest.approx(-8.0)
+
+
+def test_the_first_object_of_a_process_prints_nothing() -> None:
+    pytest.importorskip("highspy")
+    code = "from copter.problem.highs_lp import silent_highs as made; print('before'); made(); made(); print('after')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["before", "after"]

@@ -60,15 +60,18 @@ def interleaved(session: Session, turns: int, work: list[Callable[[int], object]
 
 
 def edits(model: Model) -> Callable[[int], object]:
-    """Edits of several kinds, each of which leaves the model as it may be."""
+    """Edits of several kinds; the model does not grow, also where some are refused."""
+    here: list[tuple[str, int]] = []
 
     def edit(turn: int) -> None:
         if turn % 3 == 0:
             model.set_count("a", float(10 + turn % 20))
-        elif ("x", turn - 1) in model:
-            model.remove_request(("x", turn - 1))
+        elif here:
+            model.remove_request(here[-1])
+            here.pop()
         else:
             model.add_request(("x", turn), [9.0, 9.0], {"a": [1, 2]}, integer=True)
+            here.append(("x", turn))
 
     return edit
 
@@ -78,7 +81,8 @@ def require_two_threads_hold(turns: int) -> None:
     work = [lambda _: session.solve_integer(), edits(session.model), lambda _: session.solve()]
     counts = interleaved(session, turns, work)
     assert sum(counts.values()) == turns * len(work)
-    assert counts["done 0"] > 0
+    assert all(counts[f"done {which}"] > 0 for which in range(len(work)))
+    assert len(session.model.requests) <= 31
     require_consistent(session.model.ledger)
     assert session.solve().status is Status.OPTIMAL
     fresh = Session(session.model).solve()
@@ -91,7 +95,7 @@ def test_two_threads_in_turns(quick_switches: None) -> None:
 
 @pytest.mark.long
 def test_two_threads_in_many_turns(quick_switches: None) -> None:
-    require_two_threads_hold(200_000)
+    require_two_threads_hold(70_000)  # of each of three threads: 210,000 in all
 
 
 def test_nothing_is_edited_while_a_shim_makes_a_plan() -> None:

@@ -98,7 +98,7 @@ def test_a_job_that_may_not_be_preempted_keeps_what_it_has():
 
 def test_the_statements_that_are_cited_exist():
     page = (ROOT / "docs" / "papers" / "baselines.md").read_text()
-    numbered = {int(n) for n in re.findall(r"\(B(\d+)\) \*\*", page)}
+    numbered = {int(n) for n in re.findall(r"^\*\*B(\d+)\b", page, re.MULTILINE)}
     assert numbered == set(range(1, len(numbered) + 1))
     folders = [Path(copter_frontends.__file__).parent / name for name in ("baselines", "policy_kit", "simulator")]
     sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]

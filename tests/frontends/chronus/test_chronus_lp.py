@@ -238,7 +238,7 @@ def test_the_engine_solves_so_often_at_most_and_in_one_thread(most: int) -> None
     settings = formulation.lease_model.settings
     assert (settings.threads, settings.tolerance) == (1, 1e-7)
     assert LeaseFormulation(gap=1e-3).lease_model.settings.tolerance == pytest.approx(5e-5), "a twentieth of the gap"
-    assert LeaseFormulation(gap=0.1).lease_model.settings.tolerance == 1e-4
+    assert LeaseFormulation(gap=1.0).lease_model.settings.tolerance == 1e-2
 
 
 def test_what_is_dealt_is_a_column_in_its_share() -> None:

@@ -120,7 +120,11 @@ def test_promised_jobs_go_first_and_the_largest_of_them_before_all() -> None:
     rows = [(0, 0, 0, 1, 1, 1, 0, 99.0), (1, 0, 0, 1, 1, 1, 0, 1.0), (2, 0, 0, 2, 1, 1, 0, 1.0)]
     options, solution = by_hand(*rows, must=(False, True, True)), wishes([0, 1, 2], [[1]] * 3)
     for gpus, expected in ((1, [-1, 1, -1]), (2, [-1, -1, 2]), (3, [-1, 1, 2]), (4, [0, 1, 2])):
-        assert LeaseShim()(options, np.array([[gpus], [0]]), solution).row.tolist() == expected
+        draft = Draft(options, np.array([[gpus], [0]]))
+        LeaseShim().fill(draft, solution)
+        assert draft.row.tolist() == expected
+    found = LeaseShim()(options, np.array([[2], [0]]), solution)
+    assert found.row.tolist() == [0, 1, -1], "as many promises, and more reward"
 
 
 def crossed() -> tuple[Options, Ints, LeaseSolution, Draft]:
@@ -144,7 +148,10 @@ def crossed() -> tuple[Options, Ints, LeaseSolution, Draft]:
 
 def test_where_the_rounded_lp_breaks_a_promise_the_last_plans_stand_and_the_rest_is_the_lps() -> None:
     options, capacity, solution, origin = crossed()
-    assert LeaseShim()(options, capacity, solution).broken == 1
+    rounded = Draft(options, capacity)
+    LeaseShim().fill(rounded, solution)
+    assert rounded.broken == 1
+    assert LeaseShim()(options, capacity, solution).broken == 0, "an exchange keeps both"
     found = LeaseShim()(options, capacity, solution, origin)
     assert (found.row.tolist(), found.broken, found.reward) == ([0, 2, 3], 0, 50.0)
     assert leases_of(found) == [[0]] * 3, "what is kept stays where it was"

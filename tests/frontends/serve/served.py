@@ -15,10 +15,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 START_S = 120.0  # the machine may be busy
 JSON = {"Content-Type": "application/json"}
 TYPES = {"a100": {"nodes": 2, "gpus_per_node": 8}, "t4": {"nodes": 4, "gpus_per_node": 4}}
+
+
+def certified(folder: Path) -> tuple[Path, Path]:
+    """(certificate, key) for localhost, made in a folder; the test is skipped where openssl makes none."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
+        capture_output=True,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("openssl makes no certificate here")
+    return certificate, key
 
 
 class Served:

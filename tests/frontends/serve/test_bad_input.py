@@ -6,7 +6,6 @@ import concurrent.futures
 import json
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import JSON, TYPES, Served
+from served import JSON, TYPES, Served, certified
 
 TOKEN = "a-token-of-enough-length"
 
@@ -320,14 +319,7 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path, caps
 
 
 def test_tls(tmp_path: Path) -> None:
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
-        capture_output=True,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip("openssl makes no certificate here")
+    certificate, key = certified(tmp_path)
     served = Served(tmp_path / "data", "--tls-cert", str(certificate), "--tls-key", str(key))
     assert served.scheme == "https"
     context = ssl.create_default_context(cafile=str(certificate))

@@ -72,6 +72,14 @@ def test_etags(service: Served) -> None:
     assert headers["etag"] != tag
 
 
+def test_why_right_after_the_first_delta_waits_for_the_process_to_begin(service: Served) -> None:
+    service.make("soon")
+    service.delta({"add_jobs": [{"id": "ns/1", "throughputs": {"a100": {"8": 8.0, "4": 5.0}}}]}, "soon")
+    status, why, _ = service.ask("GET", "/v1/clusters/soon/explain/ns/1")
+    assert status == 200, why
+    assert why["options"]
+
+
 def test_jobs_their_allocations_and_why(service: Served) -> None:
     service.make("why")
     jobs = [{"id": f"ns/{k}", "throughputs": {"a100": {"8": 8.0, "4": 5.0}}} for k in range(5)]

@@ -109,3 +109,48 @@ def test_the_optimum_is_that_of_all_rows(seed: int, monkeypatch: pytest.MonkeyPa
     gone = np.setdiff1d(np.arange(12), kept)
     assert (answer.y[gone] == 0.0).all()
     np.testing.assert_allclose(whole.y[gone], 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_equal_rows_the_closest_stays(seed: int) -> None:
+    """Leases far ahead are wanted by the same jobs: one row of them decides."""
+    once = program(seed, 6, 40)
+    m, n, order = 6, once.n_columns, np.array([0, 1, 2, 3, 4, 5, 2, 4, 2])
+    columns = [np.flatnonzero(np.isin(order, once.row[once.start[j] : once.start[j + 1]])) for j in range(n)]
+    value = dense_of(once)
+    bound = once.upper[n : n + m]
+    upper = np.concatenate((bound, [bound[2] + 1.0, bound[4] - 0.5, bound[2]]))
+    found = BlockProgram(
+        n_rows=9,
+        column_start=once.column_start,
+        private_start=once.private_start,
+        start=np.concatenate(([0], np.cumsum([len(own) for own in columns]))).astype(np.int32),
+        row=np.concatenate(columns).astype(np.int32),
+        value=np.concatenate([value[order[own], j] for j, own in enumerate(columns)]),
+        own_start=once.own_start,
+        own_row=once.own_row,
+        own_value=once.own_value,
+        cost=once.cost,
+        lower=np.concatenate((once.lower[:n], np.full(9, -np.inf), once.lower[n + m :])),
+        upper=np.concatenate((once.upper[:n], upper, once.upper[n + m :])),
+    )
+    assert np.flatnonzero(found.repeated_rows()).tolist() == [4, 6, 8]
+    assert not once.repeated_rows().any()
+    with Watch(np.inf) as watch:
+        answer = solve_blocks(found, Settings(), watch, vertex=False)
+    assert answer is not None
+    assert (dense_of(found) @ answer.x <= upper + 1e-8).all()
+    assert (answer.y[[4, 6, 8]] == 0.0).all()
+
+
+def test_rows_that_are_alike_by_chance_of_their_sums_are_compared_entry_by_entry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = program(0, 6, 40)
+
+    class Constant:
+        def random(self, count: int) -> np.ndarray:
+            return np.zeros(count)
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Constant())
+    assert not found.repeated_rows().any()

@@ -175,3 +175,24 @@ def test_a_damaged_path_is_refused(tmp_path) -> None:  # type: ignore[no-untyped
     assert path_from({"row_generation": [1], "levels": [], "mu": [], "prices": []}) is None  # as 0.1.0 wrote it
     assert path_state(None) is None
     assert path_from(None) is None
+
+
+def test_a_path_that_was_too_far_is_asked_at_its_coarsest_level_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = program(network(0, commodities=300, links=80))
+    scaled, scale, factor = found.equilibrated()
+    path = PricePath(np.zeros(80, dtype=np.int64))
+    for level in LEVELS:
+        path.passed[level] = Milestone(1e-9, np.full(80, -50.0))
+    tried: list[int] = []
+    factorise = BlockMethod.factorise
+    monkeypatch.setattr(BlockMethod, "factorise", lambda self: (tried.append(1), factorise(self))[1])
+    rows = np.arange(80, dtype=np.int32)
+    assert not started_from(BlockMethod(scaled), path, scale, factor, rows)
+    assert path.missed
+    assert len(tried) == len(LEVELS)
+    tried.clear()
+    restored = path_from(path_state(path))
+    assert restored is not None
+    assert restored.missed
+    assert not started_from(BlockMethod(scaled), restored.of_rows(np.zeros(80, dtype=np.int64)), scale, factor, rows)
+    assert len(tried) == 1

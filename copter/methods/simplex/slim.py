@@ -1,0 +1,109 @@
+"""Rows with one entry, taken as bounds of their columns: whatever the numbers, the same rows of the same program.
+
+Modelling tools write the bounds of variables as rows; a basis need not hold them. Presolve (P2) does the same and much
+more, but what it removes depends on the numbers, so that its answer for one program is no start for the next one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problem.linear_program import LinearProgram
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+TOUCHING = 1e-9  # how far bounds may cross, relative to their size, before the program is another method's business
+
+
+class CrossedError(ArithmeticError):
+    """The bounds that rows give a column contradict each other."""
+
+
+class Slim:
+    """A program without its rows of one entry, and the way back for prices.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+
+    Attributes
+    ----------
+    rows : ndarray
+        Rows with one entry, in ascending order.
+    columns : ndarray
+        The column of each.
+    others : ndarray
+        The rows that are left.
+    lp : LinearProgram
+        The program without `rows`, with their bounds on its columns.
+    """
+
+    def __init__(self, lp: LinearProgram) -> None:
+        counts = np.bincount(lp.A.indices, minlength=lp.shape[0])
+        single = counts == 1
+        places = np.flatnonzero(single[lp.A.indices])
+        places = places[lp.A.data[places] != 0.0]
+        self._places = places[np.argsort(lp.A.indices[places])]
+        self.rows = lp.A.indices[self._places].astype(np.intp)
+        self.columns = np.searchsorted(lp.A.indptr, self._places, side="right") - 1
+        self.others: Indices = np.setdiff1d(np.arange(lp.shape[0]), self.rows)
+        self._given = lp
+        self._value = lp.A.data[self._places]
+        self._from_lower = self._from_upper = np.zeros(0, dtype=np.intp)
+        lower, upper = self._bounds(lp)
+        self.lp = LinearProgram(
+            lp.c,
+            lp.A[self.others] if len(self.rows) else lp.A,
+            lp.row_lower[self.others],
+            lp.row_upper[self.others],
+            lower,
+            upper,
+            sense=lp.sense,
+        )
+
+    def _bounds(self, lp: LinearProgram) -> tuple[Floats, Floats]:
+        """Bounds of the columns, with those of their rows; which row each comes from, or -1, is noted."""
+        n, value = lp.shape[1], self._value
+        with np.errstate(invalid="ignore", over="ignore"):
+            one, other = lp.row_lower[self.rows] / value, lp.row_upper[self.rows] / value
+        low, high = np.where(value > 0.0, one, other), np.where(value > 0.0, other, one)
+        lower, upper = lp.col_lower.copy(), lp.col_upper.copy()
+        np.maximum.at(lower, self.columns, low)
+        np.minimum.at(upper, self.columns, high)
+        crossed = lower - upper
+        if (crossed > TOUCHING * (1.0 + np.abs(upper))).any():
+            raise CrossedError("rows with one entry leave a column no value")
+        np.copyto(upper, lower, where=crossed > 0.0)
+        self._from_lower, self._from_upper = np.full(n, -1), np.full(n, -1)
+        binds = (low >= lower[self.columns]) & (low > lp.col_lower[self.columns])
+        self._from_lower[self.columns[binds]] = np.flatnonzero(binds)
+        binds = (high <= upper[self.columns]) & (high < lp.col_upper[self.columns])
+        self._from_upper[self.columns[binds]] = np.flatnonzero(binds)
+        self._given = lp
+        return lower, upper
+
+    def moved(self, lp: LinearProgram) -> tuple[Floats, Floats, Floats, Floats]:
+        """(row_lower, row_upper, col_lower, col_upper) of the slim program of other bounds, the matrix being the same.
+
+        Raises
+        ------
+        CrossedError
+        """
+        return lp.row_lower[self.others], lp.row_upper[self.others], *self._bounds(lp)
+
+    def prices(self, y: Floats, c: Floats) -> Floats:
+        """Prices of all rows from those of the others: a row with one entry takes the reduced cost of its bound."""
+        lp = self._given
+        found = np.zeros(lp.shape[0])
+        found[self.others] = y
+        if not len(self.rows):
+            return found
+        d = c - lp.A.T @ found
+        wanted = d if lp.sense == "min" else -d
+        source = np.where(wanted > 0.0, self._from_lower, np.where(wanted < 0.0, self._from_upper, -1))
+        column = np.flatnonzero(source >= 0)
+        single = source[column]
+        found[self.rows[single]] = d[column] / self._value[single]
+        return found

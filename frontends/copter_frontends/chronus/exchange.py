@@ -1,0 +1,89 @@
+"""A better plan by taking some jobs out and putting them back in another order (docs/papers/chronus.md, C16)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.options import Floats, Ints
+
+FEWEST, MOST = 3, 24  # jobs that are taken out at once
+IN_VAIN, AT_MOST = 100, 250  # exchanges in a row without gain after which it ends; exchanges in all
+ALL_OTHERS = 0.1  # share of exchanges for a broken promise that take out all unpromised jobs of the type
+SEED = 20_210  # of the jobs that are taken out: the same plan is improved in the same way
+
+
+def exchange(draft: Draft, worth: Floats, goal: float) -> None:
+    """Improve a plan, in place: fewer promised jobs without leases, then more reward.
+
+    A job that has nothing, or less than its best reward, is to be placed on the GPU type of one of its options. Some
+    jobs of that type are taken out; then it comes first, promised jobs by deadline follow, the others by worth for
+    their leases. The plan stays as it was where that is a loss.
+
+    Parameters
+    ----------
+    draft : Draft
+    worth : float64 array (rows,)
+        Of each option at the linear program's prices: which of them are tried first.
+    goal : float
+        Reward that is enough, where no promise is broken.
+    """
+    search, vain = _Search(draft, worth), 0
+    for _ in range(AT_MOST):
+        wanting = search.wanting()
+        if vain >= IN_VAIN or not len(wanting) or (draft.broken == 0 and draft.reward >= goal):
+            return
+        vain = 0 if search.exchanged(int(search.rng.choice(wanting))) else vain + 1
+
+
+class _Search:
+    """Exchanges on one plan."""
+
+    def __init__(self, draft: Draft, worth: Floats) -> None:
+        self.draft, self.rng = draft, np.random.default_rng(SEED)
+        options = draft.options
+        first = options.rows_of().tolist()
+        order = np.lexsort((-worth, options.job)).tolist()
+        self.rows = [order[a:b] for a, b in pairwise(first)]  # by worth
+        self.best = options.best_of_jobs(options.value)[1]
+
+    def wanting(self) -> Ints:
+        """Jobs to place: promised ones without leases, if there are any, else all that could be worth more."""
+        draft, options = self.draft, self.draft.options
+        possible = self.best > 0.0
+        broken = np.flatnonzero(options.must & possible & (draft.row < 0))
+        if len(broken):
+            return broken
+        has = np.where(draft.row >= 0, options.value[draft.row], 0.0)
+        return np.flatnonzero(self.best > has)
+
+    def exchanged(self, job: int) -> bool:
+        """Take out some jobs for one that wants leases, and put all back; whether that was a gain."""
+        draft, options, rng = self.draft, self.draft.options, self.rng
+        kept, before = (draft.row.copy(), draft.taken.copy(), draft.free.copy()), (draft.broken, -draft.reward)
+        row = self.rows[job][int(rng.integers(len(self.rows[job])))]
+        kind, last = int(options.kind[row]), int(options.last[row])
+        there = np.flatnonzero((draft.row >= 0) & (options.kind[draft.row] == kind))
+        there = there[draft.taken[there, :last].any(axis=1) & (there != job)]
+        out = rng.choice(there, min(int(rng.integers(FEWEST, MOST + 1)), len(there)), replace=False)
+        if options.must[job] and draft.row[job] < 0 and rng.random() < ALL_OTHERS:
+            out = np.union1d(out, there[~options.must[there]])
+        for each in (job, *out.tolist()):
+            draft.remove(each)
+        self.put_back(out if draft.place(row) else np.append(out, job))
+        now = draft.broken, -draft.reward
+        if now > before:
+            draft.row[:], draft.taken[:], draft.free[:] = kept
+        return now < before
+
+    def put_back(self, jobs: Ints) -> None:
+        """Place jobs in another order, promised ones first; the first of these that finds no room ends it."""
+        draft, options = self.draft, self.draft.options
+        due = np.array([int(options.last[self.rows[job]].min()) for job in jobs.tolist()])
+        by = np.where(options.must[jobs], due, -self.best[jobs] / np.maximum(due, 1))
+        for job in jobs[np.lexsort((self.rng.random(len(jobs)), by, ~options.must[jobs]))].tolist():
+            placed = any(draft.place(row) for row in self.rows[job])
+            if options.must[job] and not placed and not any(draft.squeeze(row) for row in self.rows[job]):
+                return

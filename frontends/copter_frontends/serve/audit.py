@@ -1,0 +1,59 @@
+"""The audit log: a line of JSON for every change that was asked for, in a file that is only appended to."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from copter.errors import SettingsError
+
+LOG = logging.getLogger("copter.serve")
+LONGEST = 300  # characters of a path or an id
+
+
+class Audit:
+    """Appends to the file; a line goes with one write, before the answer is sent.
+
+    Parameters
+    ----------
+    path : Path
+        Made, for its owner alone, where it is not there.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise SettingsError(f"the audit log {path} cannot be opened: {error.strerror}") from error
+
+    def write(self, scope: Any, who: str, status: int) -> None:
+        """Note who asked when for what, and how it ended; what cannot be written is said in the service's log."""
+        client = scope.get("client") or ("unknown", 0)
+        line = {
+            "when": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+            "who": who,
+            "from": client[0],
+            "what": f"{scope['method']} {scope['path'][:LONGEST]}",
+            **scope.get("change", {}),
+            "result": status,
+        }
+        data = json.dumps(line).encode() + b"\n"
+        try:
+            if os.write(self._file, data) != len(data):
+                LOG.error("the audit log %s took a part of a line", self.path)
+        except OSError as error:
+            LOG.error("the audit log %s cannot be written: %s", self.path, error.strerror)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
