@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ PROGRAM: dict[str, Any] = {
     "c": [1.0, 2.0], "A": [[1.0, 1.0]], "row_lower": [0.0], "row_upper": [1.0], "col_lower": [0.0, 0.0],
     "col_upper": [1.0, 1.0],
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that odd arguments name are made in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
 
 
 def model() -> Model:

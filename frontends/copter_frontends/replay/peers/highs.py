@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.problem.highs_lp import silent_highs
 from copter_frontends.replay.peers.answer import Answer, Limits
 from copter_frontends.replay.peers.clock import clock
 from copter_frontends.replay.program import Floats, Ints, Kept, Program
@@ -62,8 +63,7 @@ class Mirror:
 
     def __init__(self, name: str, way: Way) -> None:
         self.name, self.way = name, way
-        self.highs = highspy.Highs()
-        self.highs.silent()
+        self.highs = silent_highs()
         for option, value in way.options.items():
             self.highs.setOptionValue(option, value)
         self.known: Program | None = None  # in HiGHS's order
