@@ -62,7 +62,7 @@ def solve_integer(
     proof : path, optional
         Where to write a proof that no integer point is better than the one found, by more than 1e-6 of 1 + |objective|:
         a tree of branchings with a bound for each leaf, which ``copter verify`` judges in rational arithmetic. For
-        small programs: up to 5,000 nodes, or `max_nodes`. The answer's `proof` says whether it is there.
+        small programs: up to 5,000 nodes, or `max_nodes`. The answer's `proof` says whether it is there. A new file.
 
     Returns
     -------
@@ -106,6 +106,8 @@ def solve_integer(
     clock = Clock(limit - min(ENDING_SHARE * limit, ENDING_S) if np.isfinite(limit) else limit)
     if proof is not None and not isinstance(proof, (str, bytes, os.PathLike)):
         raise SettingsError(f"proof is a {type(proof).__name__}, must be a path")
+    if proof is not None and os.path.lexists(proof):
+        raise SettingsError(f"{os.fsdecode(proof)} is there already: a proof begins a new file")
     if shim == "exact":
         require_highspy("shim='exact'")
     program, switches = with_switches(lp) if lp.semicontinuous.any() else (lp, NO_SWITCHES)

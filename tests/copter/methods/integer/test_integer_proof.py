@@ -146,8 +146,17 @@ def test_where_there_is_no_proof_it_says_so(tmp_path: Path) -> None:
 def test_random_programs_have_leaves_of_both_kinds(tmp_path: Path) -> None:
     kinds: Counter[str] = Counter()
     for seed in (1, 3, 10):
-        copter.solve_integer(knapsacks(seed), proof=tmp_path / "proof", deadline_s=5.0)
-        kinds.update(key for node in json.loads((tmp_path / "proof").read_text())["nodes"] for key in node)
+        path = tmp_path / f"proof-{seed}"
+        copter.solve_integer(knapsacks(seed), proof=path, deadline_s=5.0)
+        kinds.update(key for node in json.loads(path.read_text())["nodes"] for key in node)
     assert kinds["prices"] > 3
     assert kinds["ray"] > 0
     assert kinds["column"] > 3
+
+
+def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(copter.SettingsError, match="is there already"):
+        copter.solve_integer(knapsacks(1), proof=path)
+    assert path.read_text() == "mine"
