@@ -52,7 +52,27 @@ def solution_of(
     passes: int,
     seconds: float,
 ) -> Solution:
-    """The master's solution as one of the whole model, with a bound of the whole model."""
+    """Turn the restricted master's solution into one of the whole model, in the requests' own columns.
+
+    Parameters
+    ----------
+    deal : Deal
+        Which shard has which request.
+    master : Master
+    ask : Ask
+        Calls shards, for values that are wanted later.
+    found : Solution
+        The master's.
+    status : Status
+    bound : float
+        On the whole model's optimum; infinite if there is none, and then the gap is too.
+    certified : bool
+        Whether the bound is safe against rounding.
+    passes : int
+        Pricing passes.
+    seconds : float
+        Of the whole solve.
+    """
     key, x = in_own_columns(deal, master, *found.working_columns_by_slot())
     order = {request: at for at, request in enumerate(deal.owner)}
     rows = {resource: at for at, resource in enumerate(master.model.resources)}

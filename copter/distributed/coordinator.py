@@ -65,7 +65,7 @@ class Coordinator:
 
     @property
     def shards(self) -> dict[int, Hello]:
-        """Every shard's number, and where it stands."""
+        """Call every shard and return its answer, by shard number: version, size of its model, memory and time."""
         return self._exchange.every("hello")
 
     @property

@@ -86,9 +86,10 @@ class Allowance:
         self._fresh.append((cost_s, wall_s))
 
     def begin(self) -> list[tuple[Way, float]]:
-        """The ways to try on this program, each with the processor time that it may take; then a fresh solve is next.
+        """Return the ways to try on the next program, in order, each with the processor seconds that it may take.
 
-        Called once for every program.
+        If none of them solves it, the caller solves it afresh. Call this once for every program, after at least one
+        :meth:`fresh`.
         """
         self._solves += 1
         for way in self.ways:

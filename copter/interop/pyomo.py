@@ -117,7 +117,19 @@ class Copter(SolverBase):  # type: ignore[misc]
         return tuple(int(part) for part in __version__.split(".")[:3])
 
     def solve(self, model: Any, **kwds: Any) -> Results:
-        """Solve, and load the solution into the model."""
+        """Solve a Pyomo model and, unless ``load_solutions`` is False, load the solution into it.
+
+        Keywords are Pyomo's options of a solve; they override :attr:`config`.
+
+        Raises
+        ------
+        IncompatibleModelError
+            If the model is not linear or has several objectives.
+        NoOptimalSolutionError
+            If the solve ends without an optimum and ``raise_exception_on_nonoptimal_result`` is True.
+        NoFeasibleSolutionError
+            If there is no solution to load.
+        """
         started, stamp = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
         config = self.config(value=kwds, preserve_implicit=True)
         StaleFlagManager.mark_all_as_stale()

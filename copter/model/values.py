@@ -170,7 +170,18 @@ def limit_duals(
 
 
 def limit_dual(reduced: Floats, width: Floats, room: float) -> float:
-    """Reduced cost, zero at most, at which the cheapest columns, of these widths, have filled the room."""
+    """Return the dual (<= 0, minimisation) of one request's limit, sum x <= limit.
+
+    Columns are filled in ascending order of their reduced costs. The dual is the reduced cost of the column that fills
+    the room, or 0 if that is positive or all columns together do not fill it.
+
+    Parameters
+    ----------
+    reduced, width : float64 array (columns,)
+        Reduced costs, and upper less lower bounds.
+    room : float
+        The limit less the sum of the lower bounds.
+    """
     order = np.argsort(reduced, kind="stable")
     over = np.flatnonzero(np.cumsum(width[order]) >= room)
     marginal = reduced[order[over[0]]] if len(over) else 0.0

@@ -42,7 +42,13 @@ def check_fields(where: str, entry: Any, required: Collection[str], optional: Co
 
 
 def read_word(where: str, value: Any) -> str:
-    """A name."""
+    """Return an entry that must be a string with at least one character.
+
+    Raises
+    ------
+    InvalidClusterError
+        If it is not; the message begins with `where`, the entry's place in the file.
+    """
     if not isinstance(value, str) or not value:
         raise InvalidClusterError(f"{where}: must be a word, not {value!r}")
     return value

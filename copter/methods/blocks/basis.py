@@ -78,7 +78,10 @@ class Kept:
         return old.has_entries_of(program)
 
     def differs_in_right_sides(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
-        """Whether nothing but bounds of rows, coupling or private, are others, and those only in how large they are."""
+        """Say whether a program differs from the kept one at most in finite bounds of its coupling and private rows.
+
+        A bound that was infinite must still be, and one that was finite must not become infinite.
+        """
         n, old = program.n_columns, self.program
         if len(old.lower) != len(program.lower) or n != old.n_columns:
             return False

@@ -165,7 +165,10 @@ class BlockMethod:
             raise Stopped
 
     def solve(self, right: Floats, y: Floats) -> None:
-        """y = (A theta A' + theta_s)^-1 right, by the factor."""
+        """Solve (A theta A' + theta_s) y = right with the factor of the last :meth:`factorise`; write y.
+
+        Both arrays are (rows,): the coupling rows first, then the private ones.
+        """
         state, m = self.state, self.program.n_rows
         coupling, scaled = right[:m].copy(), np.empty(len(right) - m)
         state.eliminate(right[m:], coupling, scaled)

@@ -180,10 +180,20 @@ def maximise(
     stop: Callable[[], bool] = lambda: False,
     inside: Callable[[Floats], bool] = lambda y: True,
 ) -> tuple[Point, int]:
-    """Ascend from y until every row's residual is within its tolerance; return the point and the steps taken.
+    """Maximise the subproblem's dual from prices y by Newton steps; return the last point and the steps taken.
 
-    `stop` is asked before every step; prices that are no longer `inside` end the ascent. On return ``problem.x`` holds
-    the blocks' projections at the point's prices.
+    The ascent ends where every row's residual is at most its `tolerance` in size. It also ends, with larger residuals,
+    when `stop` returns True, the prices are not `inside`, the line search finds no better point, or
+    ``settings.max_newton_steps`` are taken. On return ``problem.x`` holds the blocks' projections at that point.
+
+    Parameters
+    ----------
+    problem : Subproblem
+    y : float64 array (rows,)
+    tolerance : float64 array (rows,)
+    settings : Settings
+    stop, inside : callable
+        Called before every step; `inside` gets the prices.
     """
     dense = len(y) <= settings.dense_rows
     point = problem.evaluate(y)

@@ -198,7 +198,11 @@ class Draft:
         return leases
 
     def may_squeeze(self, row: int) -> bool:
-        """Whether the leases that an option lacks are few enough for :meth:`squeeze` to try."""
+        """Say whether :meth:`squeeze` would try to make room for an option, the one in this row of the options.
+
+        It would if the leases that the option lacks are at most MOST_MOVED, and no more than the leases before its
+        deadline that have too few free GPUs.
+        """
         _, kind, gpus, need, last = self._table[row].tolist()
         roomy = self._room(kind, gpus, last)
         return bool(need - roomy <= min(MOST_MOVED, last - roomy))

@@ -56,7 +56,19 @@ def _text(value: Any) -> str:
 
 
 def explanation_of(path: str, job: str) -> Explanation | Told:
-    """The explanation; LookupError where the run has no program, or no such job in it."""
+    """Explain what a job of a saved run got: in the policy's own facts, or by the prices of the run's LP solved again.
+
+    Parameters
+    ----------
+    path : str
+        Of the saved run.
+    job : str
+
+    Raises
+    ------
+    LookupError
+        If there is no such job, the policy solves no LP, or the LP has no optimum.
+    """
     policy = load_run(path).policy
     if isinstance(policy, Explaining):
         if job not in policy.jobs:

@@ -227,7 +227,10 @@ def _write(
 
 
 def show(asked: SimulateOptions, summary: Mapping[str, Any]) -> int:
-    """Print the summary, as a table or as JSON; return the exit code."""
+    """Print the summary as JSON or, unless output is quiet, as a table; return the exit code.
+
+    The code is 0, or 128 plus the number of the signal that ended the run.
+    """
     if asked.as_json:
         print_json(summary)
     elif not is_quiet():

@@ -46,16 +46,25 @@ class DeadlineOptions:
 def deadline_summary(
     result: SimulationResult, jobs: Iterable[Job], rewards: Rewards, policy: object = None
 ) -> dict[str, Any]:
-    """Figures over all SLO jobs that were submitted in the run, ended or not: the same ones under every policy.
+    """Count how the run kept deadlines, over all jobs that were submitted in it, ended or not.
+
+    An SLO job is one to which `rewards` gives a reward; any other is a best-effort job. The jobs that are counted do
+    not depend on the policy.
 
     Returns
     -------
     dict
-        ``jobs``; ``due``, of which the last deadline was within the run; of these ``met`` (any of their deadlines) and
-        ``missed``; ``weighted_miss_rate`` over those that were due; ``best_effort_jobs`` and their mean
-        ``best_effort_jct_h``, in which a job that has not ended counts with its age. Of a policy that promises also
-        ``promised``, ``kept`` (ended by the promised deadline), ``demoted``, ``demoted_by_failures`` and ``late``
-        (neither kept nor demoted, and the promised deadline over); None of the others.
+        One entry, ``deadlines``, a dict with these fields:
+
+        - ``jobs``: SLO jobs.
+        - ``due``: SLO jobs whose last deadline is within the run.
+        - ``met``, ``missed``: due jobs that ended by one of their deadlines, and the other due jobs.
+        - ``weighted_miss_rate``: of the due jobs; None if none is due.
+        - ``best_effort_jobs``, ``best_effort_jct_h``: their number and mean completion time in hours, in which a job
+          that has not ended counts with its age; None without such jobs.
+        - ``promised``, ``kept``, ``demoted``, ``demoted_by_failures``, ``late``: SLO jobs that were promised a
+          deadline, ended by it, lost the promise, lost it because GPUs failed, or did not end by it without losing the
+          promise. All None for a policy that is not :class:`Promising`.
     """
     end_s = result.rounds[-1].now_s + result.round_s if result.rounds else 0.0
     jct_s = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))

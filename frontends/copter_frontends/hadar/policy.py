@@ -44,7 +44,7 @@ Mode = Literal["lp", "online", "lp_posted", "horizon"]
 
 
 class HadarPolicy(LpPolicy):
-    """The Hadar scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
+    """The Hadar scheduler (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`); it edits one LP round by round.
 
     Every round each job gets all the GPUs that it asks for or none, of one type or several; it runs at the pace of the
     slowest. docs/papers/hadar.md derives the program from the paper and lists what had to be mended.
@@ -78,6 +78,13 @@ class HadarPolicy(LpPolicy):
         Also run the online algorithm in every round, on the same jobs, for :attr:`last_online`.
     settings : copter.Settings, optional
         Of the LP solver.
+
+    Raises
+    ------
+    SettingsError
+        If `mode` is unknown, `round_s` not positive, `restart_s` negative or infinite, or `spread_cost` not in [0, 1).
+    InvalidClusterError
+        If the cluster has no GPUs.
 
     Attributes
     ----------

@@ -75,7 +75,11 @@ class Servers:
     def find_without(
         self, bundle: Sequence[int], rates: Sequence[float] | Floats, nodes: Collection[str]
     ) -> Allocation | None:
-        """As :meth:`find` on other servers than these; None where there is no room, or it would be spread out."""
+        """Find free servers for a bundle as :meth:`find` does, but none of `nodes`.
+
+        None if the other servers have too few free GPUs, or if a bundle of one type would be on more servers than so
+        many GPUs need. A bundle of several types may be on any number of servers.
+        """
         hidden = [
             Allocation(name, free, ((node, free),))
             for name in self.types

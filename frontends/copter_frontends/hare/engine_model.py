@@ -97,7 +97,7 @@ class EngineModel:
         self.edits.requests = len(self._jobs)
 
     def remove(self, jobs: list[str]) -> None:
-        """Take requests out."""
+        """Remove these jobs' requests from the model in one edit; each must be in it."""
         if jobs:
             self.model.remove_requests(jobs)
             for job in jobs:

@@ -46,7 +46,13 @@ class HareModel:
         return 1e-3 * self.hare_ms * (1.0 - self.hare_share) / self.hare_share
 
     def train_s(self, gpu_type: str, batch: float = 1.0) -> float:
-        """Seconds of a task on a type, at `batch` times the default batch size."""
+        """Seconds that a task trains on a GPU type, at `batch` times the default batch size.
+
+        Raises
+        ------
+        InvalidJobError
+            If the model's speed on the type is not known.
+        """
         if gpu_type not in self.speed:
             raise InvalidJobError(f"model {self.name!r}: no speed is known for {gpu_type!r}: {', '.join(self.speed)}")
         return self.v100_s * self.speed["v100"] / self.speed[gpu_type] * batch

@@ -65,7 +65,7 @@ def counts_of(instance: HareInstance, owner: Ints) -> Ints:
 def steady_counts(
     instance: HareInstance, wanted: Ints, held: Ints, order: Ints, restart_s: Floats, slot_s: float
 ) -> Ints:
-    """GPUs of each type for each job: it keeps what it holds unless a change repays its restart within the slot (HR29).
+    """Give each job GPUs: those it holds, or those it wants if their speed repays the restart within the slot (HR29).
 
     Parameters
     ----------
@@ -73,10 +73,16 @@ def steady_counts(
     wanted, held : int64 array (jobs, types)
         What the tasks ask for, and what the jobs have now.
     order : int64 array (jobs,)
-        Who goes first; those without a share fill what is left.
+        Jobs by rank: each takes of the GPUs that are left. Jobs that got none then take what is left over, of the types
+        on which their tasks are quickest.
     restart_s : float64 array (jobs,)
+        Seconds that a change of GPUs costs each job.
     slot_s : float
         Seconds to the next plan.
+
+    Returns
+    -------
+    int64 array (jobs, types)
     """
     faster = (_rate(instance, wanted) - _rate(instance, held)) * slot_s
     stays = held.any(axis=1) & (faster <= _rate(instance, wanted) * np.minimum(restart_s, slot_s))

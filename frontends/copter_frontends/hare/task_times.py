@@ -52,7 +52,7 @@ class TaskTimes(Protocol):
 
 
 class ModelTaskTimes:
-    """The paper's eight models (Table 3): a sample is a task."""
+    """Task times of the paper's eight models (Table 3); one unit of a job's ``work_samples`` is one task."""
 
     def of(self, job: Job) -> JobTimes:
         """As :class:`TaskTimes` says; InvalidJobError for a model that is none of the eight."""

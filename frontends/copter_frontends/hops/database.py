@@ -123,7 +123,13 @@ class ThroughputDatabase:
         return self._measured(job, gpu_type, ANY_SERVER, gpus, nodes)
 
     def theory(self, job: str, gpu_type: str) -> IterationTimes | None:
-        """Theory layer: the parts of an iteration; None if never profiled."""
+        """Read the profiled parts of an iteration of a job on a GPU type (the theory layer); None if never profiled.
+
+        Raises
+        ------
+        ThroughputDatabaseError
+            If the database cannot be read.
+        """
         with self._reported("be read"):
             row = self._sql.execute(
                 "SELECT parts FROM theory WHERE job = ? AND gpu_type = ?", (job, gpu_type)

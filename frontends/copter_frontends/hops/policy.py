@@ -113,7 +113,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
 
     @property
     def model(self) -> Model:
-        """The model of that LP."""
+        """The model of :attr:`formulation`, the LP that plans all GPUs; rounds that plan only idle GPUs use another."""
         return self.programs.whole.model
 
     @property

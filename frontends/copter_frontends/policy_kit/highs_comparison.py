@@ -15,10 +15,21 @@ from copter_frontends.policy_kit.whole_mirror import WholeMirror
 
 @dataclass(frozen=True, slots=True)
 class ComparedRound:
-    """One round's LP solved by both; seconds are wall clock, edits included.
+    """One round's LP, solved by copter and by HiGHS.
 
-    `highs_cold_s` is NaN but for the round of the cold solve; `highs_start` says what HiGHS started from: nothing
-    (cold), its own last basis (warm), or copter's vertex where its cold solve had not ended in time (given).
+    Attributes
+    ----------
+    round : int
+    variables : int
+        Of the LP.
+    copter_s, highs_warm_s, highs_cold_s : float
+        Wall-clock seconds of edits and solve. HiGHS solves a round either cold or warm; the other time is NaN.
+    highs_start : {"cold", "warm", "given"}
+        What HiGHS started from: nothing, its own last basis, or copter's vertex after a cold solve that did not end in
+        time.
+    highs_status : str
+    objective_rel_diff : float
+        abs(copter - HiGHS) / (1 + abs(HiGHS)) of the objectives.
     """
 
     round: int

@@ -71,7 +71,7 @@ class ClusterState:
         return {kind: len(nodes) * self.node_gpus[kind] for kind, nodes in self.nodes.items()}
 
     def cluster(self) -> Cluster:
-        """The nodes as the vocabulary has them; without nodes where there are none left."""
+        """Make a Cluster of the nodes that there are now; it has all GPU types, also those without nodes."""
         cluster = Cluster.of({kind: (0, size) for kind, size in self.node_gpus.items()} | self._some_node())
         cluster.remove_nodes(list(cluster.nodes))
         for kind, nodes in self.nodes.items():

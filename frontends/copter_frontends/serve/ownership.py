@@ -61,12 +61,14 @@ def begin(data: Path, name: str) -> Path:
 
 
 def finish(made: Path, folder: Path) -> None:
-    """Give a folder that is whole the name of its cluster.
+    """Rename `made`, whose files are all written, to `folder`, the cluster's own.
 
     Raises
     ------
     SnapshotError
-        If something has that name already.
+        If there is something at `folder` already.
+    OSError
+        If the rename fails.
     """
     if DISK.get().kind(folder) is not None:
         raise SnapshotError(f"{folder} is there already and is no cluster of this service: take another id, or move it")

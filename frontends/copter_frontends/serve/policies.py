@@ -41,7 +41,7 @@ class ToldThroughputs:
 
 
 def make_policy(record: ClusterRecord, cluster: Cluster, jobs: Mapping[str, JobRecord]) -> SchedulingPolicy:
-    """The cluster's policy.
+    """Make the scheduling policy that the cluster's record names, with the record's options.
 
     Parameters
     ----------

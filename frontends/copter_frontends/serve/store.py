@@ -121,7 +121,24 @@ def segments(folder: Path) -> list[int]:
 
 
 def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> Stored:
-    """A new cluster's folder, there whole or not at all; SnapshotError if it cannot be written."""
+    """Make a new cluster's folder, with a first snapshot and an empty journal; return the cluster.
+
+    The folder is written under another name and renamed with its snapshot in it.
+
+    Parameters
+    ----------
+    folder : path
+    record : ClusterRecord
+    created_s : float
+        When the cluster began.
+    sync : str
+        How the journal is brought to the disk.
+
+    Raises
+    ------
+    SnapshotError
+        If the folder cannot be written, or its name is taken.
+    """
     try:
         make_folders(folder.parent)
         made = ownership.begin(folder.parent, folder.name)

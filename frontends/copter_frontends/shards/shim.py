@@ -65,19 +65,24 @@ def repair(
     reduce: bool = True,
     idle: bool = False,
 ) -> tuple[Ints, Ints, Floats]:
-    """(shard, server, share) of copies that fit, from shares that a program gave.
+    """Turn the LP's shares into copies that fit the servers' memory, with enough replicas and loads near the band.
 
     Parameters
     ----------
     cluster : ShardCluster
     load : ndarray (shards,)
-        In mean loads.
+        As multiples of the mean load of a server.
     shard, server, share : ndarray (entries,)
-        R where it is not zero.
+        The LP's R, without its zeros: the share of a shard's load that a server serves.
     reduce : bool
-        Whether to do without new copies; the thesis's shim does not.
+        Whether to drop new copies that the other copies can make up for; the thesis's shim does not.
     idle : bool
         Whether copies that are there and serve nothing stay, where the memory allows it: they may be of use later.
+
+    Returns
+    -------
+    shard, server, share : ndarray (copies,)
+        The copies, and shares that sum to one for each shard.
 
     Raises
     ------
@@ -277,7 +282,10 @@ def moved_between(
 
 
 def without_idle(cluster: ShardCluster, copies: Copies) -> Copies:
-    """Copies that serve nothing go, but for the replicas that there must be."""
+    """Remove copies that serve no load, new ones first, as long as their shard has more than ``cluster.replicas``.
+
+    Changes ``copies.live``; returns the copies that stay.
+    """
     count = np.bincount(copies.shard, minlength=cluster.n_shards)
     is_new = ~cluster.holds[copies.shard, copies.server]
     for at in sorted(np.flatnonzero(copies.part <= 0.0).tolist(), key=lambda at: (not is_new[at], at)):

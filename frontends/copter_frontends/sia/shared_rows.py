@@ -46,11 +46,19 @@ class SharedRow:
 def placement_rows(
     configurations: Sequence[Configuration], capacity: Mapping[str, int], gpus_per_node: Mapping[str, int]
 ) -> list[SharedRow]:
-    """The rows that jobs on nodes of R GPUs need to find nodes, R no power of two (S7).
+    """Return capacity rows that guarantee every job a place on nodes of R GPUs, R no power of two (S7).
 
-    A node of R GPUs has room for (R - R mod s) / s jobs of s GPUs, s a power of two. Where R mod s is more than R mod
-    s / 2, jobs of s GPUs or more, and the nodes that whole-node jobs take, have R - R mod s GPUs of each node. Other
-    values of s give rows that these, or the capacity, imply.
+    Let s be a power of two, at most R. A node holds floor(R / s) jobs of s GPUs, so that such jobs can use R - R mod s
+    of its GPUs. The row of a GPU type and s says: the GPUs of all jobs of s GPUs or more are at most R - R mod s times
+    the number of nodes. A job on whole nodes counts as R - R mod s GPUs a node. Where R mod s equals R mod (s / 2), the
+    other rows imply this one and it is left out; if R is a power of two there are none.
+
+    Parameters
+    ----------
+    configurations : sequence of Configuration
+        A row's usage has one entry for each.
+    capacity, gpus_per_node : mapping of GPU type to int
+        GPUs of the type, and R.
     """
     result: list[SharedRow] = []
     for kind, size in gpus_per_node.items():

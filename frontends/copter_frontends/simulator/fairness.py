@@ -105,10 +105,10 @@ def mean_contention(result: SimulationResult) -> Floats:
 
 
 def latency_ratios(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> Ratios:
-    """Waiting over expected running time of every completed job (B42; Hops, equation 6).
+    """Divide each completed job's waiting time by its expected running time (B42; Hops, equation 6).
 
-    Waiting is the time without GPUs; the running time is expected before the start: on the GPUs that the job asks for,
-    of its fastest type, alone.
+    The waiting time is the time without GPUs. The expected running time is that of the job alone, on as many GPUs as it
+    asks for, of the type on which it is fastest. Jobs that are not in `jobs`, or that can run on no type, are left out.
     """
     capacity = dict(result.rounds[0].gpus_capacity) if result.rounds else {}
     known = {job.id: job for job in jobs}

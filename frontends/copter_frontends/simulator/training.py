@@ -118,7 +118,7 @@ class ExactTraining:
             self._where[row] = (allocation.gpu_type, allocation.gpus)
 
     def halt(self, row: int) -> None:
-        """The job has no rate any more."""
+        """Note that the job in this row of the table has lost its GPUs and makes no progress."""
         self._table.curve[row] = -1
         self._where.pop(row, None)
 

@@ -25,7 +25,7 @@ def sample_day(
     Parameters
     ----------
     trace : Trace
-        A log, with durations and clock times.
+        A cluster's log in the Philly format, with durations and clock times.
     jobs : int
         Number of jobs, >= 1.
     hours : float
@@ -46,7 +46,8 @@ def sample_day(
     SettingsError
         If `jobs`, `hours` or `work` is out of range.
     TraceError
-        If the trace is a workload, which keeps its own times: use :func:`workload_jobs`.
+        If the trace is not in the Philly format or has no start: use :func:`workload_jobs` for a Sia workload,
+        :func:`listed_jobs` for the other formats.
     """
     check_day(jobs, hours)
     check_work(work)
