@@ -53,8 +53,8 @@ def sample_day(
     check_work(work)
     if trace.format is not TraceFormat.PHILLY or trace.start is None:
         raise TraceError(
-            f"{trace.path}: a day is sampled from a Philly log with a start only; use workload_jobs for a Sia workload, "
-            "listed_jobs for the other formats: they keep the jobs' times"
+            f"{trace.path}: days are sampled from Philly logs with a start only; use workload_jobs for a Sia "
+            "workload, listed_jobs for the other formats: they keep the jobs' times"
         )
     rng = np.random.default_rng(seed)
     _, profile = busy_day(np.array([job.submit_s for job in trace.jobs]), trace.start)
