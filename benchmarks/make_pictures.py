@@ -71,14 +71,14 @@ MADE = (
         "demo",
         PICTURES / "demo.svg",
         ROOT / "README.md",
-        "The terminal of make demo: rounds pass, then its figures and times beside HiGHS",
+        "make demo in a terminal",
         lambda: terminal.picture("make demo", recording.frames(demo_recording())),
     ),
     Picture(
         "report",
         PICTURES / "report.svg",
         ROOT / "README.md",
-        "The first screen of demo-report/report.html: headline figures, time of every round, gap of every plan",
+        "The report: headline figures, each round's time and gap",
         lambda: first_screen.picture(demo_report()),
     ),
     Picture(
