@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
 
-SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "quota", "reserve")
+SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "shim", "quota", "reserve")
 """Options of the policy ``sia`` alone."""
 
 WARMUP_HOURS = 9
@@ -70,6 +70,7 @@ class SimulateOptions:
     time_sharing: float | None = None
     penalty: str | None = None
     growth: int | None = None
+    shim: str | None = None
     quota: tuple[tuple[str, int], ...] = ()
     non_preemptible: tuple[str, ...] = ()
     reserve: tuple[tuple[str, str, int], ...] = ()

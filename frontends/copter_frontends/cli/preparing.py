@@ -51,6 +51,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked, model)
         if asked.growth is not None:
             semantics = replace(semantics, growth=asked.growth)
+        if asked.shim is not None:
+            semantics = replace(semantics, shim=asked.shim)
         workload = _kept_jobs(asked, _workload(asked, cluster, semantics, model))
         if asked.tuned is not None and entry.rigid:
             workload = _tuned(asked, workload, cluster, profiles)

@@ -79,6 +79,12 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 )
 @click.option("--growth", type=_COUNT, metavar="TIMES", help="Sia: most GPUs next, in times the most so far (2).")
 @click.option(
+    "--shim",
+    type=click.Choice(["filled", "rounded", "exact"]),
+    help="Sia: from the LP to a plan. filled (default): rounded, GPUs left given to idle jobs; rounded: the thesis's; "
+    "exact: the integer optimum by HiGHS.",
+)
+@click.option(
     "--quota",
     multiple=True,
     callback=quotas,

@@ -35,7 +35,7 @@ from copter_frontends.sia.placing import place
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.reservations import Reservations
 from copter_frontends.sia.shared_rows import check_quotas
-from copter_frontends.sia.shim import integer_assignment
+from copter_frontends.sia.shim import integer_assignment, round_solution
 from copter_frontends.sia.time_sharing import TimeSharing, Turns
 from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, Job, Plan
@@ -247,8 +247,11 @@ class SiaPolicy(LpPolicy):
         clock.end("solve")
         self.show(solution if isinstance(solution, Solution) else None, edit_s + clock.total_s)
         clock.end("observe")
-        if self.semantics.exact_integer:
+        if self.semantics.shim == "exact":
             assignment, fractional = exact_assignment(self.formulation, solution, deadline_s - clock.total_s)
+        elif self.semantics.shim == "rounded":
+            assignment, fractional = round_solution(self.formulation, solution)
+            assignment.evaluate()
         else:
             assignment, fractional = integer_assignment(self.formulation, solution)
         clock.end("shim")
