@@ -108,9 +108,9 @@ wheels:
 # The wheel of $(PYTHON) in a fresh environment, without a compiler on PATH: README's example prints what README says.
 wheel-try:
 	rm -rf build/try && $(PYTHON) -m venv build/try
-	cd build/try && PATH="$$PWD/bin" CC=/nowhere bin/python -m pip --disable-pip-version-check install --quiet \
+	cd build/try && PATH="$$PWD/bin" bin/python -I -m pip --disable-pip-version-check install --quiet \
 	  --only-binary :all: ../../dist/*-cp$(TAG)-*.whl
-	cd build/try && PATH="$$PWD/bin" bin/python ../../tests/readme_example.py ../../README.md
+	cd build/try && PATH="$$PWD/bin" bin/python -I ../../tests/readme_example.py ../../README.md
 
 # The suite against the installed wheel, outside the checkout.
 wheel-test:

@@ -15,7 +15,7 @@ def check(readme: Path) -> None:
     wanted = re.search(r"^```text\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     if code is None or wanted is None:
         raise SystemExit(f"{readme}: no example, or no output of it")
-    done = subprocess.run([sys.executable, "-c", code[1]], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-I", "-c", code[1]], capture_output=True, text=True, timeout=120, check=False)
     if done.returncode or done.stdout != wanted[1]:
         raise SystemExit(f"README's example printed\n{done.stdout}{done.stderr}instead of\n{wanted[1]}")
     print(f"README's example ran: {sys.executable}")

@@ -128,7 +128,9 @@ def length(vector: Floats) -> float:
 
 
 def integer_violation(lp: LinearProgram, x: Floats) -> float:
-    """Return the largest distance of an integer column from a whole number, or of a semi-continuous one from its set."""
+    """Return the largest distance of an integer column from a whole number, or of a semi-continuous one from its
+    set.
+    """
     values = np.asarray(x)[lp.integrality]
     some = lp.semicontinuous > 0.0
     value, least = np.asarray(x)[some], lp.semicontinuous[some]

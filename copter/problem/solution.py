@@ -306,7 +306,9 @@ class Solution:
         return list(sparse.slot_of), place[sparse.key >> 32], sparse.key & 0xFFFFFFFF, sparse.values
 
     def working_columns_by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
-        """Return arrays (slot, column, value) of the columns that may be off their lower bounds, for vectorised shims."""
+        """Return arrays (slot, column, value) of the columns that may be off their lower bounds, for vectorised
+        shims.
+        """
         sparse = self._require_sparse()
         return (sparse.key >> 32).astype(np.int32), (sparse.key & 0xFFFFFFFF).astype(np.int32), sparse.values
 

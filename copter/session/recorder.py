@@ -210,7 +210,9 @@ def places(sparse: SparseValues) -> tuple[Keys, Keys]:
 
 
 def held(value: Any) -> Any:
-    """Return a copy of an operation's argument, safe from later changes by the caller; a template becomes its number."""
+    """Return a copy of an operation's argument, safe from later changes by the caller; a template becomes its
+    number.
+    """
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, Template):

@@ -46,7 +46,9 @@ class SessionState:
 
 
 def plain(state: SessionState, path: PathLike | None = None) -> Plain:
-    """Return the session as plain values; `path` is the file's future place, from which the journal's path is relative."""
+    """Return the session as plain values; `path` is the file's future place, from which the journal's path is
+    relative.
+    """
     journal = state.model.ledger.journal
     history: Plain | None = None
     if journal is not None and path is not None:
