@@ -1,4 +1,4 @@
-"""The allocation policy: requests are jobs, columns are what each may have, resources are GPUs of a type."""
+"""The allocation policy: requests are jobs, columns are possible allocations, resources are GPUs by type."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class AllocationPolicy(LpPolicy):
             self._add(job, rates if rates is not None else default_rates(job, self.cluster.types), weight)
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Take in ``rates`` (measured) and ``weight``; progress, restarts and hints change nothing here."""
+        """Update a job's measured ``rates`` and ``weight``; progress, restarts and hints are ignored."""
         with self.edit_clock:
             entry = self._entry(job_id)
             check_facts(job_id, what_changed, FACTS)
@@ -194,7 +194,7 @@ class AllocationPolicy(LpPolicy):
             self.pins[job_id] = self.held[job_id] = allocation
 
     def hold(self, job_id: str, allocation: Allocation | None) -> None:
-        """Say what a job has now, where that is not what the last plan gave it; the next plan may take it away."""
+        """Set a job's current allocation if it differs from the last plan; the next plan may change it."""
         with self.edit_clock:
             self._entry(job_id)
             if self.held.get(job_id) != allocation:
@@ -207,7 +207,7 @@ class AllocationPolicy(LpPolicy):
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """Decide the round that starts at `now_s`: solve the LP, make it whole, place it on nodes."""
+        """Plan the round that starts at `now_s`: solve the LP, round to an integer plan, assign nodes."""
         check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
@@ -328,7 +328,7 @@ class AllocationPolicy(LpPolicy):
         return None if held is None else (held.gpu_type, held.gpus)
 
     def _recount(self, gpu_type: str) -> None:
-        """Follow a change of the nodes of one type."""
+        """Update the LP after a change of one type's nodes."""
         before, now = self._capacity[gpu_type], self.cluster.capacity(gpu_type)
         self._capacity[gpu_type] = now
         self._model.set_count(gpu_type, now)
@@ -364,7 +364,9 @@ class AllocationPolicy(LpPolicy):
         return float(self._model.cost(job_id)[entry.options.index((held.gpu_type, held.gpus))])
 
     def _stays(self, job_id: str, held: Allocation) -> bool:
-        """Whether a job may not lose what it has; it may if measured rates say that it cannot run there."""
+        """Whether a job must keep its allocation: it is not preemptible, and it can run there as far as rates are
+        known.
+        """
         entry = self.entries[job_id]
         return not entry.job.preemptible and (held.gpu_type, held.gpus) in entry.options
 

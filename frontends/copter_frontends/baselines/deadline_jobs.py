@@ -21,11 +21,11 @@ class DeadlineJobs(RoundPolicy):
     rewards: dict[str, StepReward]
 
     def take_rewards(self, source: Rewards | None) -> None:
-        """Say where rewards come from; before any job."""
+        """Set the source of rewards; call this before adding jobs."""
         self.source, self.rewards = source or NO_REWARDS, {}
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`; an SLO job if the source has a reward for it."""
+        """See :meth:`.RoundPolicy.add_job`; the job is an SLO job if the source has a reward for it."""
         super().add_job(job)
         reward = reward_for(self.source, job)
         if reward is not None:
@@ -37,6 +37,6 @@ class DeadlineJobs(RoundPolicy):
         self.rewards.pop(job_id, None)
 
     def deadline_s(self, job_id: str) -> float:
-        """First deadline of a job, in seconds from the start; infinite for best effort."""
+        """Return a job's first deadline, in seconds from the start; infinite for best effort."""
         reward = self.rewards.get(job_id)
         return float("inf") if reward is None else self.jobs[job_id].submit_s + reward.steps[0][0]

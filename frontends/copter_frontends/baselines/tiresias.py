@@ -19,7 +19,7 @@ THREE_QUEUES_GPU_S = (3250.0, 7200.0)
 
 
 class TiresiasPolicy(PriorityPolicy):
-    """Queues by attained service in GPU-seconds, first come first served within each; it knows nothing of speeds.
+    """Queues by attained service in GPU-seconds, first come first served within each; speeds are not used.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class HasNodes(Protocol):
     """Nodes by id."""
 
     def __contains__(self, node: str, /) -> bool:
-        """Whether a node of this id is there."""
+        """Whether a node with this id exists."""
 
 
 def require_gpus(cluster: Cluster) -> None:
@@ -44,7 +44,7 @@ def check_times(now_s: float, deadline_s: float) -> None:
 
 
 def check_nodes(job_id: str, allocation: Allocation, nodes: HasNodes) -> None:
-    """Refuse a pin that names nodes that are not there, or whose GPUs do not add up.
+    """Raise if a pin names unknown nodes or its GPUs do not add up.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def check_nodes(job_id: str, allocation: Allocation, nodes: HasNodes) -> None:
 
 
 def require_free(job_id: str, allocation: Allocation, node_gpus: int, used: Mapping[str, int]) -> None:
-    """CapacityInUseError if a pin does not fit next to what cannot be moved.
+    """Raise CapacityInUseError if a pin does not fit beside what cannot be moved.
 
     Parameters
     ----------

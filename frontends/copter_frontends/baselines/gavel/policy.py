@@ -1,4 +1,4 @@
-"""Gavel as a scheduling policy: shares of time from a linear program, rounds that follow them (papers/baselines.md)."""
+"""Gavel as a scheduling policy: shares of time from a linear program, realised by rounds (papers/baselines.md)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class GavelPolicy(RoundPolicy):
         self._stale = True
 
     def resume(self, now_s: float, attained: Mapping[str, Attained]) -> None:
-        """As :meth:`.RoundPolicy.resume`; the clocks of the types go on, too."""
+        """See :meth:`.RoundPolicy.resume`; the clocks of the types continue, too."""
         super().resume(now_s, attained)
         for job_id, had in attained.items():
             if job_id in self.jobs:
@@ -113,7 +113,7 @@ class GavelPolicy(RoundPolicy):
     # The round ----------------------------------------------------------------------------------------------------
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Solve for shares of time if it is time to, then take jobs by priority."""
+        """Solve for shares of time if they are due, then take jobs by priority."""
         begun = perf_counter()
         elapsed_s = 0.0 if self._passed_s is None else max(now_s - self._passed_s, 0.0)
         self._passed_s = now_s
@@ -138,7 +138,7 @@ class GavelPolicy(RoundPolicy):
         )
 
     def _due(self, now_s: float) -> bool:
-        """Whether the shares are to be computed again: jobs or GPUs changed, and the last time is long enough ago."""
+        """Whether to recompute the shares: jobs or GPUs changed, and the last time is long enough ago."""
         if not self._stale:
             return False
         return self._reset_at_s is None or self.reset_s is None or now_s - self._reset_at_s >= self.reset_s

@@ -1,4 +1,4 @@
-"""GPUs given without regard to their type, and what then runs (docs/papers/baselines.md, B23)."""
+"""Assignment of GPUs without regard to their types, and the jobs that can then run (docs/papers/baselines.md, B23)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def give_blindly(
     held: Mapping[str, Allocation],
     runs_on: Callable[[str, str], bool],
 ) -> Wanted:
-    """Give GPUs to jobs as if all were of one type; each then runs on the type that most of its GPUs are of.
+    """Assign GPUs to jobs as if all were of one type; each job then runs on the type of most of its GPUs.
 
     Parameters
     ----------
