@@ -1,4 +1,4 @@
-"""Hadar as a scheduling policy: edits in, one LP solve (or the online algorithm), a shim, and servers for every job."""
+"""Hadar as a scheduling policy: edits, one LP solve or the online algorithm, a shim, and servers for every job."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class HadarPolicy(LpPolicy):
 
     @property
     def book(self) -> JobBook:
-        """What is known of each job."""
+        """The data of each job."""
         return self.formulation.book
 
     @property
@@ -157,12 +157,12 @@ class HadarPolicy(LpPolicy):
 
     @property
     def held(self) -> dict[str, Allocation]:
-        """What jobs have now."""
+        """The jobs' current allocations."""
         return self.holdings.held
 
     @property
     def pins(self) -> dict[str, Allocation]:
-        """What jobs must keep."""
+        """The pinned jobs' allocations."""
         return self.holdings.pins
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class HadarPolicy(LpPolicy):
                 self.book.restart_s[self.book.row(job.id)] = restart_s
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Take in what changed of a job.
+        """Update a job's data.
 
         That is ``progress`` (fraction done), ``rates`` ({type: measured units per second of the whole job}), and
         ``observed`` (units per second on the GPUs that it has now, which is its rate on the slowest type of them).
@@ -208,7 +208,7 @@ class HadarPolicy(LpPolicy):
             self.formulation.update_job(job_id, what_changed.get("progress"), rates or None)
 
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
-        """As :meth:`update_job` for each job: those of which only the progress is told are taken in together."""
+        """Do :meth:`update_job` for each job; jobs with only new progress are updated together."""
         with self.edit_clock:
             alone = {job_id: facts["progress"] for job_id, facts in told.items() if _of_progress(facts)}
             self.book.note_progress(alone)
@@ -241,7 +241,7 @@ class HadarPolicy(LpPolicy):
             self.formulation.change_capacity(gpu_type, -count)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on exactly this allocation until unpinned with None; jobs in its way lose their GPUs.
+        """Pin a job to exactly this allocation; jobs in its way lose their GPUs. None ends the pin.
 
         CapacityInUseError if pinned jobs use the GPUs, InvalidClusterError if they are not there.
         """
@@ -252,12 +252,12 @@ class HadarPolicy(LpPolicy):
     # The round ----------------------------------------------------------------------------------------------------
 
     def terms(self, now_s: float) -> RoundTerms:
-        """What all jobs of the round that starts at `now_s` have in common."""
+        """Return the terms common to all jobs in the round that starts at `now_s`."""
         common = 0.0 if callable(self.restart_s) or isinstance(self.restart_s, Mapping) else self.restart_s
         return RoundTerms(now_s, self.round_s, common, self.spread_cost, self.formulation.capacity)
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """Decide the round that starts at `now_s`: value the jobs, solve the LP, round it, find servers."""
+        """Plan the round that starts at `now_s`: value the jobs, solve the LP, round, find servers."""
         check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
@@ -294,7 +294,7 @@ class HadarPolicy(LpPolicy):
         return self._carry_out(draft, wanted, (prices, bound, fractional, whole), clock, edit_s)
 
     def _plan_ahead(self, terms: RoundTerms, deadline_s: float, clock: StageClock, edit_s: float) -> Plan:
-        """The round by the program over the time ahead: its shares and duals, then the shim as in every mode."""
+        """Plan the round by the multi-round program: its shares and duals, then the usual shim."""
         formulation, ahead = self.formulation, self.ahead
         values = formulation.value(terms)
         ahead.refresh(self.book, formulation.utility, terms)
@@ -320,7 +320,7 @@ class HadarPolicy(LpPolicy):
         clock: StageClock,
         edit_s: float,
     ) -> Plan:
-        """Servers for a draft, and the plan; `relaxed`: prices, bound, jobs split and whether the LP was solved."""
+        """Return the plan of a draft; `relaxed` holds prices, bound, split jobs and whether the LP was solved."""
         prices, bound, fractional, whole = relaxed
         now, objective, kept, changed = place(
             draft, self.servers, self.held, self.spread_cost, wanted, self.stragglers.avoided()
@@ -339,7 +339,7 @@ class HadarPolicy(LpPolicy):
         )
 
     def _restart_of(self, job: Job) -> float:
-        """Seconds of the job's own restart; NaN where all jobs have the same."""
+        """Return the job's own restart in seconds; NaN if all jobs have the same."""
         if not callable(self.restart_s) and not isinstance(self.restart_s, Mapping):
             return float("nan")
         given = self.restart_s(job) if callable(self.restart_s) else self.restart_s.get(job.application)
@@ -350,14 +350,14 @@ class HadarPolicy(LpPolicy):
         return float(given)
 
     def _seen(self, job_id: str, row: int, observed: float) -> dict[str, float]:
-        """The rate that an observed one means: what spread tasks lose is not the type's."""
+        """Return the type's rate implied by an observed one, corrected for spread tasks."""
         held = self.held.get(job_id)
         if held is None:
             raise InvalidJobError(f"job {job_id!r}: a rate of {observed} is observed, but it has no GPUs")
         return {held.gpu_type: observed / (1.0 - self.spread_cost) if self.book.spread[row] else observed}
 
     def _prices_and_bound(self, solution: Solution | None, online: OnlinePlan | None) -> tuple[Floats, float]:
-        """The LP's prices and certified bound; without an LP, the posted prices and the best bound near them."""
+        """Return the LP's prices and certified bound; without an LP, the posted prices and the best bound near them."""
         if solution is not None:
             return self.formulation.prices(solution), self.formulation.bound_of(solution)
         if online is None:
@@ -367,7 +367,7 @@ class HadarPolicy(LpPolicy):
 
 
 def _of_progress(facts: Mapping[str, Any]) -> bool:
-    """Whether of all that is told only the progress counts."""
+    """Whether an update contains progress only."""
     if facts.keys() == PROGRESS:
         return facts["progress"] is not None
     started = facts.keys() == STARTED and facts["progress"] is not None and facts["restarts"] is not None
@@ -375,7 +375,7 @@ def _of_progress(facts: Mapping[str, Any]) -> bool:
 
 
 def required(solution: Solution | None) -> Solution:
-    """The LP's solution; InternalError where there is none."""
+    """Return the LP's solution; raises InternalError if there is none."""
     if solution is None:
         raise InternalError("the LP's shim was called in a round without an LP")
     return solution

@@ -1,4 +1,4 @@
-"""Jobs and GPUs as arrays: what the relaxation, the list scheduler and the baselines read."""
+"""Jobs and GPUs as arrays, the input of the relaxation, the list scheduler and the baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A day of jobs without a trace: the statistics of the Philly log, restated as constants (docs/method/goodput.md)."""
+"""A generated day of jobs, from statistics of the Philly log (docs/method/goodput.md)."""
 
 from __future__ import annotations
 
