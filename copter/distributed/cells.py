@@ -282,14 +282,14 @@ def cell_solution(cell: Cell, capacity: Floats) -> Solution:
 
 
 def refuse_lower_bounds(model: Model, shared: Sequence[Hashable]) -> None:
-    """InvalidDataError where a shared resource has one."""
+    """Raise InvalidDataError if a shared resource has one."""
     for resource in shared:
         if model.lower_count(resource) != -np.inf:
             raise InvalidDataError(f"resource {resource!r} has a lower bound: cells share upper counts only")
 
 
 def checked_shares(capacity: Sequence[Floats] | None, counts: Floats, cells: int) -> list[Floats]:
-    """First shares of the counts, or equal parts; InvalidDataError where they are none."""
+    """First shares of the counts, or equal parts; raises InvalidDataError if they are none."""
     if capacity is None:
         return [counts / cells] * cells
     found = [np.array(each, dtype=np.float64) for each in capacity]

@@ -47,7 +47,7 @@ class Deal:
         self._undo.clear()
 
     def shard_of(self, request: Hashable) -> int:
-        """Its shard; UnknownHandleError where there is no such request."""
+        """Its shard; raises UnknownHandleError if there is no such request."""
         try:
             return self.owner[request]
         except TypeError:

@@ -47,7 +47,7 @@ class Members:
 
 
 def write_members(members: Members, new: bool) -> None:
-    """Write the list down, where there is a directory; SnapshotError where a new session finds another's."""
+    """Write the list down, where there is a directory; raises SnapshotError if a new session finds another's."""
     directory = members.options.directory
     if directory is None:
         return

@@ -146,7 +146,7 @@ class Exchange:
         return answers
 
     def found_dead(self, shard: int) -> None:
-        """A shard died; ShardLostError where nothing is there that it could be read back from."""
+        """A shard died; raises ShardLostError if nothing is there that it could be read back from."""
         self.lost += 1
         self.late.discard(shard)
         self.out_of_step.add(shard)

@@ -142,7 +142,7 @@ class RoutedModel:
         return found
 
     def private_rows(self, request: Hashable) -> PrivateRows | None:
-        """A request's private rows; None where it has none."""
+        """A request's private rows; None if it has none."""
         found: PrivateRows | None = self._look_up("private_rows", request)
         return found
 
@@ -156,7 +156,7 @@ class RoutedModel:
         return found
 
     def template_of(self, request: Hashable) -> Template | None:
-        """The template that a request shares; None where its usage is its own."""
+        """The template that a request shares; None if its usage is its own."""
         place = int(self._look_up("template_of", request))
         return None if place < 0 else self._templates[place]
 
@@ -239,31 +239,31 @@ class RoutedModel:
     # Resources and templates ------------------------------------------------------------------------------------------
 
     def add_resources(self, resource: Hashable, count: float, lower: float | None = None) -> None:
-        """As :meth:`copter.Model.add_resources`."""
+        """See :meth:`copter.Model.add_resources`."""
         with self.batch():
             self._model.add_resources(resource, count, lower)
             self._everywhere("add_resources", resource, count, lower)
 
     def set_count(self, resource: Hashable, count: float, lower: float | None = None) -> None:
-        """As :meth:`copter.Model.set_count`."""
+        """See :meth:`copter.Model.set_count`."""
         with self.batch():
             self._model.set_count(resource, count, lower)
             self._everywhere("set_count", resource, count, lower)
 
     def update_counts(self, resources: Sequence[Hashable], counts: ArrayLike, lower: ArrayLike | None = None) -> None:
-        """As :meth:`copter.Model.update_counts`."""
+        """See :meth:`copter.Model.update_counts`."""
         with self.batch():
             self._model.update_counts(resources, counts, lower)
             self._everywhere("update_counts", list(resources), counts, lower)
 
     def remove_resources(self, resource: Hashable, count: float) -> None:
-        """As :meth:`copter.Model.remove_resources`."""
+        """See :meth:`copter.Model.remove_resources`."""
         with self.batch():
             self._model.remove_resources(resource, count)
             self._everywhere("remove_resources", resource, count)
 
     def drop_resource(self, resource: Hashable) -> None:
-        """As :meth:`copter.Model.drop_resource`."""
+        """See :meth:`copter.Model.drop_resource`."""
         with self.batch():
             self._model.drop_resource(resource)
             self._everywhere("drop_resource", resource)
@@ -271,7 +271,7 @@ class RoutedModel:
     def add_template(
         self, usage: Usage, resources: Sequence[Hashable] | None = None, *, private_rows: PrivateRows | None = None
     ) -> Template:
-        """As :meth:`copter.Model.add_template`."""
+        """See :meth:`copter.Model.add_template`."""
         with self.batch():
             template = self._model.add_template(usage, resources, private_rows=private_rows)
             self._templates.append(template)
@@ -286,14 +286,14 @@ class RoutedModel:
         *,
         private_rows: PrivateRows | None = None,
     ) -> None:
-        """As :meth:`copter.Model.update_template`."""
+        """See :meth:`copter.Model.update_template`."""
         with self.batch():
             place = self._place(template)
             self._model.update_template(template, usage, resources, private_rows=private_rows)
             self._everywhere("update_template", place, usage, resources, private_rows=private_rows)
 
     def drop_template(self, template: Template) -> None:
-        """As :meth:`copter.Model.drop_template`."""
+        """See :meth:`copter.Model.drop_template`."""
         with self.batch():
             place = self._place(template)
             self._model.drop_template(template)
@@ -311,7 +311,7 @@ class RoutedModel:
         template: Template | None = None,
         **named: Any,
     ) -> None:
-        """As :meth:`copter.Model.add_request`; the shard with the fewest columns gets it."""
+        """See :meth:`copter.Model.add_request`; the shard with the fewest columns gets it."""
         with self.batch():
             shard = self._deal.add(request, np.size(cost))
             if template is not None:
@@ -321,7 +321,7 @@ class RoutedModel:
     def add_requests(
         self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike], *, template: Template, **named: Any
     ) -> None:
-        """As :meth:`copter.Model.add_requests`; they are dealt one by one."""
+        """See :meth:`copter.Model.add_requests`; they are dealt one by one."""
         ids = listed("requests", requests)
         with self.batch():
             place = self._place(template)
@@ -345,7 +345,7 @@ class RoutedModel:
         private_rows: PrivateRows | None = None,
         private_sizes: ArrayLike = 0,
     ) -> None:
-        """As :meth:`copter.Model.add_own_requests`; they are dealt one by one."""
+        """See :meth:`copter.Model.add_own_requests`; they are dealt one by one."""
         ids = listed("requests", requests)
         count = np.asarray(sizes, dtype=np.int64)
         start, row, value = pattern_of(usage, resources, self._model.ledger.row)
@@ -379,12 +379,12 @@ class RoutedModel:
                 )  # fmt: skip
 
     def remove_request(self, request: Hashable) -> None:
-        """As :meth:`copter.Model.remove_request`."""
+        """See :meth:`copter.Model.remove_request`."""
         with self.batch():
             self._send(self._deal.remove(request), "remove_request", request)
 
     def remove_requests(self, requests: Sequence[Hashable]) -> None:
-        """As :meth:`copter.Model.remove_requests`."""
+        """See :meth:`copter.Model.remove_requests`."""
         ids = listed("requests", requests)
         different(ids)
         with self.batch():
@@ -396,33 +396,33 @@ class RoutedModel:
     def update_usage(
         self, request: Hashable, usage: Usage | None = None, *, template: Template | None = None, **named: Any
     ) -> None:
-        """As :meth:`copter.Model.update_usage`."""
+        """See :meth:`copter.Model.update_usage`."""
         if template is not None:
             named["template"] = self._place(template)
         self._own("update_usage", request, usage, **named)
 
     def update_integrality(self, request: Hashable, integer: bool) -> None:
-        """As :meth:`copter.Model.update_integrality`."""
+        """See :meth:`copter.Model.update_integrality`."""
         self._own("update_integrality", request, integer)
 
     def fix(self, request: Hashable, column: int) -> None:
-        """As :meth:`copter.Model.fix`."""
+        """See :meth:`copter.Model.fix`."""
         self._own("fix", request, column)
 
     def unfix(self, request: Hashable) -> None:
-        """As :meth:`copter.Model.unfix`."""
+        """See :meth:`copter.Model.unfix`."""
         self._own("unfix", request)
 
     def update_limit(self, request: Hashable, limit: float, at_least: float | None = None) -> None:
-        """As :meth:`copter.Model.update_limit`."""
+        """See :meth:`copter.Model.update_limit`."""
         self._own("update_limit", request, limit, at_least)
 
     def update_limits(self, requests: Sequence[Hashable], limits: ArrayLike, at_least: ArrayLike | None = None) -> None:
-        """As :meth:`copter.Model.update_limits`."""
+        """See :meth:`copter.Model.update_limits`."""
         self._many("update_limits", listed("requests", requests), {"limits": limits, "at_least": at_least})
 
     def update_bounds(self, request: Hashable, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
-        """As :meth:`copter.Model.update_bounds`."""
+        """See :meth:`copter.Model.update_bounds`."""
         self._own("update_bounds", request, lower, upper)
 
     def update_row_bounds(
@@ -436,17 +436,17 @@ class RoutedModel:
                 self._send(shard, "update_row_bounds", [ids[i] for i in at], *bounds, row=row)
 
     def update_private_rows(self, request: Hashable, private_rows: PrivateRows) -> None:
-        """As :meth:`copter.Model.update_private_rows`."""
+        """See :meth:`copter.Model.update_private_rows`."""
         self._own("update_private_rows", request, private_rows)
 
     # Costs ----------------------------------------------------------------------------------------------------------
 
     def update_cost(self, request: Hashable, cost: ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
-        """As :meth:`copter.Model.update_cost`."""
+        """See :meth:`copter.Model.update_cost`."""
         self._own("update_cost", request, cost, scale, offset)
 
     def update_costs(self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike]) -> None:
-        """As :meth:`copter.Model.update_costs`."""
+        """See :meth:`copter.Model.update_costs`."""
         ids = listed("requests", requests)
         if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype != object:
             sizes = np.array([self._deal.size[each] for each in ids if each in self._deal.size], dtype=np.int64)
@@ -458,11 +458,11 @@ class RoutedModel:
                 self._send(shard, "update_costs", [ids[i] for i in at], taken(costs, at, len(ids)))
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
-        """As :meth:`copter.Model.update_column_cost`."""
+        """See :meth:`copter.Model.update_column_cost`."""
         self._own("update_column_cost", request, column, cost)
 
     def rescale_cost(self, request: Hashable, *arguments: Any, **named: Any) -> None:
-        """As :meth:`copter.Model.rescale_cost`."""
+        """See :meth:`copter.Model.rescale_cost`."""
         self._own("rescale_cost", request, *arguments, **named)
 
     def rescale_costs(
@@ -473,7 +473,7 @@ class RoutedModel:
         columns: ArrayLike | None = None,
         costs: ArrayLike = 0.0,
     ) -> None:
-        """As :meth:`copter.Model.rescale_costs`."""
+        """See :meth:`copter.Model.rescale_costs`."""
         given = {"scale": scale, "offset": offset, "columns": columns, "costs": costs}
         self._many("rescale_costs", listed("requests", requests), given)
 

@@ -28,7 +28,7 @@ NAMESPACE = "copter"
 
 
 def connect(address: str) -> None:
-    """Connect this process to a cluster, unless it is connected; SettingsError where none answers."""
+    """Connect this process to a cluster, unless it is connected; raises SettingsError if none answers."""
     if ray.is_initialized():
         return
     try:

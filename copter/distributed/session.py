@@ -108,7 +108,7 @@ class Session(Coordinator):
             self._deal_out(model)
 
     def _require_empty_shards(self) -> None:
-        """SettingsError where a shard was found that has edits already: it is another session's."""
+        """Raise SettingsError if a shard was found that has edits already: it is another session's."""
         for shard, hello in self.shards.items():
             if hello.version:
                 self.transport.release()
@@ -258,7 +258,7 @@ class Session(Coordinator):
     def _status(
         found: Solution, gap: float, last: bool, stuck: bool, late: bool, passes: int, settings: Settings, watch: Watch
     ) -> Status | None:
-        """How the solve ends; None where it goes on."""
+        """How the solve ends; None if it goes on."""
         if found.status is Status.OPTIMAL and last and gap <= settings.tolerance:
             return Status.OPTIMAL
         if watch.interrupted:

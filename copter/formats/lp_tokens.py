@@ -85,7 +85,7 @@ TITLE = re.compile(r"\\\s*problem\s+name:\s*(.*)", re.IGNORECASE)
 
 
 def read_words(path: PathLike) -> LpText:
-    """Read a file and split it into sections of words; LpError if it cannot be read or is no LP file."""
+    """Read a file and split it into sections of words; raises LpError if it cannot be read or is no LP file."""
     return with_lines(path, LpError, "LP", LONGEST_LINE, partial(split, os.fspath(path)))
 
 

@@ -56,7 +56,7 @@ class Record:
     where: str
 
     def value(self) -> Any:
-        """The record's value; SnapshotError if it has not the form of its kind."""
+        """The record's value; raises SnapshotError if it has not the form of its kind."""
         value = Reader(self.payload, self.where).whole()
         good = True
         if self.kind == ROUND:
@@ -144,7 +144,7 @@ class TapeReader:
 
 
 def unsqueezed(content: bytes, length: int, where: str) -> bytes:
-    """A payload from its pieces; SnapshotError unless it has this length."""
+    """A payload from its pieces; raises SnapshotError unless it has this length."""
     pieces, at, left = [], 0, length
     while left:
         want = min(left, PIECE)

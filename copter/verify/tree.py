@@ -46,7 +46,7 @@ class Problem:
         )
 
     def least(self, prices: Any, box: Any, with_costs: bool) -> Fraction | None:
-        """What prices prove of c'x over a box, or of zero; None where that is nothing."""
+        """What prices prove of c'x over a box, or of zero; None if that is nothing."""
         if len(prices) != len(self.rows):
             raise ValueError(f"{len(prices)} prices of {len(self.rows)} rows")
         sign = self.sign if with_costs else 1
@@ -105,7 +105,7 @@ def side(text: Any) -> Fraction | None:
 
 
 def leaves(problem: Problem, nodes: Any) -> Iterator[tuple[int, Any, Any]]:
-    """(number, node, box) of every leaf; ValueError unless all nodes make up one tree."""
+    """(number, node, box) of every leaf; raises ValueError unless all nodes make up one tree."""
     waiting, seen = [(0, tuple(problem.box))], set()
     while waiting:
         at, box = waiting.pop()

@@ -1,4 +1,4 @@
-"""solve_integer: one mixed-integer program, once."""
+"""The function solve_integer: a one-shot solve of a mixed-integer program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def solve_integer(
     callback: Callback | None = None,
     proof: PathLike | None = None,
 ) -> IntegerSolution:
-    """Find a good point of a mixed-integer program, with a bound on how much better another one could be.
+    """Find a good integer point of a mixed-integer program and a bound on the optimum.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class DeadlineJobs(RoundPolicy):
             self.rewards[job.id] = reward
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.rewards.pop(job_id, None)
 

@@ -24,12 +24,12 @@ class FairnessPolicy(SpeedAwarePolicy):
         self._plans_seen: dict[str, int] = {}
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`."""
+        """See :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self._contention_sum[job.id], self._plans_seen[job.id] = 0.0, 0
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         del self._contention_sum[job_id], self._plans_seen[job_id]
 

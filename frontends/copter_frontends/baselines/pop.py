@@ -93,7 +93,7 @@ class PopPolicy:
         self._facts[job_id].update(what_changed)
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job; UnknownJobError."""
+        """Delete a job; raises UnknownJobError if its id is unknown."""
         self.parts[self._part(job_id)].remove_job(job_id)
         for table in (self._part_of, self._jobs, self._facts):
             del table[job_id]
@@ -112,7 +112,7 @@ class PopPolicy:
             self._part_of_node[node.id] = at
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Take `count` GPUs of a type away as whole nodes (the newest, unless named); jobs on them are re-planned."""
+        """Remove `count` GPUs of a type as whole nodes (the newest, unless named); jobs on them are re-planned."""
         doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
         for job_id, pin in self._pins.items():
             if any(node in doomed for node, _ in pin.nodes):

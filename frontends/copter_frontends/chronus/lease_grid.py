@@ -41,7 +41,7 @@ class LeaseGrid:
             )
 
     def require_longer(self, job_id: str, restart_s: float) -> None:
-        """InvalidJobError for a job of which a start takes a whole lease."""
+        """Raise InvalidJobError for a job of which a start takes a whole lease."""
         if restart_s >= self.lease_s:
             raise InvalidJobError(
                 f"job {job_id!r}: a start takes the job {restart_s:g} s, a lease is {self.lease_s:g} s: it would never "

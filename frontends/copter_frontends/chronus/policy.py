@@ -304,7 +304,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.lease.remove(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """As :meth:`.RoundPolicy.add_resources`."""
+        """See :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
         self._changed = True
 

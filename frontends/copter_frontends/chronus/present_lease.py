@@ -48,7 +48,7 @@ class PresentLease:
         self._reported.add(job_id)
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         record = self.records.pop(job_id, None)
         if record is not None:
             mode = record.modes[record.mode]

@@ -117,7 +117,7 @@ def _report(
     by: str | None,
     policy: object,
 ) -> dict[str, Any]:
-    """Say which jobs were skipped, work out the summary and write the report.
+    """Set which jobs were skipped, work out the summary and write the report.
 
     `edits` says how much of the policy's programs was edited, where it counts that; `by` is the signal that ended the
     run.

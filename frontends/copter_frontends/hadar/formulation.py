@@ -124,7 +124,7 @@ class HadarFormulation:
             self.book.note_progress({job_id: progress})
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job; UnknownJobError."""
+        """Delete a job; raises UnknownJobError if its id is unknown."""
         there = self._in_model(job_id)
         self.book.remove(job_id)
         if there:

@@ -136,7 +136,7 @@ class JobBook:
         self._arrays["progress"][rows] = done
 
     def remove(self, job_id: str) -> None:
-        """Forget a job; UnknownJobError."""
+        """Delete a job; raises UnknownJobError if its id is unknown."""
         row, last = self.row(job_id), len(self.jobs) - 1
         if row != last:
             for array in self._arrays.values():
@@ -148,7 +148,7 @@ class JobBook:
         del self.index[job_id]
 
     def row(self, job_id: str) -> int:
-        """Row of a job; UnknownJobError."""
+        """Row of a job; raises UnknownJobError."""
         try:
             return self.index[job_id]
         except KeyError:

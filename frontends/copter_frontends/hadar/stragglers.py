@@ -73,7 +73,7 @@ class Stragglers:
             self.found[job_id] = Straggler(held.gpu_type, full, told, nodes)
 
     def forget(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         self.found.pop(job_id, None)
 
     def avoided(self) -> dict[str, frozenset[str]]:

@@ -77,7 +77,7 @@ class TaskBook:
                 self.held[row, self._number[kind]] = gpus
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         self._jobs[self._row.pop(job_id)] = None
         del self.times[job_id]
         if len(self._jobs) > 2 * max(len(self._row), FIRST_ROWS):

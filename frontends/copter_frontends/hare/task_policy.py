@@ -179,22 +179,22 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             raise
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """As :meth:`.RoundPolicy.update_job`."""
+        """See :meth:`.RoundPolicy.update_job`."""
         super().update_job(job_id, **what_changed)
         self.book.progress(job_id, self.service[job_id].progress)
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.book.remove(job_id)
 
     def hold(self, job_id: str, allocation: Allocation) -> None:
-        """As :meth:`.RoundPolicy.hold`."""
+        """See :meth:`.RoundPolicy.hold`."""
         super().hold(job_id, allocation)
         self.book.hold(job_id, allocation)
 
     def release(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.release`."""
+        """See :meth:`.RoundPolicy.release`."""
         super().release(job_id)
         if job_id in self.book:
             self.book.hold(job_id, None)

@@ -121,7 +121,7 @@ class JobBook:
         return self.throughputs, held
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         for known in (self.requirements, self.offers, self.age_s, self.work, self.learning):
             known.pop(job_id, None)
         if isinstance(self.throughputs, ThroughputEstimator):

@@ -188,7 +188,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         self.programs.servers_changed()
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Take `count` GPUs of a type away as whole nodes; jobs on them go back to the queue."""
+        """Remove `count` GPUs of a type as whole nodes; jobs on them go back to the queue."""
         super().remove_resources(gpu_type, count, nodes)
         self.programs.servers_changed()
 

@@ -75,7 +75,7 @@ class RequirementSet:
         return sum(self.sizes) / len(self.sizes)
 
     def check_within(self, job_id: str, gpus_by_type: Mapping[str, int]) -> None:
-        """InvalidJobError if a size is more than the GPUs of the largest type."""
+        """Raise InvalidJobError if a size is more than the GPUs of the largest type."""
         most = max(gpus_by_type.values(), default=0)
         if self.sizes[-1] > most:
             there = ", ".join(f"{kind}: {gpus}" for kind, gpus in gpus_by_type.items())

@@ -24,19 +24,19 @@ class HasNodes(Protocol):
 
 
 def require_gpus(cluster: Cluster) -> None:
-    """InvalidClusterError for a cluster without GPUs."""
+    """Raise InvalidClusterError for a cluster without GPUs."""
     if cluster.gpus == 0:
         raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
 
 
 def check_round_s(round_s: float) -> None:
-    """SettingsError unless the length of a round is finite and above zero."""
+    """Raise SettingsError unless the length of a round is finite and above zero."""
     if not (isfinite(round_s) and round_s > 0):
         raise SettingsError(f"round_s is {round_s}, must be finite and > 0")
 
 
 def check_times(now_s: float, deadline_s: float) -> None:
-    """InvalidDataError unless a plan's time is finite and its deadline above zero."""
+    """Raise InvalidDataError unless a plan's time is finite and its deadline above zero."""
     if not isfinite(now_s):
         raise InvalidDataError(f"now_s is {now_s}, must be finite: the seconds at which the round starts")
     if not deadline_s > 0:

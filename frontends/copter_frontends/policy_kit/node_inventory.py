@@ -100,7 +100,7 @@ class NodeInventory:
         return [(kind, nodes) for kind, nodes in own if nodes]
 
     def require_free(self, job_id: str, allocation: Allocation, held: Iterable[Allocation]) -> None:
-        """CapacityInUseError if an allocation does not fit next to others that cannot be moved."""
+        """Raise CapacityInUseError if an allocation does not fit next to others that cannot be moved."""
         used: dict[str, int] = {}
         for other in held:
             for node, gpus in other.nodes:

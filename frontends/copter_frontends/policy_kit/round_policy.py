@@ -72,7 +72,7 @@ class RoundPolicy(ABC):
 
     @abstractmethod
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Say which of the jobs without a pin get GPUs in the round that starts at `now_s`, and which."""
+        """Set which of the jobs without a pin get GPUs in the round that starts at `now_s`, and which."""
 
     def sizes(self, job: Job) -> Iterable[int]:
         """Return the GPU counts a job may get; the job is accepted if one of them runs somewhere."""
@@ -130,7 +130,7 @@ class RoundPolicy(ABC):
         self.nodes.add(gpu_type, count, nodes)
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Take `count` GPUs of a type away as whole nodes: those named, or else the emptiest, newest first.
+        """Remove `count` GPUs of a type as whole nodes: those named, or else the emptiest, newest first.
 
         Jobs on them go back to their place in the queue. CapacityInUseError if a pinned job is on one, or if there are
         not so many GPUs.
@@ -142,7 +142,7 @@ class RoundPolicy(ABC):
         self.nodes.drop(gpu_type, gone)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on exactly this allocation until unpinned with None.
+        """Pin a job to exactly this allocation; None ends the pin.
 
         CapacityInUseError if pinned jobs use the GPUs, or, in a policy that does not preempt, any jobs do;
         InvalidClusterError if they are not there.

@@ -166,7 +166,7 @@ class ClusterService:
     # Plans --------------------------------------------------------------------------------------------------------
 
     async def watch(self, edition: int | None) -> AsyncIterator[tuple[int, str, bytes] | None]:
-        """(edition, "plan" or "changes", JSON) of the plan from now on; None where there is nothing new for a while.
+        """(edition, "plan" or "changes", JSON) of the plan from now on; None if there is nothing new for a while.
 
         Parameters
         ----------

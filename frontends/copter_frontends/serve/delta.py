@@ -53,7 +53,7 @@ class Delta:
 
     @classmethod
     def read(cls, value: Any) -> Delta:
-        """The delta in a document; Problem 422."""
+        """The delta in a document; raises Problem 422."""
         steps = cls.reading(value)
         while True:
             try:

@@ -18,7 +18,7 @@ SHOWN = 60  # most characters of a value in a message
 
 
 def parse_json(body: bytes) -> Any:
-    """The document; Problem 400 for what is no JSON, NaN and infinities among it."""
+    """The document; raises Problem 400 for what is no JSON, NaN and infinities among it."""
     try:
         return DECODER.decode(body.decode("utf-8-sig"))
     except RecursionError:

@@ -62,7 +62,7 @@ class JobRecord:
 
     @classmethod
     def read(cls, where: str, value: Any) -> JobRecord:
-        """A job of a document; Problem 422."""
+        """A job of a document; raises Problem 422."""
         told = mapping(where, value, FIELDS, ("id",))
         name = identifier(f"{where}/id", told["id"])
         low = count(f"{where}/min_gpus", told.get("min_gpus", 1))

@@ -20,7 +20,7 @@ MOST_S = 1e11
 
 
 def check_numbers(where: str, job: JobRecord) -> None:
-    """Problem 422 for a job with a number beyond what the policies can take."""
+    """Raise Problem 422 for a job with a number beyond what the policies can take."""
     if job.work is not None:
         _within(f"{where}/work", job.work, LEAST_WORK, MOST_WORK)
     check_weight(f"{where}/weight", job.weight)
@@ -30,12 +30,12 @@ def check_numbers(where: str, job: JobRecord) -> None:
 
 
 def check_weight(where: str, weight: float) -> None:
-    """Problem 422 for a weight beyond what the policies can take."""
+    """Raise Problem 422 for a weight beyond what the policies can take."""
     _within(where, weight, LEAST_WEIGHT, MOST_WEIGHT)
 
 
 def check_rates(where: str, table: Table) -> None:
-    """Problem 422 for a rate beyond what the policies can take; zero says that the job cannot run."""
+    """Raise Problem 422 for a rate beyond what the policies can take; zero says that the job cannot run."""
     for kind, rates in table.items():
         for gpus, rate in rates.items():
             if rate:

@@ -47,13 +47,13 @@ def begins_with(path: Path, words: bytes) -> bool:
 
 
 def claim(folder: Path) -> None:
-    """Mark a folder that version 0.1 made; SnapshotError if it cannot be written."""
+    """Mark a folder that version 0.1 made; raises SnapshotError if it cannot be written."""
     if DISK.get().kind(folder / MARK) is None:
         write_atomically(folder / MARK, [WORDS])
 
 
 def begin(data: Path, name: str) -> Path:
-    """A new, marked folder beside the clusters, for one that is being made; OSError if it cannot be."""
+    """A new, marked folder beside the clusters, for one that is being made; raises OSError if it cannot be."""
     folder = data / f"{MAKING}{name}-{now_ns()}"
     DISK.get().make_folder(folder)
     claim(folder)

@@ -293,7 +293,7 @@ class Scheduler:
         }
 
     def explain(self, job_id: str) -> dict[str, Any]:
-        """Why a job got what it got, in the last solved program; LookupError where nothing can be said."""
+        """Why a job got what it got, in the last solved program; raises LookupError if nothing can be said."""
         if job_id in self.refused:
             raise LookupError(f"the policy takes no part of job {job_id!r}: {self.refused[job_id]}")
         if self.policy is None:

@@ -217,7 +217,7 @@ def _replay(state: ClusterState, book: PlanBook, contents: Contents, history: Hi
 
 
 def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, float, History]:
-    """State, plan, time of creation and place in the journal of a snapshot; SnapshotError."""
+    """State, plan, time of creation and place in the journal of a snapshot; raises SnapshotError."""
     reader = Reader(SEAL.open(data, where), where)
     try:
         lineage, edits, chain = reader.value()

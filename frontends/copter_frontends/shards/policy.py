@@ -55,7 +55,9 @@ class ShardBase:
         self.cluster = self.cluster.with_server(server)
 
     def scaled(self, loads: ArrayLike) -> tuple[Floats, Floats]:
-        """(loads, loads over the mean load of a server); ShardError if a load is negative, infinite or too large."""
+        """(loads, loads over the mean load of a server); raises ShardError if a load is negative, infinite or too
+        large.
+        """
         checked = self.cluster.checked_loads(loads)
         mean = float(checked.sum()) / int(self.cluster.is_up.sum())
         return checked, checked / mean if mean > 0.0 else checked

@@ -99,7 +99,7 @@ class FormulationBuilder:
         )
 
     def _estimator(self, cluster: Cluster, configurations: Sequence[Configuration]) -> HintedGoodput | None:
-        """The estimator of goodput from hints; None where the policy knows goodput exactly."""
+        """The estimator of goodput from hints; None if the policy knows goodput exactly."""
         if self.semantics.training == "exact":
             return None
         if self.profiles is None:

@@ -46,7 +46,7 @@ def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, lef
 
 
 def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assignment | None:
-    """The program S5 with what is worth taking only; None where it is empty or too large, or nothing was found."""
+    """The program S5 with what is worth taking only; None if it is empty or too large, or nothing was found."""
     jobs = list(formulation.jobs)
     columns, values, rows = [], [], []
     for i, job_id in enumerate(jobs):

@@ -145,7 +145,7 @@ class SiaFormulation:
         self._arrivals += 1
 
     def remove_job(self, job_id: str) -> None:
-        """Take a job's columns out; UnknownJobError."""
+        """Take a job's columns out; raises UnknownJobError."""
         self.state(job_id)
         self._joining.remove(job_id)
         self.jobs.forget(job_id)
@@ -184,7 +184,7 @@ class SiaFormulation:
             state.pinned = column
 
     def place(self, job_id: str, column: int) -> None:
-        """Say which configuration a job now has (IDLE: none)."""
+        """Set which configuration a job now has (IDLE: none)."""
         state = self.state(job_id)
         if column == state.column:
             return
@@ -198,7 +198,7 @@ class SiaFormulation:
                 self._rebase(state)
 
     def place_all(self, column_of: Mapping[str, int]) -> None:
-        """Say which configuration every job now has; jobs that are absent have none."""
+        """Set which configuration every job now has; jobs that are absent have none."""
         for job_id, state in self.jobs.items():
             column = column_of.get(job_id, IDLE)
             if column != state.column:
@@ -219,7 +219,7 @@ class SiaFormulation:
         self._follow_capacity()
 
     def set_quota(self, tenant: str, gpus: int) -> None:
-        """Change the quota of a tenant that has one; SettingsError for one that has none."""
+        """Change the quota of a tenant that has one; raises SettingsError for one that has none."""
         row = next((row for row in self.rows if row.tenant == tenant), None)
         if row is None:
             raise SettingsError(f"tenant {tenant!r} has no quota to change: give it one when the policy is made")
@@ -245,7 +245,7 @@ class SiaFormulation:
                 self._rebase(state)
 
     def state(self, job_id: str) -> JobState:
-        """State of a job; UnknownJobError if there is none of this id."""
+        """State of a job; raises UnknownJobError if there is none of this id."""
         return self.jobs.state(job_id)
 
     def column_for(self, job_id: str, allocation: Allocation) -> int:
@@ -430,7 +430,7 @@ class SiaFormulation:
         return self.quotas.get(tenant)
 
     def _column_of(self, job_id: str, state: JobState, column: int) -> int:
-        """The job's own column of a configuration; InvalidJobError where it has none."""
+        """The job's own column of a configuration; raises InvalidJobError if it has none."""
         result = int(state.local[column])
         if result < 0:
             place = self.configurations[column]

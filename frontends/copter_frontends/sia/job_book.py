@@ -115,14 +115,14 @@ class JobBook(dict[str, JobState]):
         self._rebased[row] = (smallest, own_base)
 
     def state(self, job_id: str) -> JobState:
-        """State of a job; UnknownJobError if there is none of this id."""
+        """State of a job; raises UnknownJobError if there is none of this id."""
         try:
             return self[job_id]
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
 
     def require_new(self, job_id: str) -> None:
-        """DuplicateJobError if the id is known."""
+        """Raise DuplicateJobError if the id is known."""
         if job_id in self:
             raise DuplicateJobError(f"job {job_id!r} is known already; remove it first")
 

@@ -26,7 +26,7 @@ class Joining:
         self._leaving: list[str] = []
 
     def add(self, job_id: str, template: Template, values: Floats) -> None:
-        """Add a job's columns at their values, (n,); InvalidDataError for values that are not finite."""
+        """Add a job's columns at their values, (n,); raises InvalidDataError for values that are not finite."""
         if not np.isfinite(values).all():
             raise InvalidDataError(f"job {job_id!r}: its values are not finite; give it a smaller weight or priority")
         self._coming[job_id] = (template, values)

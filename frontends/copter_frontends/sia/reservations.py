@@ -30,7 +30,9 @@ class Reservations:
         self.jobs: dict[str, tuple[str, int] | None] = {}
 
     def check(self, job: Job) -> None:
-        """InvalidJobError for a reservation of what is no configuration, or of more than other reservations leave."""
+        """Raise InvalidJobError for a reservation of what is no configuration, or of more than other reservations
+        leave.
+        """
         if job.reservation is None:
             return
         kind, gpus = job.reservation
@@ -59,7 +61,7 @@ class Reservations:
             self.jobs[job.id] = job.reservation
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         self.jobs.pop(job_id, None)
 
     def unpin(self, job_id: str) -> None:

@@ -87,7 +87,7 @@ def quota_rows(configurations: Sequence[Configuration], quotas: Mapping[str, int
 
 
 def check_quotas(quotas: Mapping[str, int]) -> dict[str, int]:
-    """The quotas; SettingsError unless each is a whole number of GPUs >= 0."""
+    """The quotas; raises SettingsError unless each is a whole number of GPUs >= 0."""
     for tenant, count in quotas.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise SettingsError(f"the quota of tenant {tenant!r} is {count!r}, must be a whole number of GPUs >= 0")

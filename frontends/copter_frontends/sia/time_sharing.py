@@ -136,5 +136,5 @@ class Turns:
             service.note(now_s, job_id in running)
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         self._service.pop(job_id, None)

@@ -70,7 +70,7 @@ REFERENCE_WORKLOADS = {
 
 
 def reference_workload(name: str) -> ReferenceWorkload:
-    """The workload of this name; TraceError if there is none."""
+    """The workload of this name; raises TraceError if there is none."""
     try:
         return REFERENCE_WORKLOADS[name]
     except KeyError:

@@ -45,7 +45,7 @@ class GoodputAloneTimes:
         self._best: dict[tuple[Hashable, str], Floats] = {}
 
     def seconds(self, job: Job, gpu_type: str, gpus: int) -> float:
-        """As :meth:`AloneTimes.seconds`."""
+        """See :meth:`AloneTimes.seconds`."""
         sizes = self._sizes.get(gpu_type, np.zeros(0, dtype=np.int64))
         at, share_of_size = int(np.searchsorted(sizes, gpus, side="right")) - 1, 1.0
         if len(sizes) == 0:

@@ -20,7 +20,7 @@ class Columns:
         self._width = len(header)
 
     def check(self, row: Sequence[str]) -> None:
-        """BadFieldError unless the row has as many fields as the header."""
+        """Raise BadFieldError unless the row has as many fields as the header."""
         if len(row) != self._width:
             raise BadFieldError(f"the line has {len(row)} fields, the header {self._width}")
 

@@ -37,7 +37,7 @@ class SchedulingPolicy(Protocol):
         """Add `count` GPUs of a type, as whole nodes (named, or with ids made up)."""
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Take `count` GPUs of a type away, as whole nodes; jobs on them are re-planned."""
+        """Remove `count` GPUs of a type, as whole nodes; jobs on them are re-planned."""
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Pin a job to exactly this allocation (checkpoint-restore under way); None ends the pin."""

@@ -79,26 +79,26 @@ class GavelPolicy(RoundPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`."""
+        """See :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self.mechanism.add(job.id)
         self._isolated_s[job.id] = self._counted[job.id] = 0.0
         self._stale = True
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.mechanism.remove(job_id)
         del self._isolated_s[job_id], self._counted[job_id]
         self._stale = True
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.RoundPolicy.add_resources`."""
+        """See :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
         self._stale = True
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.RoundPolicy.remove_resources`."""
+        """See :meth:`.RoundPolicy.remove_resources`."""
         super().remove_resources(gpu_type, count, nodes)
         self._stale = True
 

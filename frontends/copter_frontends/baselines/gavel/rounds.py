@@ -42,7 +42,7 @@ class RoundMechanism:
         self._since_reset_s[job_id] = 0.0
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         for table in (self.share, self.time_s, self.deficit_s, self._received_s):
             del table[job_id]
         del self._since_reset_s[job_id]

@@ -70,7 +70,7 @@ class PolluxPolicy(RoundPolicy):
         return range(job.min_gpus, max(min(most, job.max_gpus or most, self.most_gpus), job.min_gpus) + 1)
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self._most_had.pop(job_id, None)
         self._tables.pop(job_id, None)

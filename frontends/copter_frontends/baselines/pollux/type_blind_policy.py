@@ -93,7 +93,7 @@ class TypeBlindPollux(RoundPolicy):
             self._restarts[job_id] = int(what_changed["restarts"])
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         for known in (self._hints, self._restarts, self._had):
             known.pop(job_id, None)

@@ -75,22 +75,22 @@ class ShockwavePolicy(FairnessPolicy):
         self._window_s: float | None = None  # when it was planned
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`; the window is planned again."""
+        """See :meth:`.RoundPolicy.add_job`; the window is planned again."""
         super().add_job(job)
         self._window_s = None
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`; the window is planned again."""
+        """See :meth:`.RoundPolicy.remove_job`; the window is planned again."""
         super().remove_job(job_id)
         self._window_s = None
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.RoundPolicy.add_resources`; the window is planned again."""
+        """See :meth:`.RoundPolicy.add_resources`; the window is planned again."""
         super().add_resources(gpu_type, count, nodes)
         self._window_s = None
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.RoundPolicy.remove_resources`; the window is planned again."""
+        """See :meth:`.RoundPolicy.remove_resources`; the window is planned again."""
         super().remove_resources(gpu_type, count, nodes)
         self._window_s = None
 
