@@ -1,4 +1,4 @@
-"""The model of a distributed session: the edits and look-ups of a Model, routed to the shards by id."""
+"""The model of a distributed session: edits and look-ups of a Model, routed to the shards by id."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BOUNDS = ("row_lower", "row_upper")
 
 
 class RoutedModel:
-    """A :class:`copter.Model` whose requests lie on shards.
+    """A :class:`copter.Model` whose requests are on shards.
 
     Resources and templates are the coordinator's and every shard's; a request is one shard's, which checks its edits.
     The edits of a ``with model.batch():`` go to the shards together when the block ends, so that an error in them is
@@ -115,7 +115,7 @@ class RoutedModel:
         return self._model.count(resource)
 
     def lower_count(self, resource: Hashable) -> float:
-        """Least sum of usage of a resource; -inf for none."""
+        """Return the least sum of usage of a resource; -inf for no bound."""
         return self._model.lower_count(resource)
 
     def fixed_usage(self, resource: Hashable) -> float:
@@ -133,7 +133,7 @@ class RoutedModel:
         return float(self._look_up("limit", request))
 
     def at_least(self, request: Hashable) -> float:
-        """Least sum of a request's columns; -inf for none."""
+        """Return the least sum of a request's columns; -inf for no bound."""
         return float(self._look_up("at_least", request))
 
     def bounds(self, request: Hashable) -> tuple[Floats, Floats]:
@@ -142,7 +142,7 @@ class RoutedModel:
         return found
 
     def private_rows(self, request: Hashable) -> PrivateRows | None:
-        """A request's private rows; None if it has none."""
+        """Return a request's private rows; None if it has none."""
         found: PrivateRows | None = self._look_up("private_rows", request)
         return found
 
@@ -151,17 +151,17 @@ class RoutedModel:
         return bool(self._look_up("is_integer", request))
 
     def fixed(self, request: Hashable) -> int | None:
-        """Column that a request is fixed on, or None."""
+        """Return the column that a request is fixed to, or None."""
         found: int | None = self._look_up("fixed", request)
         return found
 
     def template_of(self, request: Hashable) -> Template | None:
-        """The template that a request shares; None if its usage is its own."""
+        """Return the template that a request shares; None if it has its own usage."""
         place = int(self._look_up("template_of", request))
         return None if place < 0 else self._templates[place]
 
     def to_linear_program(self) -> LinearProgram:
-        """The whole model as one LP, gathered here: as much memory as on one machine."""
+        """Return the whole model as one LP, gathered in this process with full memory use."""
         if self._calls:
             raise EditNotAllowedError("a batch is open, whose edits are not made yet: ask before it, or after")
         whole = Model(self.sense, self.offset)
@@ -189,7 +189,7 @@ class RoutedModel:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """All the edits of a ``with`` block or, if it is left by an exception, none; on all shards or on none."""
+        """Apply all edits of a ``with`` block on all shards, or none if the block raises an exception."""
         deal, mark, version = self._deal, self._deal.mark(), self._deal.version
         templates, sizes = list(self._templates), {shard: len(calls) for shard, calls in self._calls.items()}
         self._depth += 1
@@ -213,12 +213,12 @@ class RoutedModel:
             self._calls = {}
 
     def _send(self, shard: int, method: str, *arguments: Any, **named: Any) -> None:
-        """One edit for one shard; inside a batch."""
+        """Queue one edit for one shard, inside a batch."""
         self._deal.version += 1
         self._calls.setdefault(shard, []).append(Call(method, arguments, named))
 
     def send(self, shard: int, call: Call) -> None:
-        """An edit that has been routed already; inside a batch."""
+        """Queue an edit that is already routed, inside a batch."""
         self._send(shard, call.method, *call.arguments, **call.named)
 
     def _everywhere(self, method: str, *arguments: Any, **named: Any) -> None:
@@ -232,7 +232,7 @@ class RoutedModel:
         raise InvalidDataError("the template is not one of this model's, or has been dropped")
 
     def _own(self, method: str, request: Hashable, *arguments: Any, **named: Any) -> None:
-        """An edit of one request."""
+        """Send an edit of one request."""
         with self.batch():
             self._send(self._deal.shard_of(request), method, request, *arguments, **named)
 
@@ -321,7 +321,7 @@ class RoutedModel:
     def add_requests(
         self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike], *, template: Template, **named: Any
     ) -> None:
-        """See :meth:`copter.Model.add_requests`; they are dealt one by one."""
+        """See :meth:`copter.Model.add_requests`; requests are assigned to shards one by one."""
         ids = listed("requests", requests)
         with self.batch():
             place = self._place(template)
@@ -345,7 +345,7 @@ class RoutedModel:
         private_rows: PrivateRows | None = None,
         private_sizes: ArrayLike = 0,
     ) -> None:
-        """See :meth:`copter.Model.add_own_requests`; they are dealt one by one."""
+        """See :meth:`copter.Model.add_own_requests`; requests are assigned to shards one by one."""
         ids = listed("requests", requests)
         count = np.asarray(sizes, dtype=np.int64)
         start, row, value = pattern_of(usage, resources, self._model.ledger.row)
@@ -428,7 +428,7 @@ class RoutedModel:
     def update_row_bounds(
         self, requests: Sequence[Hashable], lower: Any = None, upper: Any = None, *, row: int | None = None
     ) -> None:
-        """As :meth:`copter.Model.update_row_bounds`, with bounds for all alike, or one entry for each request."""
+        """See :meth:`copter.Model.update_row_bounds`; bounds are common to all requests, or one entry each."""
         ids = listed("requests", requests)
         with self.batch():
             for shard, at in self._deal.split(ids).items():
@@ -478,7 +478,7 @@ class RoutedModel:
         self._many("rescale_costs", listed("requests", requests), given)
 
     def _many(self, method: str, ids: list[Hashable], given: Mapping[str, Any], **named: Any) -> None:
-        """An edit of many requests, each shard's share with its part of the arguments."""
+        """Send an edit of many requests; each shard gets its part of the arguments."""
         with self.batch():
             for shard, at in self._deal.split(ids).items():
                 part = {

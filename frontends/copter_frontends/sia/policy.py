@@ -1,4 +1,4 @@
-"""Sia as a scheduling policy: edits in, one LP solve, a shim, and nodes for every job."""
+"""Sia as a scheduling policy: edits, one LP solve, a shim, and nodes for every job."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class SiaPolicy(LpPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """Start to consider a job. DuplicateJobError if its id is known, InvalidJobError if it fits nowhere."""
+        """Add a job. Raises DuplicateJobError for a known id, InvalidJobError if it fits nowhere."""
         with self.edit_clock:
             self.reservations.check(job)
             self.formulation.add_job(job)
@@ -193,7 +193,7 @@ class SiaPolicy(LpPolicy):
                 self.formulation.place(job_id, IDLE)
 
     def set_quota(self, tenant: str, gpus: int) -> None:
-        """Change a tenant's quota; jobs of its that are beyond it lose GPUs in the next plan.
+        """Change a tenant's quota; jobs beyond it lose GPUs in the next plan.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class SiaPolicy(LpPolicy):
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """Decide the round that starts at `now_s`: solve the LP, round it, place it on nodes."""
+        """Plan the round that starts at `now_s`: solve the LP, round to an integer plan, assign nodes."""
         check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
@@ -268,13 +268,13 @@ class SiaPolicy(LpPolicy):
         )
 
     def solve(self, deadline_s: float) -> RelaxedSolution:
-        """Solve the round's LP; a subclass may solve it in another way."""
+        """Solve the round's LP; subclasses may use another solver."""
         return self.formulation.solve(deadline_s)
 
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _check_pin(self, job_id: str, allocation: Allocation) -> None:
-        """Refuse a pin to nodes that are not there, or whose GPUs other pins have."""
+        """Raise if a pin names missing nodes or GPUs of other pins."""
         nodes, kind = self.cluster.nodes, self.cluster.type_of(allocation.gpu_type)
         there = {node for node, _ in allocation.nodes if node in nodes and nodes[node].gpu_type == kind.name}
         check_nodes(job_id, allocation, there)
