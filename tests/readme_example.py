@@ -1,4 +1,4 @@
-"""Run README's example against the installed copter; it must print what README says: `python readme_example.py README.md`."""
+"""README's example must print what README says, by the installed copter: `python readme_example.py README.md`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pathlib import Path
 
 
 def check(readme: Path) -> None:
-    """Run the Python block of a page in a process of its own; raises SystemExit if its output is not the `text` block."""
+    """Run a page's Python block in another process; raises SystemExit if its output is not the `text` block."""
     text = readme.read_text()
     code = re.search(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     wanted = re.search(r"^```text\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     if code is None or wanted is None:
         raise SystemExit(f"{readme}: no example, or no output of it")
-    done = subprocess.run([sys.executable, "-I", "-c", code[1]], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code[1]], capture_output=True, text=True, timeout=120, check=False
+    )
     if done.returncode or done.stdout != wanted[1]:
         raise SystemExit(f"README's example printed\n{done.stdout}{done.stderr}instead of\n{wanted[1]}")
     print(f"README's example ran: {sys.executable}")
