@@ -73,7 +73,7 @@ def solution_of(
     passes : int
         Pricing passes.
     seconds : float
-        Of the whole solve.
+        Seconds of the whole solve.
     """
     key, x = in_own_columns(deal, master, *found.working_columns_by_slot())
     order = {request: at for at, request in enumerate(deal.owner)}

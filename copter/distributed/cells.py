@@ -35,7 +35,7 @@ class Proposal:
     Attributes
     ----------
     worth : float
-        As minimised.
+        In the signs of the minimisation.
     usage : ndarray (m,)
     """
 
@@ -52,7 +52,7 @@ class Turn:
     planned : Proposal
         Its optimum with the capacity that it was given.
     prices : ndarray (m,)
-        Of that plan: zero or more.
+        Prices of that plan: zero or more.
     wished : list of Proposal
         Its optima where it may buy and sell, one for each of the prices that it was asked at.
     bounds : list of float
@@ -166,7 +166,7 @@ class Cells:
     counts : mapping of id to float
         The shared resources and their total units over all cells.
     settings : Settings, optional
-        Of the cells' solves; by default a tolerance that the goal leaves room for.
+        Settings of the cells' solves; by default a tolerance that the goal leaves room for.
     capacity : sequence of ndarray (m,), optional
         Each cell's share of the counts in the first round trip; equal parts by default.
 

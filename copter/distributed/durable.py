@@ -81,7 +81,7 @@ class Remembered:
     settings : Settings
     values : dict of id to (columns, values)
     prices : dict of id to float
-        As minimised.
+        In the signs of the minimisation.
     chosen, shares : dict or None
         The last plan's.
     """

@@ -177,7 +177,9 @@ class Master:
         return found
 
     def carry(self, values: Values) -> None:
-        """Give working columns of requests that are new here their values back, as far as they are here."""
+        """Restore the values of working columns for requests that are new in the master, as far as these columns
+        are held.
+        """
         ws, ledger = self.session._iterate.ws, self.model.ledger
         alive = ws.generation == ledger.matrix.generation[ws.slot_of_column] if ws.size else np.zeros(0, dtype=bool)
         keys, points = [ws.key[alive]], [ws.x[alive]]

@@ -124,7 +124,7 @@ class Changes:
     count, cost : ndarray
         Their columns held, and the costs of these, request by request.
     version : int
-        Of the shard's model.
+        Version of the shard's model.
     """
 
     columns: Columns = field(default_factory=Columns)

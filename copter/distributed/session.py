@@ -54,14 +54,14 @@ class Session(Coordinator):
         instead.
     settings : Settings, optional
     shards : int
-        How many; more can join later.
+        Number of shards; more can join later.
     directory : str, optional
         Where the shards keep their snapshots and journals and the coordinator its own; all must see it. Without one, a
         shard that dies takes its requests with it.
     transport : Transport, optional
         By default shards in this process; :class:`copter.distributed.over_ray.RayTransport` has one actor each.
     threads : int
-        Of a shard's pricing pass; 0 for all processors of its machine.
+        Threads of a shard's pricing pass; 0 for all processors of its machine.
     sync : {"always", "batch", "never"}
         When shards' journals wait for the disk.
 
@@ -71,7 +71,7 @@ class Session(Coordinator):
         Edited by its owner between solves.
     last_solution : Solution or None
     last_traffic : Traffic
-        What the last solve has sent and received.
+        Messages and bytes of the last solve.
 
     Raises
     ------
@@ -295,7 +295,7 @@ class Session(Coordinator):
         Parameters
         ----------
         shim : Shim or {"rounding", "dive", "exact"}, optional
-            As for :meth:`copter.Session.solve_integer`.
+            See :meth:`copter.Session.solve_integer`.
         deadline_s : float, optional
 
         Returns

@@ -71,7 +71,7 @@ class Shard:
     cost_dtype : str
         Name of the type that costs are stored in.
     threads : int
-        Of a pricing pass; 0 for all processors.
+        Threads of a pricing pass; 0 for all processors.
     directory : str or None
         Where the snapshot and the journal are.
     sync : {"always", "batch", "never"}

@@ -33,7 +33,7 @@ class ShardOptions:
     sense : {"max", "min"}
     cost_dtype : str
     threads : int
-        Of a shard's pricing pass; 0 for all processors of its machine.
+        Threads of a shard's pricing pass; 0 for all processors of its machine.
     directory : str or None
         Seen by all shards and the coordinator.
     sync : {"always", "batch", "never"}
@@ -81,7 +81,7 @@ class Transport(Protocol):
         Parameters
         ----------
         method : str
-            Of :class:`Shard`.
+            Name of a method of :class:`Shard`.
         arguments : mapping of int to tuple
             By the shards' numbers.
         seconds : float, optional

@@ -39,7 +39,7 @@ class LpText:
     sense : str
         "min" or "max".
     name : str
-        Of the program, from a comment ``\\Problem name:``.
+        Name of the program, from a comment ``\\Problem name:``.
     """
 
     path: str

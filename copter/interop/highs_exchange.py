@@ -92,7 +92,7 @@ def to_highs(lp: LinearProgram, start: Solution | Certificate | HighsState | Non
     Parameters
     ----------
     lp : LinearProgram
-        With its integrality and names.
+        The program, with its integrality and names.
     start : Solution, Certificate or HighsState, optional
         Of this program. A Solution's basis is made of what is strictly between its bounds, and mended by HiGHS.
 

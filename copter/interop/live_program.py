@@ -63,7 +63,7 @@ class Answer:
     x, y, reduced_costs : ndarray (n,), (m,), (n,)
         y is the objective's change per unit of right-hand side, reduced_costs = c - A'y.
     objective, bound : float
-        With the offset.
+        Objective with the offset.
     iterations : int
     warm : bool
         Whether a session gave it.

@@ -42,7 +42,7 @@ def answer_by_blocks(
     pivots : bool
         Whether a warm solve tries the last basis before the path.
     accept : callable, optional
-        As for :func:`.solve_blocks`.
+        See :func:`.solve_blocks`.
     """
     program = program_of(matrix, slots)
     if watch():

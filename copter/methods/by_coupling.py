@@ -52,7 +52,7 @@ class CouplingSolve:
     Attributes
     ----------
     basis : WarmBasis
-        Of the iterate.
+        Basis of the iterate.
     last : BlockAnswer or None
         Where the iterate stands, where it is no answer of the basis.
     """

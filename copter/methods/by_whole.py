@@ -58,7 +58,7 @@ class WholeSolve:
     program : LinearProgram
         The whole model.
     columns : Columns
-        Of the program.
+        Columns of the program.
     own_first : ndarray (requests + 1,)
         First own row of every request.
     """

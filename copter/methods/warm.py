@@ -48,7 +48,7 @@ def warm_solve(
     model : Model
         Not edited; the caller holds its guard.
     iterate : WarmState
-        Where the solve starts; moved to where it ends.
+        Starting state; updated to the final state.
     settings : Settings
     watch : Watch
         Runs since the solve began; says when it must stop.

@@ -21,7 +21,7 @@ class WarmState(Iterate):
     path : PricePath or None
         None before the first solve by interior points on blocks.
     version : int
-        Of the model that the point was found optimal for; -1 for none.
+        Version of the model for which the point was optimal; -1 for none.
     """
 
     def __init__(self, sigma: float) -> None:

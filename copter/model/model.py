@@ -140,7 +140,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         cost : array_like (n,)
             Copied.
         usage, resources
-            As for :meth:`add_template`; or
+            See :meth:`add_template`; or
         template : Template
             A pattern that :meth:`add_template` returned.
         limit : float
@@ -226,7 +226,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         template : Template
         limit, at_least, scale, offset : float or array_like (k,)
         lower, upper : float
-            Of all columns.
+            Bounds of all columns.
         integer : bool or array_like (k,)
         cost_dtype : dtype, optional
         row_lower, row_upper : float or array_like (rows,) or (k, rows), optional
@@ -301,21 +301,21 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         ----------
         requests : sequence of ids (k,)
         sizes : array_like of int (k,)
-            How many columns each has, one at least.
+            Number of columns of each request, at least one.
         cost : array_like (n,)
-            Of all columns, request after request; copied.
+            Costs of all columns, request by request; copied.
         usage, resources
-            As for :meth:`add_template`, with the columns of all requests, n in all.
+            See :meth:`add_template`, with the columns of all requests, n in all.
         limit, at_least : float or array_like (k,)
         lower, upper : float or array_like (n,)
-            Of each column.
+            Bounds of each column.
         integer : bool or array_like (k,)
-            Of each request.
+            Whether each request's columns are integer.
         private_rows : PrivateRows, optional
             Of all requests, one after the other: a matrix (rows, n) in which a row has entries in its own request's
             columns only.
         private_sizes : array_like of int (k,)
-            How many private rows each request has.
+            Number of private rows of each request.
 
         Raises
         ------
@@ -391,7 +391,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         ----------
         request : hashable
         usage, resources
-            As for :meth:`add_template`; or
+            See :meth:`add_template`; or
         template : Template
 
         Raises

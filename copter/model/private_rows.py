@@ -115,7 +115,7 @@ def split_pattern(requests: list[Hashable], first: Ints, rows: PrivateRows | Non
     rows : PrivateRows, optional
         Request after request; a row has entries in its own request's columns only.
     sizes : array_like of int (k,)
-        How many rows each request has.
+        Number of rows of each request.
 
     Raises
     ------

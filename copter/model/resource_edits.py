@@ -70,7 +70,7 @@ class ResourceEdits(Inventory):
         ----------
         resource : hashable
         count : float
-            Of any sign; inf for no upper bound.
+            Upper bound of any sign; inf for no upper bound.
         lower : float, optional
             -inf for no lower bound; equal to `count`, the row is an equation. None leaves it as it is.
 
@@ -239,7 +239,7 @@ class ResourceEdits(Inventory):
         ----------
         template : Template
         usage, resources
-            As for :meth:`add_template`; None leaves the usage as it is.
+            See :meth:`add_template`; None leaves the usage as it is.
         private_rows : PrivateRows, optional
             None leaves them as they are.
 

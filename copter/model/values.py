@@ -104,11 +104,11 @@ def duals_of(
     Parameters
     ----------
     slots : ndarray (k,) int32
-        Of the requests, in the order in which reduced costs are wanted.
+        Slots of the requests, in the order in which reduced costs are wanted.
     y : ndarray (rows,)
-        By row slot.
+        Prices by row slot.
     own : OwnDuals, optional
-        Of these requests' rows; without them the limits' duals are found from the reduced costs.
+        Duals of these requests' rows; without them the limits' duals are found from the reduced costs.
     costs : bool
         Whether the costs count: without them y is a ray.
     """
@@ -140,7 +140,7 @@ def sparse_values(ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals
     y : ndarray (rows,)
         Prices by row slot, in the signs of the model's sense.
     own : OwnDuals, optional
-        Of sums and private rows; without them the limits' duals are found from the reduced costs, when asked for.
+        Duals of sums and private rows; without them the limits' duals are found from the reduced costs, when asked for.
     """
     return SparseValues(key, x, y, dict(ledger.slot_of), dict(ledger.row_of), ModelValues(ledger, key, x, y, own))
 

@@ -32,7 +32,7 @@ class Certificate:
     x, y : ndarray (n,), (m,)
         The basis's vertex and prices, in the signs of copter.
     objective : float
-        With the offset.
+        Objective with the offset.
     col_basic, row_basic : ndarray of bool
         Which columns and rows are basic: as many as there are rows.
     iterations : int

@@ -169,7 +169,7 @@ class Facts:
         1 where the objective is maximised, -1 where it is minimised.
     cost, value : ndarray (n,)
     resources : list
-        Those that a column uses.
+        The resources that a column uses.
     usage : ndarray (n, resources)
     price : ndarray (resources,)
     limit_dual : float

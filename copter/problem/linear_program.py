@@ -123,7 +123,7 @@ class LinearProgram:
     row_names, col_names : sequence of str, optional
         One for each row or column, all different; solvers do not look at them.
     name : str
-        Of the program.
+        Name of the program.
 
     Raises
     ------

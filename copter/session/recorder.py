@@ -118,11 +118,11 @@ class Recorder:
         ----------
         plan : IntegerPlan
         seconds : float
-            That the shim took.
+            Seconds of the shim.
         shim : str or None
             Its name; None for one of the caller's.
         deadline_s : float, optional
-            Of solve and shim together.
+            Deadline of solve and shim together.
         """
         sparse = self._last
         if self.ended or sparse is None:

@@ -118,7 +118,7 @@ class WarmBasis:
         generation : ndarray (blocks,) int64
             With the slot, the name of a block.
         prices : ndarray (rows,)
-            Of the coupling rows, as minimised: where there is no basis, the method starts from them.
+            Prices of the coupling rows, as minimised: where there is no basis, the method starts from them.
         watch : Watch
         """
         known = self.kept is not None and self.kept.program.shares_entries_of(program)

@@ -26,14 +26,14 @@ class BlockProgram:
     n_rows : int
         Coupling rows.
     column_start, private_start : ndarray (blocks + 1,) int32
-        Columns and private rows of every block; columns after the last block are of none.
+        First column and first private row of every block; columns after the last block belong to no block.
     start, row, value : CSC arrays
         Entries in coupling rows.
     own_start, own_row, own_value : CSC arrays
         Entries in private rows, counted within the block, ascending.
     cost : ndarray (columns,)
     lower, upper : ndarray (columns + rows,)
-        Of the columns, then of the coupling rows, then of the private rows.
+        Bounds of the columns, then of the coupling rows, then of the private rows.
     """
 
     n_rows: int

@@ -25,7 +25,7 @@ def branch_and_bound(
     Parameters
     ----------
     lp : LinearProgram
-        With the columns' integrality.
+        The program, with the columns' integrality.
     time_limit_s : float
         Wall-clock seconds; the process is ended a moment after them whatever it does.
     gap : float

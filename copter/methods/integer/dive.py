@@ -77,7 +77,7 @@ def surest(
 ) -> NDArray[np.intp]:
     """Return the columns to fix next: a share of the fractional ones, then integral ones above their lower bound.
 
-    With a share of nothing it is one column alone.
+    With a share of zero a single column is returned.
     """
     rounded = np.round(target[fractional])
     ranked = fractional[np.lexsort((np.abs(x[fractional] - rounded), rounded <= x[fractional]))]

@@ -166,7 +166,7 @@ def prove(
     path : path
         Written whole, or not at all.
     settings : Settings
-        Of the relaxations.
+        Settings of the relaxations.
     most_nodes : int, optional
         5,000 unless given.
     stop : callable, optional

@@ -36,7 +36,7 @@ class Relaxation:
     ----------
     problem : IntegerProblem
     settings : Settings
-        Of the LP solves; their time limit is cut to what is left on the problem's clock.
+        Settings of the LP solves; their time limit is cut to what is left on the problem's clock.
     """
 
     def __init__(self, problem: IntegerProblem, settings: Settings) -> None:

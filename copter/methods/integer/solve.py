@@ -50,9 +50,9 @@ def solve_integer(
     deadline_s : float, optional
         Wall-clock seconds. Without one the search ends when several rounds have improved nothing.
     settings : Settings, optional
-        Of the relaxations.
+        Settings of the relaxations.
     seed : int
-        Of the random parts.
+        Seed of the random parts.
     gap : float
         Relative gap at which the search ends; above 1e-6 the status is FEASIBLE then.
     max_nodes : int, optional

@@ -39,7 +39,7 @@ class ColumnEquations:
     form : StandardForm
         One that :func:`suits`.
     must_stop : callable, optional
-        As for :class:`.NormalEquations`, which does the work.
+        See :class:`.NormalEquations`, which does the work.
     """
 
     def __init__(self, form: StandardForm, must_stop: Callable[[], bool] | None = None) -> None:

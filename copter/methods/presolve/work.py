@@ -25,7 +25,7 @@ class Work:
     Attributes
     ----------
     records : list of Record
-        What was done, to be undone in reverse order.
+        The reductions done, to be undone in reverse order.
     x : ndarray (n,)
         Values of removed columns that were fixed.
     conflict : ndarray (m,) or None

@@ -38,7 +38,7 @@ class Priced:
     margin : float
         What rounding may have added to the bound.
     dual_violation : ndarray
-        Those reduced costs.
+        The reduced costs that the bound leaves out.
     slot, column : ndarray
         Columns outside the working set that would improve its LP.
     """

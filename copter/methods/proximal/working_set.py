@@ -30,7 +30,7 @@ class Splice:
     Parameters
     ----------
     size : int
-        Of the arrays.
+        Length of the arrays.
     at : ndarray (k,)
         Places in them, ascending.
     """

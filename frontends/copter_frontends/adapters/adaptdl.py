@@ -49,7 +49,7 @@ class AdaptDLPolicy:
     type_of : callable (node key, NodeInfo) -> str, optional
         GPU type of a node, a key of jobs' ``speedup_fn`` where that is a mapping, as in Sia. By default all are alike.
     restart_penalty : float
-        As of :class:`.AllocationPolicy`.
+        See :class:`.AllocationPolicy`.
     """
 
     def __init__(

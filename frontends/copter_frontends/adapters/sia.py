@@ -32,7 +32,7 @@ class SiaSimulatorPolicy:
     Parameters
     ----------
     restart_penalty : float
-        As of :class:`.AllocationPolicy`: a share of an option's worth, not seconds as in Sia.
+        See :class:`.AllocationPolicy`: a share of an option's worth, not seconds as in Sia.
     """
 
     def __init__(self, restart_penalty: float = 0.1) -> None:

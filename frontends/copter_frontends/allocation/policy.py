@@ -64,7 +64,7 @@ class AllocationPolicy(LpPolicy):
     Attributes
     ----------
     held, pins : dict of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
     """
 
     def __init__(

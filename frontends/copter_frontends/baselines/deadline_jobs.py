@@ -13,7 +13,7 @@ class DeadlineJobs(RoundPolicy):
     Attributes
     ----------
     rewards : dict of job id to StepReward
-        Of the jobs that are known.
+        Rewards of the known jobs.
     """
 
     follows = True  # how far jobs are decides whose deadline is near

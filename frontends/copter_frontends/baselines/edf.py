@@ -20,7 +20,7 @@ class EdfPolicy(DeadlineJobs, PriorityPolicy):
         Jobs without one are best effort.
     round_s : float
     can_run : callable, optional
-        As for :class:`.RoundPolicy`.
+        See :class:`.RoundPolicy`.
     """
 
     def __init__(

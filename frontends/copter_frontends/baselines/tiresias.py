@@ -32,7 +32,7 @@ class TiresiasPolicy(PriorityPolicy):
         never promotes.
     round_s : float
     can_run : callable, optional
-        As for :class:`.RoundPolicy`.
+        See :class:`.RoundPolicy`.
 
     Raises
     ------

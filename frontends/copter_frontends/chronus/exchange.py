@@ -26,7 +26,7 @@ def exchange(draft: Draft, worth: Floats, goal: float) -> None:
     ----------
     draft : Draft
     worth : float64 array (rows,)
-        Of each option at the linear program's prices: which of them are tried first.
+        Worth of each option at the LP's prices; the best are tried first.
     goal : float
         Reward that is enough, where no promise is broken.
     """

@@ -37,7 +37,7 @@ class LeaseSolution:
     value, bound : float
         Reward of the best mixture of columns found, and the certified bound on any plan's.
     prices : LeasePrices
-        Those of the bound.
+        Prices that give the bound.
     share : float64 array (rows,)
         Share in which each option is taken: s_ip.
     row : int64 array (jobs,)
@@ -83,11 +83,11 @@ class LeaseFormulation:
     smoothing : float
         Weight of the best prices so far in the prices that are tried next, from 0 to below 1.
     evaluations : int
-        Of the smoothed dual, at most.
+        Most evaluations of the smoothed dual.
     deals : int
         Columns per job that are drawn from its optimum.
     settings : copter.Settings, optional
-        Of the engine.
+        Settings of the engine.
 
     Attributes
     ----------
@@ -135,11 +135,11 @@ class LeaseFormulation:
             A plan of the same options. The promises that it keeps are kept in every mixture. Other promised jobs are
             treated as jobs without a promise: it is not known whether theirs can still be kept.
         time_limit_s : float
-            For all of it; the bound holds whenever it ends.
+            Time limit of the whole solve; the bound holds whenever it ends.
         gap : float, optional
             In place of the formulation's own.
         names : sequence of hashable, optional
-            What the jobs are called, so that they are known again; by default their numbers.
+            Names of the jobs, by which later solves recognise them; by default their numbers.
         first : int
             Absolute number of the first lease.
         """

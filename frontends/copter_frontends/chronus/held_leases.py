@@ -19,7 +19,7 @@ class HeldLeases:
     Attributes
     ----------
     version : (int, int)
-        Of the book that it was read from.
+        Version of the book that was read.
     first : int
         Absolute number of the first lease.
     records : sequence of SloRecord

@@ -167,7 +167,7 @@ class Now:
     begins_s : float
         When the next plan is.
     seconds : float
-        From then to the end of the lease.
+        Seconds from then to the end of the lease.
     free : int64 array (types,)
         GPUs that nobody has a promise for in it.
     """

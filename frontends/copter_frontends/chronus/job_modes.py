@@ -27,7 +27,7 @@ class Speeds:
     ----------
     gpus : int
     rates : dict of GPU type to float
-        Of the types that run it.
+        Rates on the types that run it.
     whole_s : float
         Seconds for all of its work on its fastest type; infinite where it runs nowhere.
     """
@@ -47,7 +47,7 @@ class JobModes:
     nodes : NodeInventory
     throughputs : Throughputs
     round_up, elastic : bool
-        As for :class:`.ChronusPolicy`.
+        See :class:`.ChronusPolicy`.
     """
 
     nodes: NodeInventory

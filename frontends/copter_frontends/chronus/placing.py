@@ -43,7 +43,7 @@ class LeasePlacer:
         wanted : mapping of job id to (GPU type, GPUs)
             All jobs, in order of precedence.
         before : mapping of job id to Allocation
-            What jobs had; their GPUs are free now.
+            Previous allocations, whose GPUs are free now.
         jobs : mapping of job id to Job
         """
         placed, leased = dict(pack(self.nodes, guaranteed)), {parcel.job_id for parcel in guaranteed}

@@ -25,7 +25,7 @@ def salvaged(options: Options, capacity: Ints, time_limit_s: float = EXACT_S) ->
     options : Options
     capacity : int64 array (types, leases)
     time_limit_s : float
-        For the integer program, which is solved where it is small and the orders leave something to gain.
+        Time limit of the integer program, which is solved where it is small and the orders leave something to gain.
     """
     demand = (options.gpus * options.need).astype(np.float64)
     keys = (

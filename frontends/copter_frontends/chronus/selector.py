@@ -46,7 +46,7 @@ class Cycle:
     Attributes
     ----------
     reward, bound : float
-        Of the plan, and the certified bound on any that keeps the promises, above the rewards' floors.
+        Reward of the plan, and the certified bound on any that keeps the promises, above the rewards' floors.
     solution : LeaseSolution or None
         None where no LP was needed.
     solve_s, shim_s : float
@@ -134,7 +134,7 @@ class Selector:
             Whether all is planned again, as when a lease begins or GPUs have come or gone, and those that wait are
             decided. Otherwise those that wait get leases only in what the plan leaves.
         time_limit_s : float
-            For the linear program; the plan that it improves keeps all promises whenever it ends.
+            Time limit of the linear program; the plan that it improves keeps all promises whenever it ends.
         solved : callable, optional
             Called with the model once the linear program is solved, before anything is decided.
         aside : int64 array (types,), optional

@@ -61,7 +61,7 @@ def explanation_of(path: str, job: str) -> Explanation | Told:
     Parameters
     ----------
     path : str
-        Of the saved run.
+        File of the saved run.
     job : str
 
     Raises

@@ -29,7 +29,7 @@ class Interruption:
     Attributes
     ----------
     number : int
-        Of the signal that came; 0 for none.
+        Number of the received signal; 0 for none.
     """
 
     def __init__(self) -> None:

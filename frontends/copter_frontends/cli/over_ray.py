@@ -72,9 +72,9 @@ def gathered(
     ----------
     address, function, given
     what : str
-        What they are, in the plural.
+        Name of the runs, in the plural.
     names : sequence of str
-        Of each, for the display.
+        Name of each run, for the display.
     ended : callable (place, result), optional
         Called with each result as it comes.
     """

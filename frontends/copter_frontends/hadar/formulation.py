@@ -54,7 +54,7 @@ class HadarFormulation:
     book : JobBook
         Edited through this class's methods alone.
     values : RoundValues or None
-        Of the last :meth:`refresh`.
+        Values of the last :meth:`refresh`.
     scale : float
         Power of two that brings the largest value near one in the model, whose tolerances are for such numbers.
     """

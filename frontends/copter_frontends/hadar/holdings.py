@@ -23,7 +23,7 @@ class Holdings:
     Attributes
     ----------
     held, pins : dict of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
     """
 
     def __init__(self, servers: Servers, formulation: HadarFormulation) -> None:

@@ -29,7 +29,7 @@ def place(
     servers : Servers
         Changed in place.
     held : mapping of job id to Allocation
-        What jobs have now.
+        Current allocations of jobs.
     spread_cost : float
     wanted : mapping of row to Allocation, optional
         Servers that have been chosen already; then nothing is kept for being worth more.
@@ -67,16 +67,16 @@ class Placement:
         Changed in place.
     formulation : HadarFormulation
     held : mapping of job id to Allocation
-        What jobs have now.
+        Current allocations of jobs.
     avoided : mapping of job id to servers
         Servers that a job is put on only if there are no others.
 
     Attributes
     ----------
     now : dict of job id to Allocation
-        What they have afterwards.
+        Allocations after the placement.
     changed : set of job ids
-        Those that may have something else than before; no other job is gone through.
+        Jobs whose allocation may have changed.
     """
 
     def __init__(

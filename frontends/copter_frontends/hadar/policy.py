@@ -57,7 +57,7 @@ class HadarPolicy(LpPolicy):
         Work and rates of jobs, by type; NaN is a rate that is to be measured. By default those of the project's own
         representative jobs. Where it has an attribute `learns` that is true, the simulator tells what jobs do.
     utility : Utility, optional
-        What finishing at a time is worth; by default the average completion time.
+        Worth of finishing at a time; by default the average completion time.
     mode : {"lp", "online", "lp_posted", "horizon"}
         The LP with its shim; the paper's online algorithm; the LP with the paper's posted prices as costs; or a program
         over the time ahead, whose coming round is carried out.
@@ -77,7 +77,7 @@ class HadarPolicy(LpPolicy):
     compare_prices : bool
         Also run the online algorithm in every round, on the same jobs, for :attr:`last_online`.
     settings : copter.Settings, optional
-        Of the LP solver.
+        Settings of the LP solver.
 
     Raises
     ------
@@ -89,7 +89,7 @@ class HadarPolicy(LpPolicy):
     Attributes
     ----------
     holdings : Holdings
-        What jobs have and must keep.
+        Current allocations and pins.
     last_online : OnlinePlan or None
         The online algorithm's plan of the last round, if it ran.
     """

@@ -24,7 +24,7 @@ class Straggler:
     full, told : float
         The job's rate on the type as it was known, and as it was told on some servers.
     nodes : frozenset of str
-        Those servers.
+        The servers on which it is slow.
     """
 
     gpu_type: str

@@ -88,7 +88,7 @@ def hadar_jobs(
     arrivals : {"static", "continuous"}
         All at the beginning, or as a Poisson process.
     jobs_per_hour : float
-        Of the Poisson process.
+        Rate of the Poisson process.
     seed : int
     scale : float
         Factor on all GPU-hours.

@@ -67,7 +67,7 @@ class OnlineHare:
     ----------
     gpus : mapping of GPU type to int
     growth, rule, tolerance, threads
-        As for :class:`.HareScheduler`.
+        See :class:`.HareScheduler`.
     max_tasks : int
         Of all jobs together; chunk sizes are fixed when :meth:`run` begins.
     event_s : float

@@ -35,7 +35,7 @@ class HarePolicy(GangPolicy):
     round_s : float
         Seconds between plans.
     growth, threads
-        As for :class:`.HareScheduler`.
+        See :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
         w_n; 1 for jobs that are absent.
 

@@ -53,7 +53,7 @@ class HareScheduler:
     max_tasks : int
         Rounds are chunked until there are no more tasks than this.
     tolerance : float
-        Of the relaxation.
+        Relative tolerance of the relaxation.
     threads : int
     """
 

@@ -78,7 +78,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     round_s : float
         Seconds between plans.
     growth, threads
-        As for :class:`.HareScheduler`.
+        See :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
         w_n; 1 for jobs that are absent.
 

@@ -32,7 +32,7 @@ class Draft:
     groups : ServerGroups
     free : int64 array (servers,)
     held : mapping of job id to Shares
-        What jobs have now.
+        Current allocations of jobs.
     slowdown : callable (job id, group, GPUs, nodes) -> float
         Speed on so many nodes relative to that on the fewest possible, at most 1.
     stay_bonus : float

@@ -24,13 +24,13 @@ class Drafting:
     book : JobBook
     jobs : mapping of job id to Job
     held : mapping of job id to Allocation
-        What jobs have now.
+        Current allocations of jobs.
     pins : mapping of job id to Allocation
         What jobs must keep.
     weight : mapping of job id to float
         Priority weights of the jobs with offers.
     stay_bonus : float
-        As for :class:`.HopsPolicy`.
+        See :class:`.HopsPolicy`.
     """
 
     groups: ServerGroups

@@ -46,7 +46,7 @@ def columns_of(
     bonus : float
         sigma, for the servers `held`.
     slowdown : callable (job, group, GPUs, nodes) -> float, optional
-        As for :class:`.Draft`.
+        See :class:`.Draft`.
     """
     offers, result = wish.offers, []
 

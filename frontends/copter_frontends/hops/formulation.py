@@ -219,7 +219,7 @@ class RoundPrograms:
     settings : copter.Settings
         With as many coupling rows as these programs have, of plain requests, they are solved by their rows' prices.
     speed_bin, stay_bonus : float
-        As for :class:`.HopsPolicy`.
+        See :class:`.HopsPolicy`.
 
     Attributes
     ----------

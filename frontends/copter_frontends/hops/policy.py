@@ -54,7 +54,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         Relative width of the bins in which servers of a type count as alike: by default 5%, and 10% where speeds are
         learned, which in the first hours are no better known.
     settings : copter.Settings, optional
-        Of the LP solver.
+        Settings of the LP solver.
 
     Attributes
     ----------

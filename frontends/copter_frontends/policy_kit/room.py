@@ -35,7 +35,7 @@ def jobs_to_stop(
     parts : sequence of Allocation
         What it is pinned to, one GPU type each.
     held, pins : mapping of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
     parts_of : callable (Allocation) -> sequence of Allocation
         Cuts an allocation into parts of one GPU type each; by default it is one already.
     """

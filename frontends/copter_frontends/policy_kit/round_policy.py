@@ -49,7 +49,7 @@ class RoundPolicy(ABC):
     jobs : dict of job id to Job
         In the order of the calls of :meth:`add_job`.
     held, pins : dict of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
     service : dict of job id to Service
     """
 

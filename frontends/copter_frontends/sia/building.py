@@ -25,11 +25,11 @@ class FormulationBuilder:
     Parameters
     ----------
     mode, objective, settings, semantics, profiles
-        As for :class:`.SiaPolicy`.
+        See :class:`.SiaPolicy`.
     quotas : mapping of tenant to int
         GPUs of whatever type that a tenant's jobs may have together.
     priority_factor : float
-        As for :class:`.SiaPolicy`.
+        See :class:`.SiaPolicy`.
     goodput : GoodputSource
         Any model: asked for the same over the formulation's configurations.
     """

@@ -158,7 +158,7 @@ class ColdSiaPolicy(SiaPolicy):
     cluster : Cluster
     integer : bool
     relative_gap, time_limit_s, threads
-        As for :class:`ColdHighs`.
+        See :class:`ColdHighs`.
     **options
         Of :class:`~copter_frontends.sia.policy.SiaPolicy`.
 

@@ -27,7 +27,7 @@ def place(
     reservations : Reservations
         Say which jobs keep their nodes besides the pinned ones.
     held, pins : mapping of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
 
     Raises
     ------

@@ -63,7 +63,7 @@ class SiaPolicy(LpPolicy):
     round_s : float
         Length of a round in seconds.
     settings : copter.Settings, optional
-        Of the LP solver.
+        Settings of the LP solver.
     semantics : Semantics
         What the policy knows of its jobs and what they may have; its rounding and clipping hold for the objective that
         is not given.
@@ -79,7 +79,7 @@ class SiaPolicy(LpPolicy):
     Attributes
     ----------
     held, pins : dict of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
     """
 
     def __init__(

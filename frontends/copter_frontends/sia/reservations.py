@@ -109,7 +109,7 @@ class Reservations:
         return max(there, key=lambda at: float(values[at]), default=IDLE)
 
     def in_place(self, column_of: Mapping[str, int], held: Mapping[str, Allocation], pins: Collection[str]) -> set[str]:
-        """Jobs that keep the very nodes that they have."""
+        """Return the jobs that keep exactly their current nodes."""
         keep = set(pins)
         for job_id in self.jobs:
             had, column = held.get(job_id), column_of.get(job_id)

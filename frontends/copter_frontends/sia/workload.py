@@ -20,7 +20,7 @@ class ReferenceWorkload:
     Attributes
     ----------
     cluster_name : str
-        As for :func:`.named_cluster`.
+        See :func:`.named_cluster`.
     trace : str
         The trace that its jobs are drawn from.
     number : int

@@ -26,7 +26,7 @@ class RoundRecord:
         Jobs that got GPUs, lost them, and changed type, number or nodes.
     gpus_used, gpus_capacity : mapping of GPU type to int
     objective, bound, gap, fractional_jobs, status, prices
-        As in :class:`~copter_frontends.vocabulary.Plan`.
+        See :class:`~copter_frontends.vocabulary.Plan`.
     timings : mapping of str to float
         Wall-clock seconds in ``edit``, ``solve``, ``shim`` and ``place``, as the policy says.
     round_s : float

@@ -103,7 +103,7 @@ class Columns:
         return given
 
     def _yes(self, row: Sequence[str], name: str) -> bool:
-        """Yes or no."""
+        """Return a field that says yes or no as a bool."""
         text = self.text(row, name).lower()
         if text not in ("yes", "no"):
             raise BadFieldError(f"{name} is {text!r}, must be yes or no")

@@ -54,7 +54,7 @@ def generate_day(jobs: int, hours: float = 24.0, seed: int = 0, work: Literal["f
     seed : int
         The same seed gives the same jobs.
     work : {"full", "trace"}
-        As for :func:`~copter_frontends.traces.sample_day`: the application's full run, or the duration drawn.
+        See :func:`~copter_frontends.traces.sample_day`: the application's full run, or the duration drawn.
 
     Returns
     -------

@@ -71,7 +71,7 @@ class GavelPrograms:
     objective : GavelObjective
     capacity : mapping of GPU type to int
     settings : Settings, optional
-        Of the solver.
+        Settings of the solver.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ class GavelPolicy(RoundPolicy):
     one_queue : bool
         One queue of (job, type) pairs instead of one type after another, as that port does.
     settings : Settings, optional
-        Of the solver.
+        Settings of the solver.
     """
 
     def __init__(

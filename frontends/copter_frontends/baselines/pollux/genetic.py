@@ -28,9 +28,9 @@ class Problem:
     most : ndarray (jobs,)
         GPUs that a job may have this round.
     kind, gpus : ndarray (jobs,)
-        What the jobs have now; kind -1 for nothing.
+        The jobs' current types and GPUs; kind -1 without GPUs.
     power : float
-        Of the mean over jobs; not 0.
+        Exponent of the power mean over jobs; not 0.
     """
 
     node_gpus: Ints

@@ -48,11 +48,11 @@ class TypeBlindProblem:
     least, most : ndarray (jobs,)
         GPUs that a job may have; fewer than `least` count as none.
     base : ndarray (jobs, nodes)
-        What the jobs have now.
+        The jobs' current GPUs.
     factor : ndarray (jobs,)
-        What a change leaves of the job's speedup.
+        Factor on the job's speedup after a change.
     power : float
-        Of the mean over jobs; not 0.
+        Exponent of the power mean over jobs; not 0.
     mixing : bool
         Whether jobs may be on several types.
     """

@@ -32,10 +32,10 @@ class PolluxPolicy(RoundPolicy):
     throughputs : Throughputs
         Goodput of the job: the batch size is tuned to the GPUs.
     power : float
-        Of the mean of speedups: -1 is the harmonic mean. Not 0.
+        Exponent of the power mean of speedups: -1 gives the harmonic mean. Not 0.
     search : GeneticSearch, optional
     most_gpus : int
-        Of a job.
+        Most GPUs of a job.
     round_s : float
     seed : int
 

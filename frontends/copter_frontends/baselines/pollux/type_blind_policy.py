@@ -36,10 +36,10 @@ class TypeBlindPollux(RoundPolicy):
     speedups : LearnedSpeedups
         Speedups from the ``hints`` that jobs report.
     power : float
-        Of the mean of speedups: -1 is the harmonic mean. Not 0.
+        Exponent of the power mean of speedups: -1 gives the harmonic mean. Not 0.
     search : ParetoSearch, optional
     most_gpus : int, optional
-        Of a job; by default the GPUs of the type that has fewest, as in the public simulator.
+        Most GPUs of a job; by default the GPUs of the type that has fewest, as in the public simulator.
     mixing : bool
         Whether the search may put a job on several types. False: each individual is repaired, not the plan only.
     restart_factor : float, optional

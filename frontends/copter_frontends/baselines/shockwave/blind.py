@@ -22,11 +22,11 @@ def give_blindly(
     ranking : sequence of job id
         Best first; those are chosen that fit all types' GPUs together.
     gpus : mapping of job id to int
-        What each asks for.
+        GPUs that each job asks for.
     room : mapping of GPU type to int
         GPUs that are free, in the cluster's order.
     held : mapping of job id to Allocation
-        What jobs have; those that are chosen keep it.
+        Current allocations; chosen jobs keep theirs.
     runs_on : callable (job id, GPU type) -> bool
         Whether a job would run there if nothing else did; others are not considered.
 

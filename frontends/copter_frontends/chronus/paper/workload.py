@@ -150,7 +150,7 @@ def helios_workload(
     mix : {"slo", "mix1", "mix2"}
     seed : int
     hostile : float
-        As for :func:`synthetic_workload`.
+        See :func:`synthetic_workload`.
     load : float
     """
     count = max(round(HELIOS.jobs * nodes / HELIOS.nodes * days / HELIOS.days), 1)
