@@ -1,4 +1,4 @@
-"""What a simulation and a policy take for granted, as one value with named presets."""
+"""Conventions of a simulation and a policy, as one value with named presets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROFILED_NODES: Mapping[str, int] = MappingProxyType({"v100": 5, "t4": 16, "a100
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """The conventions in which schedulers' papers and their public simulators differ.
+    """The conventions in which the papers' schedulers and their public simulators differ.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class Semantics:
 
     @property
     def limits_gpus(self) -> bool:
-        """Whether what a job may have changes as it runs."""
+        """Whether a job's allowed GPUs change while it runs."""
         return self.growth is not None
 
 

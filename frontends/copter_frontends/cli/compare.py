@@ -20,7 +20,7 @@ OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "
 
 
 def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    """The names of a list, each known and named once; BadParameter otherwise."""
+    """Return the names of a list, each known and unique; raises BadParameter otherwise."""
     names = tuple(name.strip() for name in value.split(",") if name.strip())
     unknown = [name for name in names if name not in POLICY_NAMES]
     if unknown:
@@ -32,7 +32,7 @@ def _names(context: click.Context, parameter: click.Parameter, value: str) -> tu
 
 
 def _shared_options() -> list[click.Parameter]:
-    """The options of ``copter simulate`` that mean the same here; the very objects, so that they stay the same."""
+    """Return the options that mean the same as in ``copter simulate``, as the same objects."""
     return [parameter for parameter in simulate.params if parameter.name not in OWN_TO_SIMULATE]
 
 
@@ -43,7 +43,7 @@ def _defaults_of_the_others() -> dict[str, Any]:
 
 
 def _simulated(asked: SimulateOptions) -> dict[str, Any]:
-    """One policy's run, in a task of its own: the summary."""
+    """Run one policy's simulation in a separate task; returns its summary."""
     from copter_frontends.cli.running import run_simulation  # as late as in _run
 
     return run_simulation(asked)

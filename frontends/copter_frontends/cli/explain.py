@@ -13,7 +13,7 @@ from copter_frontends.cli.output import InputError, print_json
 @click.option("--options", "most", type=click.IntRange(min=1), default=8, show_default=True, help="Options to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def explain(run: str, job: str, most: int, as_json: bool) -> int:
-    """Why JOB got what it got, in the last program of the run that `copter simulate --save RUN` left.
+    """Explain the allocation of JOB in the last program of the run saved by `copter simulate --save RUN`.
 
     The linear program is solved as it stood when the run was saved: the price of each resource, the job's options and
     what they would lose, and the weight, price or capacity at which its best option becomes another one.

@@ -1,4 +1,4 @@
-"""A saved run's program solved again, and one job's explanation."""
+"""Re-solve of a saved run's program, and the explanation of one job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 5  # most names in a message
 
 @runtime_checkable
 class Explaining(Protocol):
-    """A policy that explains its jobs in its own words."""
+    """Interface of a policy that explains its jobs itself."""
 
     jobs: Mapping[str, Any]
 
@@ -31,11 +31,11 @@ class Told:
     facts: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the facts for ``--json``."""
         return dict(self.facts)
 
     def as_text(self, most: int) -> str:
-        """A line a fact; of a list at most so many lines."""
+        """Return one line per fact; lists are limited to `most` lines."""
         lines = []
         for name, value in self.facts.items():
             if isinstance(value, list):
@@ -56,12 +56,12 @@ def _text(value: Any) -> str:
 
 
 def explanation_of(path: str, job: str) -> Explanation | Told:
-    """Explain what a job of a saved run got: in the policy's own facts, or by the prices of the run's LP solved again.
+    """Explain a job's allocation in a saved run: by the policy's own facts, or by the re-solved LP's prices.
 
     Parameters
     ----------
     path : str
-        Of the saved run.
+        File of the saved run.
     job : str
 
     Raises

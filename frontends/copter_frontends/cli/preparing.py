@@ -1,4 +1,4 @@
-"""What a run needs before its first round: cluster, jobs, goodput model and policy, as the options say."""
+"""Preparation of a run from its options: cluster, jobs, goodput model and policy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from copter_frontends.vocabulary import Cluster, configurations_of
 
 
 def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
-    """Make all that a run needs; what is wrong here is bad input."""
+    """Build everything a run needs; errors here are input errors."""
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
@@ -80,7 +80,7 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
 
 
 def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
-    """The model of the jobs that are simulated, in all that the cluster can give them."""
+    """Return the goodput model of the simulated jobs for all configurations of the cluster."""
     if asked.on_hares_testbed:
         return TaskGoodput(configurations_of(cluster), HARE_APPLICATIONS)
     if asked.on_hops_testbed:
@@ -90,7 +90,7 @@ def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
 
 
 def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> Rewards:
-    """The deadlines of the jobs: the trace's own, or drawn; the same ones under every policy."""
+    """Return the jobs' deadlines, from the trace or drawn; the same for every policy."""
     if asked.deadline_source == "own" and not workload.deadlines:
         raise InputError(
             f"--deadlines own: {workload.source}: no job has deadlines of its own (Chronus's traces have them, as "
@@ -116,7 +116,7 @@ def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
 
 
 def _kept_jobs(asked: SimulateOptions, workload: Workload) -> Workload:
-    """The workload with its reservations and jobs that may not be preempted; InputError for one that is not there."""
+    """Apply reservations and non-preemptible jobs to the workload; raises InputError for an unknown job."""
     changes: dict[str, dict[str, Any]] = {job: {"preemptible": False} for job in asked.non_preemptible}
     for job, kind, gpus in asked.reserve:
         changes.setdefault(job, {})["reservation"] = (kind, gpus)
@@ -128,7 +128,7 @@ def _kept_jobs(asked: SimulateOptions, workload: Workload) -> Workload:
 
 
 def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, model: GoodputModel) -> Workload:
-    """The jobs: those of a paper on its own GPUs, else as the options say."""
+    """Return the jobs: a paper's on its own GPUs, otherwise as the options say."""
     if asked.on_hares_testbed:
         return testbed_workload(asked.jobs, asked.seed)
     if asked.on_hops_testbed:
@@ -151,13 +151,13 @@ def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, mo
 def _tuned(
     asked: SimulateOptions, workload: Workload, cluster: Cluster, profiles: Mapping[str, ProfiledApplication] | None
 ) -> Workload:
-    """The workload with the GPUs and batches that jobs are tuned to."""
+    """Return the workload with jobs tuned to GPUs and batches."""
     jobs = tuned_jobs(workload.jobs, cluster, asked.tuned, seed=asked.seed, profiles=profiles)
     return replace(workload, jobs=jobs)
 
 
 def profiles_folder(asked: SimulateOptions) -> str | None:
-    """The folder of measured profiles that jobs train by; None where fitted constants stand in, or none are used."""
+    """Return the folder of measured profiles; None if fitted constants are used instead, or no profiles at all."""
     if asked.profiles is not None or PRESETS[asked.semantics].training == "exact":
         return asked.profiles
     result = find_profiles(*([asked.trace] if asked.trace else []))
@@ -165,7 +165,7 @@ def profiles_folder(asked: SimulateOptions) -> str | None:
 
 
 def _profiles(asked: SimulateOptions, model: GoodputModel) -> Mapping[str, ProfiledApplication] | None:
-    """The measured profiles where the semantics use them and they are there; None: fitted constants do. Says which."""
+    """Return measured profiles if the semantics use them and they exist; None for fitted constants. Reports which."""
     folder = profiles_folder(asked)
     if folder is None:
         if PRESETS[asked.semantics].training != "exact":
@@ -186,12 +186,12 @@ def _work(word: str) -> Literal["trace", "full"]:
 
 
 def cluster_of(asked: SimulateOptions) -> Cluster:
-    """The cluster that `--gpus` or `--cluster` names."""
+    """Return the cluster of `--gpus` or `--cluster`."""
     return scaled_cluster(asked.gpus) if asked.gpus is not None else cluster_from(asked.cluster or "")
 
 
 def prepare_outputs(asked: SimulateOptions) -> None:
-    """Make sure that the results can be written where they are to go; InputError where they cannot."""
+    """Check that all results can be written; raises InputError otherwise."""
     if asked.out is not None:
         prepare_directory(asked.out)
     if asked.save is not None:
@@ -202,7 +202,7 @@ def prepare_outputs(asked: SimulateOptions) -> None:
 
 
 def prepare_directory(out: str) -> None:
-    """Make the directory of a report; InputError where that cannot be, or where no file can be written to it."""
+    """Create a report's directory; raises InputError if that fails or files cannot be written there."""
     check_extras()
     try:
         os.makedirs(out, exist_ok=True)

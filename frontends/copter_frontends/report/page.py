@@ -1,4 +1,4 @@
-"""One self-contained HTML page with its plots: a template, the style that all pages have, images inside."""
+"""A self-contained HTML page with plots: a template, a common style, embedded images."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def write_page(template: str, charts: Sequence[Chart], directory: str | Path, **
 
 
 def text_of(name: str) -> str:
-    """A file of this package."""
+    """Return a text file of this package."""
     return files("copter_frontends.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def inline(image: bytes) -> str:
-    """An SVG as the address of an image."""
+    """Return an SVG as a data address for an image."""
     return "data:image/svg+xml;base64," + base64.b64encode(image).decode("ascii")

@@ -49,7 +49,7 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
 
 
 def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print the figures of several runs of the same jobs, one column for each run."""
+    """Print the figures of several runs of the same jobs, one column per run."""
     table = Table(box=box.SIMPLE_HEAD, title=f"{len(summaries)} policies on {summaries[0]['gpus']:,} GPUs")
     table.add_column("figure")
     for summary in summaries:
@@ -71,7 +71,7 @@ def _triple(times: Mapping[str, float | None]) -> str:
 
 
 def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The figures of a run that are not wall-clock times, as (name, text)."""
+    """Return a run's figures other than wall-clock times, as (name, text)."""
     warmup = summary.get("warmup_rounds") or 0
     rounds = f"{summary['rounds']:,}" + (f" (+ {warmup:,} to warm up)" if warmup else "")
     variables, fractional, gap = summary["variables"], summary["fractional_jobs"], summary["gap"]
@@ -107,12 +107,12 @@ def _contention(summary: Mapping[str, Any]) -> str:
 
 
 def _weighted(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The sum of weights times JCTs, where the jobs have weights."""
+    """Return the sum of weights times JCTs, if the jobs have weights."""
     return [("weighted JCT", f"{summary['weighted_jct_h']:.2f} h")] if "weighted_jct_h" in summary else []
 
 
 def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Finish-time fairness, latency ratio and fragmentation, where the run has them."""
+    """Return finish-time fairness, latency ratio and fragmentation, if the run has them."""
     if "finish_time_fairness" not in summary:
         return []
     thesis, artifact = (summary["finish_time_fairness"][name] for name in ("thesis", "artifact"))
@@ -128,7 +128,7 @@ def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _deadlines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How often deadlines are missed, where the jobs have any."""
+    """Return the deadline-miss figures, if the jobs have deadlines."""
     if "deadlines" not in summary:
         return []
     result = summary["deadlines"]
@@ -148,12 +148,12 @@ def _counts(result: Mapping[str, Any], *names: str) -> str:
 
 
 def number(value: float | None, form: str) -> str:
-    """A figure as text; a dash if there is none."""
+    """Return a figure as text; a dash for None."""
     return "–" if value is None else form.format(value)
 
 
 def seconds(value: float | None) -> str:
-    """Seconds as text with three digits, in a unit that suits them."""
+    """Return seconds as text with three digits and a suitable unit."""
     if value is None:
         return "–"
     if value >= 1:

@@ -68,7 +68,7 @@ def write_report(
 
 
 def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """The headline figures: (name, figure, what goes with it)."""
+    """Return the headline figures: (name, figure, remark)."""
     round_s, gap = summary["round_s"], summary["gap"]
     cards = [
         ("Round time", seconds(round_s["p50"]), f"p99 {seconds(round_s['p99'])}"),

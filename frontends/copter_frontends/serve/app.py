@@ -1,4 +1,4 @@
-"""The service as an ASGI application: routes and what they answer."""
+"""The service as an ASGI application: its routes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Routes:
         self._pages = {name: files("copter_frontends.serve").joinpath("page", name).read_bytes() for name in PAGE_TYPES}
 
     def listed(self) -> list[Route]:
-        """Routes, those that are asked most often first."""
+        """Return the routes, the most frequent first."""
         cluster = "/v1/clusters/{cluster}"
         return [
             Route(f"{cluster}/deltas", self.post_delta, methods=["POST"]),
@@ -104,7 +104,7 @@ class Routes:
         )
 
     async def stream_plans(self, request: Request) -> Response:
-        """Plans as server-sent events, from now on: whole ones, or changes with ?mode=changes."""
+        """Send plans as server-sent events from now on: complete ones, or changes with ?mode=changes."""
         service = self._cluster(request)
         changes = request.query_params.get("mode") == "changes"
         last = request.headers.get("last-event-id", "")
@@ -123,14 +123,14 @@ class Routes:
         return StreamingResponse(events(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     async def get_explanation(self, request: Request) -> Response:
-        """Why a job got what it got."""
+        """Answer with the explanation of a job's allocation."""
         service, job_id = self._cluster(request), request.path_params["job"]
         if job_id not in service.state.jobs:
             raise Problem(404, f"there is no job {job_id!r}", fix="add it with a delta")
         return JSONResponse(await service.link.ask(job_id, EXPLAIN_S))
 
     async def get_job(self, request: Request) -> Response:
-        """A job as the service holds it."""
+        """Answer with a job's data."""
         service, job_id = self._cluster(request), request.path_params["job"]
         job = service.state.jobs.get(job_id)
         if job is None:
@@ -153,12 +153,12 @@ class Routes:
     # Clusters -----------------------------------------------------------------------------------------------------
 
     async def list_clusters(self, request: Request) -> Response:
-        """All clusters of the tenant, in short."""
+        """Answer with a summary of all clusters of the tenant."""
         own = self.clusters.of(tenant_of(request.scope))
         return JSONResponse({"clusters": [service.document() for service in own]})
 
     async def put_cluster(self, request: Request) -> Response:
-        """Make a cluster; done twice alike, the second does nothing."""
+        """Create a cluster; repeating the same request does nothing."""
         tenant = tenant_of(request.scope)
         limit = tenant.body_limit(self.settings.max_body)
         record = ClusterRecord.read(
@@ -168,7 +168,7 @@ class Routes:
         return JSONResponse(service.document(), 201 if new else 200)
 
     async def get_cluster(self, request: Request) -> Response:
-        """A cluster, in short."""
+        """Answer with a summary of a cluster."""
         return JSONResponse(self._cluster(request).document())
 
     async def delete_cluster(self, request: Request) -> Response:
@@ -220,7 +220,7 @@ class Routes:
 
 
 def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> ASGIApp:
-    """The application; starting it opens the clusters, ending it closes them."""
+    """Return the application; its start opens the clusters and its end closes them."""
     audit = None if settings.audit is None else Audit(settings.audit)
     routes = Routes(clusters, settings, metrics)
 
@@ -258,11 +258,11 @@ def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> A
 
 
 def problem_response(problem: Problem) -> Response:
-    """A problem as an answer."""
+    """Return a problem as a response."""
     body, headers = problem_message(problem)
     return Response(body, problem.status, dict(headers))
 
 
 def log_lost(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A line for what no task was there to catch."""
+    """Log an exception that no task has caught."""
     LOG.error("%s: %s", context.get("message", "error"), context.get("exception", ""))

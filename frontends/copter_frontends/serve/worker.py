@@ -1,4 +1,4 @@
-"""A scheduler's process: ``python -m copter_frontends.serve.worker`` speaks frames on its stdin and stdout."""
+"""A scheduler's process: ``python -m copter_frontends.serve.worker`` exchanges frames on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Inbox = queue.SimpleQueue[tuple[bytes, bytes] | None]
 
 
 class OutOfStepError(Exception):
-    """A delta is missing; the process ends, and the service starts another with the whole state."""
+    """A delta is missing; the process ends and the service starts another with the complete state."""
 
 
 class Worker:
@@ -63,7 +63,7 @@ class Worker:
                 self.plan()
 
     def listen(self) -> bool:
-        """Take messages in until a plan is due, and then those that are there already; False to end."""
+        """Process messages until a plan is due, then those already received; returns False to end."""
         while (left := self._due() - CLOCK.get().monotonic()) > 0:
             try:
                 message = self.inbox.get(timeout=min(left, threading.TIMEOUT_MAX))
@@ -80,7 +80,7 @@ class Worker:
         return True
 
     def take(self, kind: bytes, content: bytes) -> None:
-        """Take in a delta, or answer a question; other kinds are ignored.
+        """Apply a delta or answer a question; other kinds of messages are ignored.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Worker:
             self.answer(json.loads(content))
 
     def answer(self, question: dict[str, str | int]) -> None:
-        """Send the explanation of the job that a question names, or why there is none."""
+        """Send the explanation of a job, or the reason why there is none."""
         reply: dict[str, object] = {"number": question["number"]}
         try:
             reply["explanation"] = self.scheduler.explain(str(question["job"]))
@@ -109,7 +109,7 @@ class Worker:
         self.send(ANSWER, json.dumps(_finite(reply)).encode())
 
     def plan(self) -> None:
-        """Plan, and send the plan."""
+        """Compute the next plan and send it to the service."""
         self._changed_at, self._planned_at = None, CLOCK.get().monotonic()
         plan = self.scheduler.plan(max(CLOCK.get().now() - self.created_s, 0.0))
         self.send(PLAN, plan_document({**plan, "header": _finite(plan["header"])}))
@@ -128,7 +128,7 @@ class Worker:
 
 
 def _finite(value: object) -> object:
-    """The same, with null for what JSON has no number for."""
+    """Return the value with null in place of NaN and infinities."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -137,7 +137,7 @@ def _finite(value: object) -> object:
 
 
 def main() -> int:
-    """Run; exit code 0 when the service is gone, 1 after an error, which goes to stderr whole."""
+    """Run; exit code 0 when the service is gone, 1 after an error, which is printed on stderr."""
     behind_others()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get between messages

@@ -1,4 +1,4 @@
-"""The service's end of a scheduler's process: starts it, feeds it, starts it again when it has died."""
+"""The service's connection to a scheduler's process: starts it, sends messages, restarts it after a crash."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ HOLD_S = 0.005  # seconds for which deltas are collected: each wake of the proce
 
 
 class Input(Protocol):
-    """Where messages to a process go."""
+    """Interface of a process's input."""
 
     def write(self, data: bytes) -> None:
         """Send, without waiting."""
 
 
 class Process(Protocol):
-    """A scheduler's process, as the link needs it."""
+    """Interface of a scheduler's process."""
 
     @property
     def stdin(self) -> Input | None:
-        """To it."""
+        """Input of the process."""
 
     @property
     def stdout(self) -> asyncio.StreamReader | None:
-        """From it."""
+        """Output of the process."""
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs."""
+        """Exit code; None while it runs."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the process at once."""
 
     async def wait(self) -> int:
-        """Its exit code."""
+        """Wait for the exit code."""
 
 
 async def start_process(threads: int) -> Process:
-    """A process of the operating system, of so many threads."""
+    """Start an operating system process with `threads` threads."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(each for each in sys.path if each)
     return await asyncio.create_subprocess_exec(
@@ -82,7 +82,7 @@ LAUNCH: ContextVar[Callable[[int], Awaitable[Process]]] = ContextVar("launch", d
 
 
 class WorkerLink:
-    """A scheduler's process.
+    """The connection to a scheduler's process.
 
     Parameters
     ----------
@@ -121,14 +121,14 @@ class WorkerLink:
         self._task = asyncio.create_task(self._keep_running(), name=f"scheduler of {name}")
 
     def send(self, change: bytes) -> None:
-        """Tell the process of a delta, if there is one; a new one begins with the whole state."""
+        """Send a delta to the process, if it runs; a new process starts with the complete state."""
         if self._feeding:
             if not self._batch:
                 asyncio.get_running_loop().call_later(HOLD_S, self._send_batch)
             self._batch.append(frame(DELTA, change))
 
     async def ask(self, job_id: str, wait_s: float) -> dict[str, Any]:
-        """An explanation, after the plan that is being made; Problem 404 or 503."""
+        """Return an explanation, after the plan being computed; raises Problem 404 or 503."""
         begun = asyncio.get_running_loop().time()
         while not self.ready and asyncio.get_running_loop().time() < begun + wait_s:
             await asyncio.sleep(START_POLL_S)  # a cluster's process takes a second or two to begin
@@ -154,7 +154,7 @@ class WorkerLink:
         return found
 
     def restart(self) -> None:
-        """End the process; another begins with the present state."""
+        """End the process; another starts with the current state."""
         self._feeding = self.ready = False
         self._batch, self._muted = [], True
         if self._process is not None:
@@ -162,7 +162,7 @@ class WorkerLink:
                 self._process.kill()
 
     async def close(self) -> None:
-        """End the process for good, at once: it holds nothing that the journal has not."""
+        """End the process for good, at once: everything it holds is in the journal."""
         self._closing = True
         self.restart()
         self._task.cancel()

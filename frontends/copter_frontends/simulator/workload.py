@@ -1,4 +1,4 @@
-"""The jobs of a simulation: sampled from a trace, as a workload file lists them, or made up."""
+"""The jobs of a simulation: sampled from a trace, listed in a workload file, or generated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JOBS_PER_GPU_DAY = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Jobs, where they come from in words, the lines of the trace that could not be used; whether a day was sampled.
+    """Jobs with a description of their source and the trace's unusable lines; whether a day was sampled.
 
     `weights` are those of the jobs that have one, by id; `round_s` is the seconds between plans where the workload
     sets them; `deadlines` are the trace's own, by job: seconds after submission and what ending by then is worth.
