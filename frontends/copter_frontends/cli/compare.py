@@ -15,7 +15,7 @@ from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.registry.names import DEADLINE_NAMES, POLICY_NAMES
 
-OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every")
+OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every", "what_if")
 """Options of ``copter simulate`` alone: the policy, the other solver, the saved run."""
 
 

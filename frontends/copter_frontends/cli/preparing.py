@@ -34,10 +34,12 @@ from copter_frontends.simulator.saved_run import require_savable
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary import Cluster, configurations_of
+from copter_frontends.what_if.change import Change
+from copter_frontends.what_if.run import change_run
 
 
-def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
-    """Make all that a run needs; what is wrong here is bad input."""
+def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simulation, Workload]:
+    """Make all that a run needs, with a change from its start if one is asked about; what is wrong is bad input."""
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
@@ -52,6 +54,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         if asked.growth is not None:
             semantics = replace(semantics, growth=asked.growth)
         workload = _kept_jobs(asked, _workload(asked, cluster, semantics, model))
+        if change is not None:
+            workload = replace(workload, jobs=change.jobs(workload.jobs))
         if asked.tuned is not None and entry.rigid:
             workload = _tuned(asked, workload, cluster, profiles)
         settings = Settings(threads=asked.threads or 0, method=asked.method)
@@ -72,6 +76,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
             events=read_events(asked.events, cluster) if asked.events else (),
             plan_latency=asked.plan_latency,
         )
+        if change is not None:
+            change_run(change, simulation)
         return simulation, workload
     except CopterError as error:
         raise InputError(str(error)) from error

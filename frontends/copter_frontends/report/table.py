@@ -48,9 +48,10 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f" objective against HiGHS: {highs['objective_rel_diff_max']:.1e} apart at most (relative)\n")
 
 
-def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
+def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console, title: str = "") -> None:
     """Print the figures of several runs of the same jobs, one column for each run."""
-    table = Table(box=box.SIMPLE_HEAD, title=f"{len(summaries)} policies on {summaries[0]['gpus']:,} GPUs")
+    title = title or f"{len(summaries)} policies on {summaries[0]['gpus']:,} GPUs"
+    table = Table(box=box.SIMPLE_HEAD, title=title)
     table.add_column("figure")
     for summary in summaries:
         table.add_column(str(summary["policy"]), justify="right")
