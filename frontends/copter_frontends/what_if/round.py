@@ -48,7 +48,11 @@ class Planned:
     @classmethod
     def by(cls, policy: SchedulingPolicy, now_s: float, deadline_s: float) -> Planned:
         """Plan a round."""
-        plan = policy.plan(now_s, deadline_s)
+        return cls.of(policy.plan(now_s, deadline_s), policy)
+
+    @classmethod
+    def of(cls, plan: Plan, policy: object) -> Planned:
+        """A plan that a policy has just made."""
         return cls(plan, (plan.objective, plan.bound) if isinstance(policy, LpPolicy) else None, lp_of(policy))
 
 
