@@ -69,14 +69,14 @@ def _reason(
     skipped: str | None,
     new: bool,
 ) -> dict[str, Any]:
-    if skipped is not None:
-        return {"reason": f"is not in the plan: {skipped}"}
     capacity = state.capacity()
     options = [(gpus - free[kind], gpus, kind) for kind, gpus in sizes_of(job, state)]
     fitting = [each for each in options if each[1] <= capacity[each[2]]]
     if not fitting:
         sizes = ", ".join(f"{gpus} {kind} of {capacity[kind]}" for _, gpus, kind in options[:3]) or "no size at all"
         return {"reason": f"fits nowhere: needs {sizes}"}
+    if skipped is not None:
+        return {"reason": f"is not in the plan: {skipped}"}
     short, gpus, kind = min(fitting)
     if short <= 0:
         later = "the next plan decides" if new else "not on nodes that fit it, or a start is not worth its cost"
