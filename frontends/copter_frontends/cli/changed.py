@@ -14,8 +14,8 @@ from copter_frontends.cli.output import InputError, complain, print_json
 from copter_frontends.cli.running import run_simulation
 from copter_frontends.report.table import print_side_by_side
 from copter_frontends.simulator import SimulationResult
+from copter_frontends.simulator.paired import Paired, completed_h
 from copter_frontends.what_if.change import Change, WhatIfError
-from copter_frontends.what_if.paired import Paired, completed_h
 
 
 def simulate_twice(asked: SimulateOptions) -> int:

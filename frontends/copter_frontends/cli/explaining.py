@@ -11,8 +11,8 @@ from copter import Explanation, Session, Status
 from copter.tape.layout import MAGIC
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.simulator import load_run
+from copter_frontends.simulator.paired import Paired
 from copter_frontends.what_if.change import Change, WhatIfError
-from copter_frontends.what_if.paired import Paired
 from copter_frontends.what_if.round import Answer
 from copter_frontends.what_if.run import ask_hours, ask_run
 from copter_frontends.what_if.tape import NO_JCT, TapeAnswer, ask_tape

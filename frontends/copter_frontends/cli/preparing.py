@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from copter import Settings
 from copter.errors import CopterError
+from copter.storage.files import require_writable
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.clusters import cluster_from, scaled_cluster
@@ -217,3 +218,12 @@ def prepare_directory(out: str) -> None:
             pass
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written to: {error.strerror or error}") from error
+
+
+def prepare_report(path: str) -> None:
+    """Make sure that a page can be written to a file; InputError where it cannot."""
+    check_extras()
+    try:
+        require_writable(path)
+    except CopterError as error:
+        raise InputError(f"--report {error}") from error

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from copter_frontends.simulator import Simulation, load_run
+from copter_frontends.simulator.paired import Paired, completed_h
 from copter_frontends.what_if.change import Change
-from copter_frontends.what_if.paired import Paired, completed_h
 from copter_frontends.what_if.round import Answer, ask
 
 

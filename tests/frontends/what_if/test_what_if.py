@@ -13,8 +13,8 @@ from copter import CopterError, Model, Session
 from copter.tape import recorded
 from copter_frontends import cli
 from copter_frontends.simulator import load_run
+from copter_frontends.simulator.paired import Paired, bootstrap
 from copter_frontends.what_if.change import AddedJob, Change, WhatIfError
-from copter_frontends.what_if.paired import Paired, bootstrap
 from copter_frontends.what_if.round import change_between, values_of
 from copter_frontends.what_if.run import ask_hours, ask_run
 from copter_frontends.what_if.tape import ask_tape
