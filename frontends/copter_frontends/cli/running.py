@@ -44,6 +44,8 @@ def run_simulation(
     A change that is asked about is there from the start; `on_result` is given the result.
     """
     simulation, workload = prepare(asked, change)
+    if workload.drawn_from is not None and asked.jobs is None and change is None:
+        complain(f"{workload.source} (4 a GPU and day; --jobs N for N)")
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
         complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
@@ -164,9 +166,16 @@ def summary_of(
         "mode": asked.mode,
         "profiles": _training(asked),
         "jobs_submitted": len(workload.jobs),
+        "jobs_arrived": _arrived(result, workload),
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(workload.skipped_lines),
     }
+
+
+def _arrived(result: SimulationResult, workload: Workload) -> int:
+    """Jobs that were submitted before the last round began, and so could have GPUs."""
+    last_s = result.rounds[-1].now_s if result.rounds else -math.inf
+    return sum(job.submit_s <= last_s for job in workload.jobs)
 
 
 def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:

@@ -330,10 +330,10 @@ class Scheduler:
         before, after = copied(self), copied(self)
         after.take(after.state.resolve(delta, now_s))
         try:
-            plans = [Planned.of(each._policys_plan(now_s), each.policy) for each in (before, after)]
+            old, new = (Planned.of(each._policys_plan(now_s), each.policy) for each in (before, after))
         except Exception as error:
             raise LookupError(f"the policy fails: {type(error).__name__}: {error}") from error
-        answer = Answer.of(text, *plans, (len(before.state.jobs), len(after.state.jobs)))
+        answer = Answer.of(text, old, new, (len(before.state.jobs), len(after.state.jobs)))
         refused = {name: why for name, why in after.refused.items() if name not in self.refused}
         return {**answer.as_dict(), "refused": refused, "text": answer.as_text()}
 
