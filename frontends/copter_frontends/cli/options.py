@@ -81,6 +81,7 @@ class SimulateOptions:
     mix: str | None = None
     lease_s: float | None = None
     profiling: bool = False
+    what_if: str | None = None
 
     def warmup(self, round_s: float, sampled: bool) -> int:
         """Rounds simulated first: as given, or up to the day's busy hours where a day is sampled for some rounds."""
@@ -127,6 +128,8 @@ class SimulateOptions:
             raise click.UsageError("--penalty says how --time-sharing SECONDS weighs jobs; give that too")
         if self.compare and self.policy not in LP_NAMES:
             raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear program")
+        if self.what_if is not None and self.compare:
+            raise click.UsageError("--what-if and --compare do not go together: ask one after the other")
         if self.compare and self.save:
             raise click.UsageError("--compare and --save do not go together: the other solver's state cannot be saved")
         if self.save_every is not None and self.save is None:

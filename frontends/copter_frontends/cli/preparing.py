@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from copter import Settings
 from copter.errors import CopterError
+from copter.storage.files import require_writable
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.clusters import cluster_from, scaled_cluster
@@ -34,10 +35,12 @@ from copter_frontends.simulator.saved_run import require_savable
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary import Cluster, configurations_of
+from copter_frontends.what_if.change import Change
+from copter_frontends.what_if.run import change_run
 
 
-def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
-    """Build everything a run needs; errors here are input errors."""
+def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simulation, Workload]:
+    """Make all that a run needs, with a change from its start if one is asked about; what is wrong is bad input."""
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
@@ -54,6 +57,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         if asked.shim is not None:
             semantics = replace(semantics, shim=asked.shim)
         workload = _kept_jobs(asked, _workload(asked, cluster, semantics, model))
+        if change is not None:
+            workload = replace(workload, jobs=change.jobs(workload.jobs))
         if asked.tuned is not None and entry.rigid:
             workload = _tuned(asked, workload, cluster, profiles)
         settings = Settings(threads=asked.threads or 0, method=asked.method)
@@ -74,6 +79,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
             events=read_events(asked.events, cluster) if asked.events else (),
             plan_latency=asked.plan_latency,
         )
+        if change is not None:
+            change_run(change, simulation)
         return simulation, workload
     except CopterError as error:
         raise InputError(str(error)) from error
@@ -213,3 +220,12 @@ def prepare_directory(out: str) -> None:
             pass
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written to: {error.strerror or error}") from error
+
+
+def prepare_report(path: str) -> None:
+    """Make sure that a page can be written to a file; InputError where it cannot."""
+    check_extras()
+    try:
+        require_writable(path)
+    except CopterError as error:
+        raise InputError(f"--report {error}") from error

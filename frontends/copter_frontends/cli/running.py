@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -31,19 +31,33 @@ from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
 from copter_frontends.simulator.workload import Workload
+from copter_frontends.what_if.change import Change
 
 
-def run_simulation(asked: SimulateOptions) -> dict[str, Any]:
-    """Simulate, write the requested files, and return the summary."""
-    simulation, workload = prepare(asked)
+def run_simulation(
+    asked: SimulateOptions,
+    change: Change | None = None,
+    on_result: Callable[[SimulationResult], object] | None = None,
+) -> dict[str, Any]:
+    """Simulate, write what was asked for, and return the summary.
+
+    A change that is asked about is there from the start; `on_result` is given the result.
+    """
+    simulation, workload = prepare(asked, change)
+    if workload.drawn_from is not None and asked.jobs is None and change is None:
+        complain(f"{workload.source} (4 a GPU and day; --jobs N for N)")
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
         complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
-    return carry_on(asked, simulation, workload, asked.tape)
+    return carry_on(asked, simulation, workload, asked.tape, on_result)
 
 
 def carry_on(
-    asked: SimulateOptions, simulation: Simulation, workload: Workload, tape: str | None = None
+    asked: SimulateOptions,
+    simulation: Simulation,
+    workload: Workload,
+    tape: str | None = None,
+    on_result: Callable[[SimulationResult], object] | None = None,
 ) -> dict[str, Any]:
     """Run a new or resumed simulation to its end, then save and write the requested files.
 
@@ -80,6 +94,8 @@ def carry_on(
         rounds = None if left is None else left - warmup_left
         collected_now()
         result = simulation.run(rounds, None, on_round, warmup_left, interruption)
+        if on_result is not None:
+            on_result(result)
         try:
             saver.at_end()
         finally:  # a disk that is full for the one may have room for the other
@@ -150,9 +166,16 @@ def summary_of(
         "mode": asked.mode,
         "profiles": _training(asked),
         "jobs_submitted": len(workload.jobs),
+        "jobs_arrived": _arrived(result, workload),
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(workload.skipped_lines),
     }
+
+
+def _arrived(result: SimulationResult, workload: Workload) -> int:
+    """Jobs that were submitted before the last round began, and so could have GPUs."""
+    last_s = result.rounds[-1].now_s if result.rounds else -math.inf
+    return sum(job.submit_s <= last_s for job in workload.jobs)
 
 
 def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:

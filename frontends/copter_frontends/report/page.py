@@ -35,23 +35,29 @@ def write_page(template: str, charts: Sequence[Chart], directory: str | Path, **
     Path
         Of the page.
     """
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    for chart in charts:
+        (folder / f"{chart.name}.png").write_bytes(render(chart, LIGHT, "png"))
+    target = folder / PAGE
+    target.write_text(page_of(template, charts, **values), encoding="utf-8")
+    return target
+
+
+def page_of(template: str, charts: Sequence[Chart], **values: Any) -> str:
+    """A page of this package with its plots inside it, in a light and a dark form."""
     from jinja2 import Environment  # of the optional extra `report`
     from markupsafe import Markup
 
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for chart in charts:
-        (folder / f"{chart.name}.png").write_bytes(render(chart, LIGHT, "png"))
         images = {theme.name: inline(render(chart, theme, "svg")) for theme in (LIGHT, DARK)}
         drawn.append({"name": chart.name, "title": chart.title, "caption": chart.caption, **images})
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["seconds"] = seconds
     environment.filters["figure"] = number
     page = environment.from_string(text_of(template))
-    target = folder / PAGE
-    target.write_text(page.render(charts=drawn, style=Markup(text_of(STYLE)), **values), encoding="utf-8")
-    return target
+    return page.render(charts=drawn, style=Markup(text_of(STYLE)), **values)
 
 
 def text_of(name: str) -> str:

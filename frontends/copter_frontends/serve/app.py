@@ -31,9 +31,11 @@ from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.tenants import tenant_of
 from copter_frontends.serve.volcano import Volcano
+from copter_frontends.serve.waiting import waiting_document
 
 LOG = logging.getLogger("copter.serve")
-EXPLAIN_S = 30.0  # seconds that an explanation may take
+EXPLAIN_S = 30.0  # seconds that an explanation, or the effect of a change, may take
+MOST_CHANGE = 4000  # most characters of a change that is asked about
 MOST_LISTED = 1000  # most job ids in a list of jobs
 PAGE_TYPES = {
     "page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css",
@@ -68,6 +70,9 @@ class Routes:
             Route(f"{cluster}/plan/stream", self.stream_plans),
             Route(f"{cluster}/plan/jobs/{{job:path}}", self.get_allocation),
             Route(f"{cluster}/explain/{{job:path}}", self.get_explanation),
+            Route(f"{cluster}/what-if", self.get_what_if),
+            Route(f"{cluster}/waiting", self.get_waiting),
+            Route(f"{cluster}/history", self.get_history),
             Route(f"{cluster}/jobs/{{job:path}}", self.get_job),
             Route(f"{cluster}/jobs", self.list_jobs),
             Route("/v1/clusters", self.list_clusters),
@@ -127,7 +132,23 @@ class Routes:
         service, job_id = self._cluster(request), request.path_params["job"]
         if job_id not in service.state.jobs:
             raise Problem(404, f"there is no job {job_id!r}", fix="add it with a delta")
-        return JSONResponse(await service.link.ask(job_id, EXPLAIN_S))
+        return JSONResponse(await service.link.ask({"job": job_id}, EXPLAIN_S))
+
+    async def get_what_if(self, request: Request) -> Response:
+        """What a change would do to the plan of now; nothing is changed."""
+        service, text = self._cluster(request), request.query_params.get("change", "")
+        if len(text) > MOST_CHANGE:
+            raise Problem(422, f"the change has {len(text)} characters, at most {MOST_CHANGE} are taken", "change")
+        return JSONResponse(await service.link.ask({"what_if": text}, EXPLAIN_S))
+
+    async def get_waiting(self, request: Request) -> Response:
+        """The jobs that wait, and for what."""
+        service = self._cluster(request)
+        return JSONResponse(waiting_document(service.state, service.book))
+
+    async def get_history(self, request: Request) -> Response:
+        """Rounds since the service began."""
+        return JSONResponse(self._cluster(request).history.document())
 
     async def get_job(self, request: Request) -> Response:
         """Answer with a job's data."""

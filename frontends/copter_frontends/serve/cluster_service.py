@@ -19,6 +19,7 @@ from copter_frontends.serve.fields import compact
 from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.plan_book import read_plan
 from copter_frontends.serve.problems import Problem, conflict
+from copter_frontends.serve.round_history import RoundHistory
 from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_snapshot
 from copter_frontends.serve.worker_link import WorkerLink
 
@@ -48,6 +49,7 @@ class ClusterService:
         self.state, self.book = stored.state, stored.book
         self.log = DeltaLog(folder, stored.journal, stored.number, sync, metrics.journal_written)
         self.link = WorkerLink(name, self._start, self._on_plan, threads)
+        self.history = RoundHistory()
         self._watchers: set[asyncio.Event] = set()
         self._waiting = 0
         self._saving: asyncio.Task[None] | None = None
@@ -234,6 +236,7 @@ class ClusterService:
             LOG.error("cluster %s: plan %s is not in the journal: %s", self.name, plan["header"]["version"], error)
         self.book.take(plan, self.state, pieces)
         self.metrics.planned(self.name, self.book.header)
+        self.history.take(self.book.header)
         self._notify()
         self._rotate_if_long()
 

@@ -13,11 +13,15 @@ from copter.runtime.clock import CLOCK
 from copter_frontends.allocation import AllocationPolicy
 from copter_frontends.policy_kit import LpPolicy, RoundPolicy
 from copter_frontends.serve.attained import AttainedBook
-from copter_frontends.serve.cluster_state import Change, ClusterState
+from copter_frontends.serve.cluster_state import Change as DeltaDone
+from copter_frontends.serve.cluster_state import ClusterState
+from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.job_record import JobRecord
 from copter_frontends.serve.plan_book import Allocations
 from copter_frontends.serve.policies import make_policy
 from copter_frontends.vocabulary import Allocation, Plan, PlanStatus, SchedulingPolicy
+from copter_frontends.what_if.change import Change
+from copter_frontends.what_if.round import Answer, Planned, copied
 
 LOG = logging.getLogger("copter.serve")
 
@@ -99,7 +103,7 @@ class Scheduler:
 
     # Deltas -------------------------------------------------------------------------------------------------------
 
-    def take(self, change: Change) -> None:
+    def take(self, change: DeltaDone) -> None:
         """Apply a resolved delta. What the policy refuses is listed as ``skipped`` in the next plan."""
         self.state.apply(change)
         gone = change.get("remove_jobs", ())
@@ -116,7 +120,7 @@ class Scheduler:
         except Exception as error:
             self._end(error)
 
-    def _tell(self, policy: SchedulingPolicy, change: Change, back: Collection[str]) -> None:
+    def _tell(self, policy: SchedulingPolicy, change: DeltaDone, back: Collection[str]) -> None:
         """Pass a delta to the policy; jobs of `back` had been set aside and are offered again."""
         for job_id in change.get("remove_jobs", ()):
             if job_id in self._known:
@@ -311,6 +315,29 @@ class Scheduler:
             return solution.explain(job_id).as_dict()
         except CopterError as error:
             raise LookupError(f"job {job_id!r} is not in the program of the last plan: {error}") from None
+
+    def what_if(self, text: str, now_s: float) -> dict[str, Any]:
+        """What a change would do to the plan of now; this scheduler stays as it is, to the last bit.
+
+        Two copies of it plan, one of them after the change.
+
+        Raises
+        ------
+        WhatIfError, Problem
+            If the change cannot be read, or does not go with the cluster.
+        LookupError
+            If the policy fails in one of the copies.
+        """
+        delta = Delta.read(Change.read(text).delta(self.state.capacity()))
+        before, after = copied(self), copied(self)
+        after.take(after.state.resolve(delta, now_s))
+        try:
+            old, new = (Planned.of(each._policys_plan(now_s), each.policy) for each in (before, after))
+        except Exception as error:
+            raise LookupError(f"the policy fails: {type(error).__name__}: {error}") from error
+        answer = Answer.of(text, old, new, (len(before.state.jobs), len(after.state.jobs)))
+        refused = {name: why for name, why in after.refused.items() if name not in self.refused}
+        return {**answer.as_dict(), "refused": refused, "text": answer.as_text()}
 
 
 def allocation_of(told: Mapping[str, Any]) -> Allocation:

@@ -11,6 +11,7 @@ import traceback
 from contextlib import suppress
 from typing import BinaryIO
 
+from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
 from copter_frontends.serve.frames import (
     ANSWER,
@@ -24,6 +25,7 @@ from copter_frontends.serve.frames import (
     read_frame,
 )
 from copter_frontends.serve.plan_book import plan_document
+from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.scheduler import Scheduler
 from copter_frontends.serve.store import read_snapshot
 from copter_frontends.serve.turns import behind_others
@@ -100,12 +102,20 @@ class Worker:
             self.answer(json.loads(content))
 
     def answer(self, question: dict[str, str | int]) -> None:
-        """Send the explanation of a job, or the reason why there is none."""
+        """Send what a question asks for, a job's explanation or the effect of a change, or why there is none."""
         reply: dict[str, object] = {"number": question["number"]}
         try:
-            reply["explanation"] = self.scheduler.explain(str(question["job"]))
+            if "what_if" in question:
+                now_s = max(CLOCK.get().now() - self.created_s, 0.0)
+                reply["answer"] = self.scheduler.what_if(str(question["what_if"]), now_s)
+            else:
+                reply["answer"] = self.scheduler.explain(str(question["job"]))
         except LookupError as error:
-            reply["error"] = str(error.args[0])
+            reply["problem"] = [404, str(error.args[0])]
+        except Problem as error:
+            reply["problem"] = [error.status, error.detail, error.where, error.fix]
+        except CopterError as error:
+            reply["problem"] = [422, str(error)]
         self.send(ANSWER, json.dumps(_finite(reply)).encode())
 
     def plan(self) -> None:

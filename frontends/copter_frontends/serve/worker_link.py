@@ -127,30 +127,30 @@ class WorkerLink:
                 asyncio.get_running_loop().call_later(HOLD_S, self._send_batch)
             self._batch.append(frame(DELTA, change))
 
-    async def ask(self, job_id: str, wait_s: float) -> dict[str, Any]:
-        """Return an explanation, after the plan being computed; raises Problem 404 or 503."""
+    async def ask(self, question: dict[str, str], wait_s: float) -> dict[str, Any]:
+        """Answer to a question, ``job`` or ``what_if``, after the plan that is being made; a Problem where none is."""
         begun = asyncio.get_running_loop().time()
         while not self.ready and asyncio.get_running_loop().time() < begun + wait_s:
             await asyncio.sleep(START_POLL_S)  # a cluster's process takes a second or two to begin
         if not self.ready:
             raise Problem(503, "the scheduler is starting", fix="ask again in a few seconds")
         if len(self._questions) >= MOST_QUESTIONS:
-            raise Problem(503, "too many explanations are being made", fix="ask again in a few seconds")
+            raise Problem(503, "too many questions wait", fix="ask again in a few seconds")
         self._number += 1
         number = self._number
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._questions[number] = future
         self._send_batch()  # it is about what has been acknowledged
-        self._write(frame(QUESTION, json.dumps({"number": number, "job": job_id}).encode()))
+        self._write(frame(QUESTION, json.dumps({"number": number, **question}).encode()))
         try:
             reply = await asyncio.wait_for(future, wait_s)
         except asyncio.TimeoutError:
             raise Problem(503, "a plan is being made and takes long", fix="ask again in a few seconds") from None
         finally:
             self._questions.pop(number, None)
-        if "error" in reply:
-            raise Problem(404, reply["error"])
-        found: dict[str, Any] = reply["explanation"]
+        if "problem" in reply:
+            raise Problem(*reply["problem"])
+        found: dict[str, Any] = reply["answer"]
         return found
 
     def restart(self) -> None:

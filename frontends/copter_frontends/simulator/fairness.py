@@ -161,7 +161,7 @@ def partly_used_gpus(allocations: Mapping[str, Allocation], cluster: Cluster) ->
 
 
 def fairness_summary(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> dict[str, Any]:
-    """``finish_time_fairness`` (both ways), ``latency_ratio`` and ``fragmentation_gpus``.
+    """``finish_time_fairness`` (both ways, over so many ``jobs``), ``latency_ratio`` and ``fragmentation_gpus``.
 
     The latency ratio is that of the worst job, the mean, and the mean of the worst hour (Hops' equation 7).
     """
@@ -170,7 +170,10 @@ def fairness_summary(result: SimulationResult, jobs: Iterable[Job], alone: Alone
     both = finish_time_fairness(result, listed, alone)
     measured = [record for record in result.rounds if not record.warmup]
     return {
-        "finish_time_fairness": {name: ratios.summary() for name, ratios in both.items()},
+        "finish_time_fairness": {
+            **{name: ratios.summary() for name, ratios in both.items()},
+            "jobs": len(both["thesis"].jobs),
+        },
         "latency_ratio": {
             "max": latency.worst,
             "mean": float(latency.values.mean()) if latency.jobs else None,

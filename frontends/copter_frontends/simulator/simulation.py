@@ -165,9 +165,7 @@ class Simulation:
             If the policy's plan cannot be carried out.
         """
         begun = perf_counter()
-        while self._events and self._events[0].time_s <= self.now_s:
-            self._apply_event(self._events.pop(0))
-        self._tell_policy()
+        self.tell_policy()
         planning = perf_counter()
         plan = self.policy.plan(self.now_s, self.deadline_s)
         plan_s = perf_counter() - planning
@@ -238,6 +236,11 @@ class Simulation:
     def finished(self) -> bool:
         """Whether all jobs have arrived and ended."""
         return not self._active and not self._arrivals.left
+
+    @property
+    def active(self) -> list[Job]:
+        """Jobs that have arrived and not ended, in order of arrival."""
+        return [self._table.jobs[row] for row in self._active.values()]
 
     @property
     def jobs_left(self) -> int:
@@ -318,9 +321,10 @@ class Simulation:
             self.cluster.add_whole_nodes(event.gpu_type, gpus, names)
             self._edit(lambda: self.policy.add_resources(event.gpu_type, gpus, names))
 
-    # What the policy is told, in order: ends, arrivals, changes, pins.
-
-    def _tell_policy(self) -> None:
+    def tell_policy(self) -> None:
+        """Tell the policy, in order: cluster events, ends, arrivals, changes, pins. What :meth:`step` does first."""
+        while self._events and self._events[0].time_s <= self.now_s:
+            self._apply_event(self._events.pop(0))
         self._edit(self._remove_ended)
         self._arrive()
         self._edit(self._send_updates)
