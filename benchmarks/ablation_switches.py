@@ -66,6 +66,8 @@ class Variant:
         Gives a context manager in which the change is in force.
     settings : dict
         Settings instead of the default ones.
+    reads : frozenset of str
+        Names of which a solve reads one where the change can matter; of a compiled module the folder.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Variant:
     change: str
     on: Change
     settings: dict[str, Any]
+    reads: frozenset[str]
 
     @property
     def key(self) -> str:
@@ -231,8 +234,18 @@ def switched_off() -> list[Variant]:
         ("accelerator", "second run farther inside", put_in("interior.method", "FAR_START", 1.0), {}),
         ("accelerator", "scaling of the simplex method", put_in("simplex.form", "PASSES", 0), {}),
     ]
-    rows = [Variant(name, kind, "off", on, settings) for kind, name, on, settings in table]
-    return rows + [Variant(each.__name__, "reduction", "off", without_reduction(each), {}) for each in REDUCTIONS]
+    rows = [Variant(name, kind, "off", on, settings, reads_of(on, settings)) for kind, name, on, settings in table]
+    return rows + [
+        Variant(each.__name__, "reduction", "off", without_reduction(each), {}, frozenset(("presolve",)))
+        for each in REDUCTIONS
+    ]
+
+
+def reads_of(on: Change, settings: dict[str, Any]) -> frozenset[str]:
+    """Names of which a solve that a change can matter to reads one."""
+    if settings or not isinstance(on, partial) or on.func is not put:
+        return frozenset(settings) or frozenset(("for_model", "for_program"))
+    return frozenset((str(on.args[1]).rpartition(".")[2],))
 
 
 def without_reduction(reduction: Callable[..., bool]) -> Change:
@@ -274,14 +287,23 @@ def constants() -> list[Variant]:
         if field.name in OF_SETTINGS:
             for change, factor in (("half", 0.5), ("double", 2.0)):
                 found.append(
-                    Variant(field.name, "setting", change, nothing, {field.name: scaled(field.default, factor)})
+                    Variant(
+                        field.name,
+                        "setting",
+                        change,
+                        nothing,
+                        {field.name: scaled(field.default, factor)},
+                        frozenset((field.name,)),
+                    )
                 )
     for module, place, path in sources():
         for name, value, put_value in constants_of(module, path):
             for change, factor in (("half", 0.5), ("double", 2.0)):
                 new = scaled(value, factor)
                 if new != value and name not in FACTS:
-                    found.append(Variant(f"{place} {name}", "constant", change, partial(put_value, new), {}))
+                    reads = name if path.suffix == ".py" else "/".join(place.split("/")[:2])
+                    on = partial(put_value, new)
+                    found.append(Variant(f"{place} {name}", "constant", change, on, {}, frozenset((reads,))))
     return found
 
 
