@@ -223,7 +223,7 @@ def switched_off() -> list[Variant]:
         (
             "accelerator",
             "corrections of centrality, programs",
-            put_in("interior.predictor_corrector", "CORRECTIONS", 0),
+            put_in("interior.iteration", "CORRECTIONS", 0),
             {},
         ),
         ("accelerator", "polish onto the face", put_in("interior.polish", "polished", lambda *_: ()), {}),
