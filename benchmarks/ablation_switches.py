@@ -100,7 +100,9 @@ def put(module: str, name: str, value: object) -> Iterator[None]:
         before = getattr(owner, name)
         loaded = [each for key, each in sys.modules.items() if key.startswith("copter.") and each is not None]
         function = callable(before)
-        places = [owner] + [each for each in loaded if function and vars(each).get(name) is before and each is not owner]
+        places = [owner] + [
+            each for each in loaded if function and vars(each).get(name) is before and each is not owner
+        ]
         places += [] if function else importers(module, name)
     for place in places:
         setattr(place, name, value)
@@ -129,7 +131,11 @@ def poked(module: str, name: str, kind: str, value: float) -> Iterator[None]:
     """Another value of a variable of a compiled module."""
     file = importlib.import_module(module).__file__
     symbols = subprocess.run(["nm", str(file)], capture_output=True, text=True, check=True).stdout
-    place = next(line.split()[0] for line in symbols.splitlines() if line.endswith(f"{len(module.split('.')[-1])}{module.split('.')[-1]}_{name}"))
+    place = next(
+        line.split()[0]
+        for line in symbols.splitlines()
+        if line.endswith(f"{len(module.split('.')[-1])}{module.split('.')[-1]}_{name}")
+    )
     maps = Path("/proc/self/maps").read_text().splitlines()
     base = min(int(line.split("-")[0], 16) for line in maps if line.endswith(str(file)))
     cell = (ctypes.c_double if kind == "double" else ctypes.c_int).from_address(base + int(place, 16))
@@ -219,13 +225,7 @@ def switched_off() -> list[Variant]:
         ("accelerator", "walk to a vertex", nothing, {"purify_rows": 0}),
         ("accelerator", "pivots to a vertex", partial(put, "copter.choose", "crossover_pays", never), {}),
         ("accelerator", "vertex wanted at all", nothing, {"purify": False}),
-        ("accelerator", "corrections of centrality, blocks", put_in("blocks.interior", "CORRECTIONS", 0), {}),
-        (
-            "accelerator",
-            "corrections of centrality, programs",
-            put_in("interior.iteration", "CORRECTIONS", 0),
-            {},
-        ),
+        ("accelerator", "corrections of centrality", put_in("path_following", "CORRECTIONS", 0), {}),
         ("accelerator", "polish onto the face", put_in("interior.polish", "polished", lambda *_: ()), {}),
         ("accelerator", "iterative refinement", nothing, {"refinements": 0}),
         ("accelerator", "dense columns cut", put_in("interior.dense_columns", "LEAST", 10**12), {}),
@@ -312,11 +312,17 @@ def constants_of(module: str, path: Path) -> Iterator[tuple[str, Any, Callable[[
     text = path.read_text()
     if path.suffix == ".pyx":
         for kind, name, written in COMPILED.findall(text):
-            value = (float if kind == "double" else int)(eval(written))  # noqa: S307  (an arithmetic of literals)
+            value = (float if kind == "double" else int)(eval(written))
             yield name, value, lambda new, name=name, kind=kind: poked(module, name, kind, new)
         return
     for node in ast.parse(text).body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+        target = (
+            node.targets[0]
+            if isinstance(node, ast.Assign)
+            else node.target
+            if isinstance(node, ast.AnnAssign)
+            else None
+        )
         if isinstance(target, ast.Name) and target.id.isupper():
             value = getattr(importlib.import_module(module), target.id)
             if is_numeric(value):
