@@ -24,12 +24,10 @@ FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1
 MOST_FREE_WEIGHT = 1e-7  # largest proximal weight of a free column
 WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: where t is large it must move far
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
-NEAR = 1e-6  # relative misfit below which the point is near an optimum
+NEAR = 1e-6  # relative misfit below which a point is near an optimum, so that its prices are kept; no ray is looked for
 NOTHING = 1e-15  # mean complementarity below which its fall is no progress
-HOPELESS = 1e-6  # relative misfit of the equations above which a Farkas ray is looked for
 STALL = 12  # iterations in a row that stall, after which the method ends
 LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
-WORTH_KEEPING = 1e-6  # relative misfit below which the prices of a point are kept
 KEPT = 4  # points whose prices are kept, at most
 HALFWAY = 1e-2  # another system of equations goes on from the last point with at least this relative misfit
 
@@ -111,9 +109,9 @@ class PredictorCorrector:
         """Keep the point if it is the best, or proves that the rows cannot hold; say whether it proves that."""
         if measured.worst > HALFWAY and measured.worst <= self.best_misfit.worst:
             self.halfway = self.point.copy()
-        diverged = measured.relative_primal > HOPELESS and is_farkas(self.form, self.point)
+        diverged = measured.relative_primal > NEAR and is_farkas(self.form, self.point)
         if diverged or measured.worst < self.best_misfit.worst:
-            if self.best_misfit.worst <= WORTH_KEEPING:
+            if self.best_misfit.worst <= NEAR:
                 self.earlier.appendleft(self.best.y)
             self.best, self.best_misfit = self.point.copy(), measured
         return diverged

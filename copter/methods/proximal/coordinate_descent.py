@@ -130,7 +130,7 @@ class Descent:
 
 
 class Descending:
-    """Proximal steps by coordinate descent: the `Steps` of proximal_point.py; the rows' penalty lasts from call to call.
+    """Proximal steps by coordinate descent: the `Steps` of proximal_point.py; the penalty of rows lasts.
 
     `newton_steps` of what it returns are sweeps.
     """
