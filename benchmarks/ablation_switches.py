@@ -243,6 +243,8 @@ def switched_off() -> list[Variant]:
 
 def reads_of(on: Change, settings: dict[str, Any]) -> frozenset[str]:
     """Names of which a solve that a change can matter to reads one."""
+    if "method" in settings:  # of linear programs; of a model it would be another question
+        return frozenset(("for_program",))
     if settings or not isinstance(on, partial) or on.func is not put:
         return frozenset(settings) or frozenset(("for_model", "for_program"))
     return frozenset((str(on.args[1]).rpartition(".")[2],))
