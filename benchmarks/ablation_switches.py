@@ -160,13 +160,14 @@ def all_of(*changes: Change) -> Iterator[None]:
 
 
 def without_choices(*names: str) -> Change:
-    """Without the named choices of `copter/choose.py`, unless no other is left."""
+    """Without the named choices of `copter/choose.py`; a model keeps one where no other is left."""
     choose = importlib.import_module("copter.choose")
-    left_out = {getattr(choose, name) for name in names}
+    left_out, choose_for_model = {getattr(choose, name) for name in names}, choose.for_model
 
     def of(asked: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
         order = asked(*arguments)
-        return tuple(each for each in order if each not in left_out) or order
+        left = tuple(each for each in order if each not in left_out)
+        return left or (order if asked is choose_for_model else ())
 
     functions = ("for_model", "for_program")
     return partial(all_of, *(partial(put, "copter.choose", n, partial(of, getattr(choose, n))) for n in functions))
