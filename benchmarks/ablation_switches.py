@@ -201,7 +201,7 @@ def switched_off() -> list[Variant]:
         ("method", "simplex method of a whole model (rounds)", without_choices("WHOLE_PIVOTS"), {}),
         ("method", "interior points on blocks (rounds)", without_choices("_BLOCKS", "_PRIVATE"), {}),
         ("method", "proximal method (rounds): interior points on blocks instead", nothing, {"interior_rows": 0}),
-        ("method", "interior points of a whole model (rounds)", nothing, {"interior_columns": 0}),
+        ("method", "interior points, of blocks too (rounds)", nothing, {"interior_columns": 0}),
         ("method", "simplex method before presolve", without_choices("_DIRECT"), {}),
         ("method", "simplex method of linear programs", without_choices("_DIRECT", "_SMALL"), {}),
         ("method", "blocks of linear programs", without_choices("_STRUCTURED"), {}),
