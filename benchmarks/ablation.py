@@ -36,10 +36,10 @@ solver rooms (`methods/`, without integer search) is halved and doubled, in comp
 the change does to the sums over each workload: **time** is the solver's processor time and **work** is iterations,
 pricing passes and proximal steps, both over those of the solver as it is; the worst workload of each counts. Times are
 rough: most runs take less than a tenth of a second, beside other work; where all answers and the work are the same to
-the last digit, no time is told, and what saves time without changing the way shows nothing here. **Fails** is the number
-of answers with another status or another objective, or the error. A workload in which the thing is never reached is not counted. An empty verdict says
-that these workloads give no reason for the thing, not that none has one: Netlib's harder problems, the infeasible
-ones, deadlines and the tests' own programs are not among them.
+the last digit, no time is told, and what saves time without changing the way shows nothing here. **Fails** is the
+number of answers with another status or another objective, or the error. A workload in which the thing is never
+reached is not counted. An empty verdict says that these workloads give no reason for the thing, not that none has
+one: Netlib's harder problems, the infeasible ones, deadlines and the tests' own programs are not among them.
 
 Workloads: {workloads}.
 
