@@ -27,7 +27,7 @@ SLOPE = 1e-12  # added to every diagonal entry of the reduced matrix, relative t
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How far a point is from optimal: relative residuals of rows, reduced costs and objectives; mu; objectives."""
+    """Distance of a point from optimality: relative residuals of rows, reduced costs and gap; mu; both objectives."""
 
     primal: float
     dual: float
@@ -43,7 +43,7 @@ class Figures:
 
 
 class BlockMethod:
-    """The method for one block program.
+    """The interior-point method for one block program.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class BlockMethod:
     # The main loop ------------------------------------------------------------------------------------------------
 
     def run(self, goal: float, max_iterations: int, stop: Callable[[int, Figures], bool]) -> tuple[Figures, bool]:
-        """Iterate to the goal, the limit or a stall: (figures of the point, whether it was stopped).
+        """Iterate until the goal, the limit or a stall; returns (figures of the point, whether the solve was stopped).
 
         From a start of its own (:mod:`copter.methods.blocks.start`), or from where the method is.
         """
@@ -95,7 +95,7 @@ class BlockMethod:
         return False
 
     def measure(self) -> Figures:
-        """Compute the residuals of the present point; this also prepares the weights of the next step."""
+        """Compute the residuals of the current point and the weights of the next step."""
         product, dual, objective, bound, primal = self.state.measure()
         return Figures(
             primal=primal**0.5 / self.right_size,
@@ -147,7 +147,7 @@ class BlockMethod:
             raise Stopped
 
     def factorise(self) -> None:
-        """Eliminate the private rows at the point's weights and factorise the coupling rows."""
+        """Eliminate the private rows at the current weights and factorise the coupling rows."""
         state, m, n = self.state, self.program.n_rows, self.program.n_columns
         if not state.form_reduced(self.must_stop):
             raise Stopped
@@ -172,7 +172,7 @@ class BlockMethod:
         state.restore(coupling, right[m:], y[m:])
 
     def direction(self, close: bool = False) -> tuple[float, float]:
-        """The direction for the present right sides, and its longest steps."""
+        """Compute the direction for the current right-hand sides; returns the longest primal and dual steps."""
         self.go_on()
         state, m = self.state, self.program.n_rows
         state.right_side()

@@ -33,21 +33,24 @@ HALFWAY = 1e-2  # another system of equations goes on from the last point with a
 
 
 class System(Protocol):
-    """A system of equations that gives a step."""
+    """Interface of a linear system that yields a step."""
 
     def factorise(self, theta: Floats, delta: float) -> object:
-        """Refill for these weights."""
+        """Factorise for these weights."""
 
     def solve(self, right: Floats) -> Floats:
-        """y with A diag(theta) A' y = right."""
+        """Return y with A diag(theta) A' y = right."""
 
     def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
-        """(dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` for a step that nobody takes."""
+        """Return (dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` allows less accuracy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How the method ended: its best point, whether it met the goal, whether it was told to stop.
+    """How the method ended: its best point, whether it met the goal, whether it was stopped.
+
+    `earlier` holds prices of points before the best one, latest first. These points are further inside: if prices are
+    large, their reduced costs have the right signs in spite of rounding.
 
     `earlier` are prices of points before the best one, the latest first. They are farther inside: where prices are
     large, their reduced costs have the right signs in spite of rounding.
@@ -117,7 +120,7 @@ class PredictorCorrector:
         return diverged
 
     def starting_point(self) -> Point:
-        """Mehrotra's: the least-squares primal and dual, moved into the interior (equation I6)."""
+        """Return Mehrotra's starting point: the least-squares primal and dual, moved inside (equation I6)."""
         form, boxed, bounded = self.form, self.boxed, self.bounded
         width = np.where(boxed, form.width, 0.0)
         theta = np.where(boxed, 0.5, 1.0)
@@ -148,7 +151,7 @@ class PredictorCorrector:
         )
 
     def factorise(self, theta: Floats) -> None:
-        """Refill the normal equations."""
+        """Factorise the system for new weights."""
         self.system.factorise(theta, DELTA)
 
     def predict(self) -> float:
@@ -198,7 +201,7 @@ class PredictorCorrector:
         target: float,
         exists: NDArray[np.bool_],
     ) -> Floats:
-        """Changes of the products' targets that bring the products of a longer step back (Gondzio)."""
+        """Return changes of the complementarity targets that allow a longer step (Gondzio)."""
         product = (x + ahead * dx) * (z + behind * dz)
         low, high = 0.1 * target, 10.0 * target
         change = np.where(
@@ -209,7 +212,7 @@ class PredictorCorrector:
     def direction(
         self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats, rough: bool = False
     ) -> Direction:
-        """Newton's direction for these right sides of the complementarity equations (equation I4)."""
+        """Return Newton's direction for these right-hand sides of the complementarity equations (equation I4)."""
         t = np.where(self.bounded, point.t, 1.0)
         known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
         dt, dy = self.system.step(misfit.primal, known, rough)
@@ -219,7 +222,7 @@ class PredictorCorrector:
         return Direction(dt, dw, dy, dz, dv)
 
     def lengths(self, point: Point, direction: Direction) -> tuple[float, float]:
-        """Longest primal and dual steps, at most 1, that stay inside."""
+        """Return the longest primal and dual steps, at most 1, that stay inside."""
         t = np.where(self.bounded, direction.t, 0.0) if self.form.free.any() else direction.t
         primal = min(longest(point.t, t), longest(point.w, direction.w))
         dual = min(longest(point.z, direction.z), longest(point.v, direction.v))
@@ -242,7 +245,7 @@ class PredictorCorrector:
 
 
 def figures(misfit: Misfit, goal: float) -> Floats:
-    """Figures of which one must fall for the method to go on, none of them below the goal.
+    """Return the figures of which one must fall for the method to continue, none below the goal.
 
     mu always falls, so it does not count near the end.
     """
@@ -251,6 +254,6 @@ def figures(misfit: Misfit, goal: float) -> Floats:
 
 
 def longest(x: Floats, dx: Floats) -> float:
-    """Largest step with x + step * dx >= 0 where dx < 0; entries that do not exist have dx = 0."""
+    """Return the largest step with x + step * dx >= 0; entries that do not exist have dx = 0."""
     steepest = float(np.min(dx / np.where(dx < 0.0, x, 1.0), initial=0.0, where=dx < 0.0))
     return -1.0 / steepest if steepest < 0.0 else np.inf

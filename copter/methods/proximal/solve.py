@@ -1,4 +1,4 @@
-"""The main loop: price everything, stop or take columns in, solve the working set, and again (method/algorithm.md)."""
+"""The main loop: price all columns, stop or add columns, solve the working set, repeat (method/algorithm.md)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TRUST_EXITS = 3
 
 @dataclass(slots=True)
 class Outcome:
-    """How a solve ended; x lies in the iterate."""
+    """How a solve ended; x is in the iterate."""
 
     status: Status
     priced: Priced
@@ -75,7 +75,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class FallbackResult:
-    """Result of another method: a status with its ray, or whether it has moved the iterate."""
+    """Result of another method: a status with its ray, or whether it moved the iterate."""
 
     status: Status | None = None
     ray: Floats | None = None
@@ -83,22 +83,22 @@ class FallbackResult:
 
 
 class Fallback(Protocol):
-    """Another method, tried once per solve: at the start if `comes_first`, else when the proximal method stalls."""
+    """Another method, tried once per solve: first if `comes_first`, otherwise when the proximal method stalls."""
 
     @property
     def choice(self) -> Choice:
-        """Which method it is, and why it is tried."""
+        """The method and why it is tried."""
 
     @property
     def comes_first(self) -> bool:
         """Whether to try it before the proximal method."""
 
     def __call__(self) -> FallbackResult:
-        """Solve, and move the iterate."""
+        """Solve and move the iterate."""
 
 
 class Solve:
-    """One solve of the matrix from the iterate's present state."""
+    """A solve of the matrix from the iterate's current state."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Solve:
         self.steps: Steps = Descending() if self.by_descent else proximal_point
 
     def run(self) -> Outcome:
-        """Solve, and leave the iterate ready for the next round."""
+        """Solve and leave the iterate ready for the next round."""
         self.iterate.refresh(self.matrix)
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
@@ -152,7 +152,7 @@ class Solve:
         return self.watch.elapsed_s
 
     def price(self) -> tuple[PrimalSide, Priced]:
-        """Price all columns, take in those worth having; return the point's residuals and the best bound so far."""
+        """Price all columns and add improving ones; returns the point's residuals and the best bound so far."""
         iterate = self.iterate
         began = self.elapsed_s
         seconds = max(self.watch.limit_s - began, 0.0) + GRACE_S
@@ -175,21 +175,21 @@ class Solve:
         return side, self.best
 
     def residuals(self, priced: Priced) -> Residuals:
-        """Residuals of the present point, judged by the prices of a pass."""
+        """Return residuals of the current point, with the prices of a pass."""
         return residuals_of(primal_side(self.iterate.ws, self.rows), priced, self.offset)
 
     def merit(self, side: PrimalSide, priced: Priced) -> float:
-        """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
+        """Return the larger of relative gap and dual residual: how far prices are from proving optimality."""
         residuals = residuals_of(side, priced, self.offset)
         return max(residuals.gap, residuals.dual)
 
     def ask_callback(self, residuals: Residuals) -> None:
-        """Tell the callback how far the solve is; True from it ends the solve."""
+        """Report progress to the callback; if it returns True, the solve ends."""
         if self.callback is not None and self.callback(self.passes, residuals.gap, residuals.primal_absolute):
             self.watch.interrupted = True
 
     def improve(self, residuals: Residuals) -> Status | None:
-        """Solve the working set's LP closer to its optimum; a status only where that cannot succeed."""
+        """Improve the working set's solution; returns a status if that cannot succeed."""
         iterate, settings = self.iterate, self.settings
         if self.fallback is not None and self.fallback.comes_first:
             return self.run_fallback(self.fallback)
@@ -220,7 +220,7 @@ class Solve:
         return self.look_for_certificates(progress)
 
     def must_stop(self) -> bool:
-        """Whether the time is up, or the caller has interrupted the solve."""
+        """Whether time is up or the caller has interrupted the solve."""
         return self.watch()
 
     def row_tolerance(self, share: float) -> Floats:
@@ -254,7 +254,7 @@ class Solve:
         return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None
 
     def run_fallback(self, fallback: Fallback) -> Status | None:
-        """Let the other method have its one try; a status where it proves that there is no optimum."""
+        """Run the other method once; returns a status if it proves that there is no optimum."""
         result = fallback()
         self.fallback = None
         if result.moved:
@@ -267,7 +267,7 @@ class Solve:
     # The end ------------------------------------------------------------------------------------------------------
 
     def finish(self, residuals: Residuals, best: Priced) -> Residuals:
-        """Move to a vertex where shims want one, if that keeps the point optimal; let idle columns go."""
+        """Move to a vertex if shims need one and the point stays optimal; then remove idle columns."""
         iterate, settings = self.iterate, self.settings
         if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
             before = iterate.ws.x.copy()
@@ -282,7 +282,7 @@ class Solve:
         return residuals
 
     def outcome(self, status: Status, residuals: Residuals, best: Priced) -> Outcome:
-        """Everything that the solution is made of."""
+        """Return the data for the solution."""
         return Outcome(
             status=status,
             priced=best,
