@@ -49,7 +49,7 @@ FRONTEND_PAGES = {
     "B": (
         "papers/baselines.md",
         43,
-        ("baselines", "policy_kit", "registry", "sia/cold_highs.py", "simulator"),
+        ("baselines", "policy_kit", "registry", "sia/paper/cold_highs.py", "simulator"),
     ),
     "H": ("papers/hadar.md", 21, ("hadar",)),
     "HP": ("papers/hops.md", 28, ("hops",)),

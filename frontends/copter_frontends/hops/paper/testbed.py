@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter_frontends.goodput import Application, GoodputModel
 from copter_frontends.goodput.applications import GpuProfile
 from copter_frontends.goodput.throughput import ThroughputParameters
-from copter_frontends.hops.workload import (
+from copter_frontends.hops.paper.workload import (
     GPU_SPEEDS,
     MODELS,
     RESTART_S,

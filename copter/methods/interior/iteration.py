@@ -1,4 +1,4 @@
-"""Mehrotra's predictor-corrector method with Gondzio's multiple corrections (equations I3-I6)."""
+"""A standard form at an interior point: its directions and steps (equations I3-I6); the loop is path_following.py."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from copter.methods.interior.divergence import is_farkas
 from copter.methods.interior.normal_equations import NormalEquations
 from copter.methods.interior.point import Direction, Misfit, Point, misfit_of
 from copter.methods.interior.standard_form import StandardForm
+from copter.methods.path_following import SMALL, follow
 from copter.problem.sums import inner
 from copter.runtime.watch import Stopped
 
@@ -23,16 +24,10 @@ FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1
 MOST_FREE_WEIGHT = 1e-7  # largest proximal weight of a free column
 WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: where t is large it must move far
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
-BACK_OFF = 0.9995  # share of the way to the boundary
-PROGRESS = 0.9  # an iteration stalls if it brings no figure below this share of the least value that the figure has had
-NEAR = 1e-6  # relative misfit below which the point is near an optimum
+NEAR = 1e-6  # relative misfit below which a point is near an optimum, so that its prices are kept; no ray is looked for
 NOTHING = 1e-15  # mean complementarity below which its fall is no progress
-HOPELESS = 1e-6  # relative misfit of the equations above which a Farkas ray is looked for
 STALL = 12  # iterations in a row that stall, after which the method ends
-CORRECTIONS = 2  # corrections of centrality in an iteration, after Mehrotra's
 LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
-SMALL = 1e-30
-WORTH_KEEPING = 1e-6  # relative misfit below which the prices of a point are kept
 KEPT = 4  # points whose prices are kept, at most
 HALFWAY = 1e-2  # another system of equations goes on from the last point with at least this relative misfit
 
@@ -86,45 +81,43 @@ class PredictorCorrector:
         self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
         self.boxed = np.isfinite(form.width)
         self.bounded = ~form.free
+        self.pairs = int(self.bounded.sum() + self.boxed.sum())
+        self.iterations = 0
+        self.earlier: deque[Floats] = deque(maxlen=KEPT)
         self.halfway: Point | None = None  # the last point of the run that was at least HALFWAY off
         self.system: System = system or NormalEquations(form.matrix, must_stop)
 
     def run(self, start: Point | None = None) -> Progress:
-        """Iterate until the goal, the limit, or a stall."""
-        point = self.starting_point() if start is None else start
-        misfit = misfit_of(self.form, point)
-        best, best_misfit, since = point.copy(), misfit, 0
-        least = figures(misfit, self.goal)
-        earlier: deque[Floats] = deque(maxlen=KEPT)
-        iteration, stopped = 0, False
-        while iteration < self.max_iterations:
-            stopped = self.stop(iteration, misfit)
-            if stopped or misfit.worst <= self.goal or since >= STALL:
-                break
-            try:
-                with np.errstate(all="ignore"):
-                    self.step(point, misfit)
-                    misfit = misfit_of(self.form, point)
-            except Stopped:
-                stopped = True
-                break
-            iteration += 1
-            if not np.isfinite(misfit.worst):
-                break
-            now = figures(misfit, self.goal)
-            better = now < PROGRESS * least
-            least = np.where(better, now, least)
-            if misfit.worst > HALFWAY and misfit.worst <= best_misfit.worst:
-                self.halfway = point.copy()
-            since = 0 if better.any() else since + 1
-            diverged = misfit.relative_primal > HOPELESS and is_farkas(self.form, point)
-            if diverged or misfit.worst < best_misfit.worst:
-                if best_misfit.worst <= WORTH_KEEPING:
-                    earlier.appendleft(best.y)
-                best, best_misfit = point.copy(), misfit
-            if diverged:
-                break
-        return Progress(best, best_misfit, iteration, best_misfit.worst <= self.goal, stopped, tuple(earlier))
+        """Iterate to the goal, the limit, or a stall."""
+        self.point = self.starting_point() if start is None else start
+        self.best, self.best_misfit = self.point.copy(), misfit_of(self.form, self.point)
+        try:
+            with np.errstate(all="ignore"):
+                _, stopped = follow(self, self.goal, self.max_iterations, STALL, self.stop)
+        except Stopped:
+            stopped = True
+        converged = self.best_misfit.worst <= self.goal
+        return Progress(self.best, self.best_misfit, self.iterations, converged, stopped, tuple(self.earlier))
+
+    def measure(self) -> Misfit:
+        """Compute the misfit of the present point."""
+        self.misfit = misfit_of(self.form, self.point)
+        return self.misfit
+
+    def figures(self, measured: Misfit) -> Floats:
+        """Figures of which one must fall for an iteration to count as progress."""
+        return figures(measured, self.goal)
+
+    def look(self, measured: Misfit) -> bool:
+        """Keep the point if it is the best, or proves that the rows cannot hold; say whether it proves that."""
+        if measured.worst > HALFWAY and measured.worst <= self.best_misfit.worst:
+            self.halfway = self.point.copy()
+        diverged = measured.relative_primal > NEAR and is_farkas(self.form, self.point)
+        if diverged or measured.worst < self.best_misfit.worst:
+            if self.best_misfit.worst <= NEAR:
+                self.earlier.appendleft(self.best.y)
+            self.best, self.best_misfit = self.point.copy(), measured
+        return diverged
 
     def starting_point(self) -> Point:
         """Return Mehrotra's starting point: the least-squares primal and dual, moved inside (equation I6)."""
@@ -161,36 +154,41 @@ class PredictorCorrector:
         """Factorise the system for new weights."""
         self.system.factorise(theta, DELTA)
 
-    def step(self, point: Point, misfit: Misfit) -> None:
-        """Take one step: predictor, corrector, and a few centrality corrections."""
-        t = np.where(self.bounded, point.t, 1.0)
-        weight = np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * misfit.mu / np.maximum(1.0, np.abs(point.t)) ** 2)
-        weight[self.bounded] = 0.0
-        weight += WEIGHT / np.maximum(1.0, np.abs(point.t)) ** 2
-        theta = 1.0 / (point.z / t + point.v / point.w + weight)
-        self.factorise(theta)
-        affine = self.direction(point, misfit, theta, -point.t * point.z, -point.w * point.v, True)
-        ahead, behind = self.lengths(point, affine)
-        mu = self.mu_after(point, affine, ahead, behind)
-        sigma = min((mu / max(misfit.mu, SMALL)) ** 3, 1.0) if misfit.mu > 0 else 0.0
-        target = sigma * misfit.mu
+    def predict(self) -> float:
+        """Refill the normal equations, find the affine direction; mean complementarity after the longest step."""
+        point, mu = self.point, self.misfit.mu
+        t, size = np.where(self.bounded, point.t, 1.0), np.maximum(1.0, np.abs(point.t)) ** 2
+        weight = np.where(self.bounded, 0.0, np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * mu / size)) + WEIGHT / size
+        self.theta = 1.0 / (point.z / t + point.v / point.w + weight)
+        self.factorise(self.theta)
+        self.aim = -point.t * point.z, -point.w * point.v
+        self.way = self.direction(point, self.misfit, self.theta, *self.aim, True)
+        return self.mu_after(point, self.way, *self.lengths(point, self.way))
+
+    def centre(self, target: float, share: float) -> tuple[float, float]:
+        """Mehrotra's direction to products of `target`; its lengths."""
+        point, affine = self.point, self.way
         lower = np.where(self.bounded, target - point.t * point.z - affine.t * affine.z, 0.0)
         upper = np.where(self.boxed, target - point.w * point.v - affine.w * affine.v, 0.0)
-        direction = self.direction(point, misfit, theta, lower, upper)
-        ahead, behind = self.lengths(point, direction)
-        for _ in range(CORRECTIONS):
-            if min(ahead, behind) > 0.9:
-                break
-            longer = min(1.0, ahead + 0.1 + 0.08), min(1.0, behind + 0.1 + 0.08)
-            more_lower = self.correction(point.t, direction.t, point.z, direction.z, *longer, target, self.bounded)
-            more_upper = self.correction(point.w, direction.w, point.v, direction.v, *longer, target, self.boxed)
-            candidate = self.direction(point, misfit, theta, lower + more_lower, upper + more_upper)
-            one, other = self.lengths(point, candidate)
-            if (one < ahead + 0.01 and other < behind + 0.01) or one < 0.9 * ahead or other < 0.9 * behind:
-                break
-            direction, ahead, behind = candidate, one, other
-            lower, upper = lower + more_lower, upper + more_upper
-        self.move(point, direction, ahead, behind)
+        return self.turn(lower, upper)
+
+    def correct(self, target: float, ahead: float, behind: float) -> tuple[float, float]:
+        """The direction with the products of a step of these lengths brought back; its lengths."""
+        point, way, (lower, upper) = self.point, self.way, self.aim
+        self.before = way
+        more_lower = self.correction(point.t, way.t, point.z, way.z, ahead, behind, target, self.bounded)
+        more_upper = self.correction(point.w, way.w, point.v, way.v, ahead, behind, target, self.boxed)
+        return self.turn(lower + more_lower, upper + more_upper)
+
+    def turn(self, lower: Floats, upper: Floats) -> tuple[float, float]:
+        """Take the direction for these right sides; its lengths."""
+        self.aim = lower, upper
+        self.way = self.direction(self.point, self.misfit, self.theta, lower, upper)
+        return self.lengths(self.point, self.way)
+
+    def take_back(self) -> None:
+        """Return to the direction before the last correction."""
+        self.way = self.before
 
     @staticmethod
     def correction(
@@ -231,21 +229,19 @@ class PredictorCorrector:
         return min(1.0, primal), min(1.0, dual)
 
     def mu_after(self, point: Point, direction: Direction, ahead: float, behind: float) -> float:
-        """Return the mean complementarity after a step."""
-        pairs = int(self.bounded.sum() + self.boxed.sum())
+        """Mean complementarity after a step."""
         lower = inner(point.t + ahead * direction.t, point.z + behind * direction.z)
         upper = inner(point.w + ahead * direction.w, point.v + behind * direction.v)
-        return (lower + upper) / max(pairs, 1)
+        return (lower + upper) / max(self.pairs, 1)
 
-    def move(self, point: Point, direction: Direction, ahead: float, behind: float) -> None:
-        """Take the step, stopping short of the boundary."""
-        ahead = 1.0 if ahead >= 1.0 and not self.bounded.any() else min(1.0, BACK_OFF * ahead)
-        behind = 1.0 if behind >= 1.0 and not self.bounded.any() else min(1.0, BACK_OFF * behind)
-        point.t = point.t + ahead * direction.t
-        point.w = point.w + ahead * direction.w
-        point.y = point.y + behind * direction.y
-        point.z = point.z + behind * direction.z
-        point.v = point.v + behind * direction.v
+    def move(self, ahead: float, behind: float) -> None:
+        """Take a step of these lengths."""
+        point, way = self.point, self.way
+        point.t = point.t + ahead * way.t
+        point.w = point.w + ahead * way.w
+        point.y = point.y + behind * way.y
+        point.z = point.z + behind * way.z
+        point.v = point.v + behind * way.v
 
 
 def figures(misfit: Misfit, goal: float) -> Floats:
