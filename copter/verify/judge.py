@@ -49,7 +49,7 @@ def spread(array: Any, first: Any, triples: Any) -> Any:
     """`array` with values at (request, its column or row), given where each request begins."""
     place, which, value = triples
     at = first[place] + which
-    assert (place >= 0).all() and (which >= 0).all() and (at < first[place + 1]).all(), "a value is of no column"
+    assert ((place >= 0) & (which >= 0) & (at < first[place + 1])).all(), "a value is of no column"
     array[at] = value
     return array
 
@@ -154,7 +154,7 @@ def objective_fault(program: Program, value: float, told: float) -> Iterator[str
 
 
 def bound_fault(program: Program, flat: Flat, bound: float, y: Any) -> Iterator[str]:
-    """Whether a bound is better than what its multipliers prove: first outward, then, if that is not enough, exactly."""
+    """Whether a bound is better than its multipliers prove: first outward, then, if that is not enough, exactly."""
     told = program.sign * (Fraction(bound) - Fraction(program.offset))
     for exact in False, True:
         lowest = proven(flat, y, exact=exact)

@@ -209,8 +209,9 @@ class Program:
                 self.add(name, source, cost, limit, lower, upper, scale, offset, integer, *rest)
             case "add_many", (names, serial, costs, lower, upper, numbers, *rest):
                 for at, (name, limit, scale, offset, integer) in enumerate(zip(names, *numbers[:4], strict=True)):
-                    more = [default if each is None else each[at] for each, default in zip(rest, (-inf, None))]
-                    self.add(name, serial, costs[at], limit, lower, upper, scale, offset, integer, *more)
+                    least, own = (None if each is None else each[at] for each in (*rest, None, None)[:2])
+                    more = integer, -inf if least is None else least, own
+                    self.add(name, serial, costs[at], limit, lower, upper, scale, offset, *more)
             case "add_own", (names, first, start, row, value, cost, limits, leasts, _, *rest):
                 private, lower, upper, integer = (*rest, *(None, 0.0, inf, None)[len(rest) :])
                 for at, (name, a, b) in enumerate(zip(names, first[:-1], first[1:], strict=True)):
@@ -280,16 +281,14 @@ class Flat:
         self.cost, self.low, self.high = (np.concatenate([*none, *(each[k] for each in arrays)]) for k in range(3))
         sizes = np.array([(each.n, each.n_own) for each in templates], int).reshape(-1, 2)
         self.owner = np.repeat(np.arange(len(requests)), sizes[:, 0])
-        self.first, self.own_first = np.concatenate(([[0, m]], [0, m] + sizes.cumsum(0))).T
+        self.first, self.own_first = np.add(np.concatenate(([[0, 0]], sizes.cumsum(0))), (0, m)).T
         self.limit, self.least = (np.array([getattr(each, name) for each in requests]) for name in ("limit", "least"))
         own = [np.reshape([] if each.own is None else each.own, (2, -1)) for each in requests]
         self.row_low, self.row_high = np.concatenate([[program.low, program.high], *own], 1)
         assert len(self.row_low) == self.own_first[-1], "private rows have other numbers of bounds"
-        parts = {"column": self.first, "row": 0 * self.first, "own_column": self.first, "own_row": self.own_first}
-        flat = {
-            name: np.concatenate([none[0].astype(int), *(vars(t)[name] + at for t, at in zip(templates, shift))])
-            for name, shift in parts.items()
-        }
-        self.column, self.row = (np.concatenate((flat[name], flat["own_" + name])) for name in ("column", "row"))
-        self.value = np.concatenate([*none, *(t.value for t in templates), *(t.own_value for t in templates)])
-        assert self.row.min(initial=0) >= 0 and self.column.min(initial=0) >= 0, "an entry is of no row"
+        at = [*zip(templates, self.first[:-1], self.own_first[:-1], strict=True)]
+        entries = [*((t.column + c, t.row, t.value) for t, c, _ in at)]
+        entries += [(t.own_column + c, t.own_row + r, t.own_value) for t, c, r in at if t.n_own]
+        self.column, self.row, self.value = (np.concatenate([*none, *(each[k] for each in entries)]) for k in range(3))
+        self.column, self.row = self.column.astype(int), self.row.astype(int)
+        assert self.row.min(initial=0) >= 0, "an entry is of no row"
