@@ -41,6 +41,8 @@ class Asked:
         Address space of a peer's process.
     peer_budget_s : float
         Seconds of all rounds by a peer, after which it is ended and its row says how many it did.
+    cold : bool
+        Whether copter starts every solve from nothing.
     """
 
     tape: str
@@ -52,6 +54,7 @@ class Asked:
     peer_time_limit_s: float = 60.0
     peer_memory_gib: float | None = None
     peer_budget_s: float = math.inf
+    cold: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,7 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
         "threads": asked.threads,
         "time_limit_s": asked.peer_time_limit_s,
         "memory_gib": None if copters else asked.peer_memory_gib,
+        "cold": copters and asked.cold,
         **more,
     }
     command = [sys.executable, *WORKER, json.dumps(order)]

@@ -30,6 +30,8 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for played in Playback(asked["tape"], asked["settings"]):
             if played.number >= asked["last"]:
                 return
+            if asked["cold"]:
+                played.session.reset()
             begun = time.process_time()
             solution, plan, shim_s = solved(played, asked["deadline_s"])
             processor_s = time.process_time() - begun
