@@ -60,7 +60,8 @@ AGAIN = (
 COST = (
     "Processor time of rounds on one thread, edits and solves, when the session records, beside the same rounds when "
     "it does not, in turns: of the round's own thread, and with the thread that writes. `edits`: models and edits "
-    "alone; `answers`: points, prices and rays too, all that a verifier needs."
+    "alone; `answers`: points, prices and rays too, all that a verifier needs; `verifiable`: what the answers add in "
+    "all. The policy's own part of a round is not in it."
 )
 Row = dict[str, Any]
 
@@ -189,11 +190,12 @@ def page(kept: dict[str, dict[str, Row]]) -> list[str]:
         ]
         lines += how(rows)
     if rows := kept.get("cost"):
-        head = "| tape | rounds | round (ms) | edits, own | edits, all | answers, own | answers, all |"
+        head = "| tape | rounds | round (ms) | edits, own | edits, all | answers, own | answers, all | verifiable |"
         lines += section("Cost", COST, head)
         lines += [
             f"| {name} | {row['rounds']} | {row['round_ms']:.3g} | {row['recording_own']:+.1%} | "
-            f"{row['recording_all']:+.1%} | {row['answers_own']:+.1%} | {row['answers_all']:+.1%} |"
+            f"{row['recording_all']:+.1%} | {row['answers_own']:+.1%} | {row['answers_all']:+.1%} | "
+            f"{row['answers_all'] - row['recording_all']:+.1%} |"
             for name, row in in_order(rows)
         ]
         lines += how(rows)

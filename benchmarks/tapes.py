@@ -28,6 +28,8 @@ from pictures import measured as measured_picture
 
 from copter.errors import SnapshotError
 from copter.session.tape_tools import described
+from copter.tape import TapeReader
+from copter.tape.layout import ROUND
 from copter_frontends.replay import runs
 from copter_frontends.replay.peers import PEERS, installed
 
@@ -156,7 +158,8 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
                 print(f"{tape.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
                 wrong += 1
                 continue
-            path.with_suffix(".json").write_text((done.stdout.splitlines() or ["{}"])[-1] + "\n")
+            figures = json.loads((done.stdout.splitlines() or ["{}"])[-1]) | {"programs_s": programs_s(part)}
+            path.with_suffix(".json").write_text(json.dumps(figures) + "\n")
             part.rename(path)
         found = described(path)
         known: dict[str, str] = json.loads(HASHES.read_text()) if HASHES.exists() else {}  # others may make tapes too
@@ -215,7 +218,7 @@ def measured(tape: Tape, asked: runs.Asked) -> dict[str, Any]:
     ways = [way for name, (_, several) in PEERS.items() if installed(name) for way in several]
     done += [runs.run_peer(way, asked) for way in ways]
     done += [others_of_copter(name, replace(asked, **more)) for name, more in COPTERS.items() if "sia" in tape.name]
-    lines = table([runs.summary(run) for run in done], done, found) + whole_rounds(path.with_suffix(".json"), done[0])
+    lines = table([runs.summary(run) for run in done], done, found)
     failed = done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
     return {"lines": lines, "at_a_glance": at_a_glance(tape, done), "failed": failed}
 
@@ -239,6 +242,8 @@ def write_page(folder: Path) -> None:
             glance += [section["at_a_glance"]] if "at_a_glance" in section else []
             lines += ["", f"## {tape.name}", "", f"`{tape.shown}`{few}", "", f"Measured: {section['how']}.", ""]
             lines += section["lines"]
+            told = result.with_name(f"{tape.name}.json")
+            lines += whole_rounds(json.loads(told.read_text())) if told.exists() and not few else []
     PAGE.write_text("\n".join([*header(), *GLANCE, *glance, *lines]) + "\n")
     if glance:
         measured_picture.write(PAGE)
@@ -278,22 +283,24 @@ def at_a_glance(tape: Tape, done: Sequence[runs.Run]) -> str:
     )
 
 
-def whole_rounds(path: Path, copters: runs.Run) -> list[str]:
-    """What whole rounds took when the tape was made, and their programs within the same rounds, on the same threads."""
-    figures: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    whole_s, rounds = figures.get("all_rounds_s"), figures.get("rounds")
-    all_of_it = len(copters.rows) == described(path.with_suffix(".tape"))["rounds"]
-    if not whole_s or not rounds or not copters.rows or not all_of_it:
+def whole_rounds(figures: dict[str, Any]) -> list[str]:
+    """What whole rounds took when a tape was made, and the programs of the same rounds, in the same run."""
+    whole_s, rounds, programs_s = (figures.get(name) for name in ("all_rounds_s", "rounds", "programs_s"))
+    if not whole_s or not rounds or programs_s is None:
         return []
-    programs_s = sum(row["recorded_edit_s"] + row["recorded_solve_s"] for row in copters.rows)
-    again_s = sum(row["edit_s"] + row["solve_s"] for row in copters.rows)
     return [
         "",
         f"When the tape was made, a whole round took {1e3 * whole_s / rounds:.3g} ms in the mean of {rounds}, on one "
-        f"thread; the edits and solves of its {len(copters.rows)} linear programs were {programs_s / whole_s:.0%} of "
-        f"it, {1e3 * programs_s / rounds:.3g} ms a round ({1e3 * again_s / rounds:.3g} ms when replayed here). The "
-        f"rest, {1e3 * (whole_s - programs_s) / rounds:.3g} ms, is the policy itself, its shim and its placement.",
+        f"thread. The edits and solves of its linear programs were {1e3 * programs_s / rounds:.3g} ms of it, "
+        f"{programs_s / whole_s:.0%}; the rest, {1e3 * (whole_s - programs_s) / rounds:.3g} ms, is the policy itself, "
+        "its shim and its placement.",
     ]
+
+
+def programs_s(path: Path) -> float:
+    """Seconds that the edits and the solves on a tape took when it was recorded."""
+    marks = [record.value()[-1] for record in TapeReader(path) if record.kind == ROUND]
+    return float(sum(mark["edit_s"] + mark["solve_s"] for mark in marks))
 
 
 def commit() -> str:
@@ -312,7 +319,8 @@ def header() -> list[str]:
         "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
         f"{THREADS} threads; the others have the seconds a solve and a tape that each section's command says. "
         "`times` is the sum over copter's. `judged`: solves whose answer was proven, for "
-        "copter by `copter verify`, for others by residuals and gap within 1e-6.",
+        "copter by `copter verify`, for others by residuals and gap within 1e-6. Where a section's load is above the "
+        "number of processors, other work shared them: ratios count there, and times are long for all.",
         "",
         "| | |",
         "|---|---|",

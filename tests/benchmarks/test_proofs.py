@@ -6,8 +6,8 @@ from pathlib import Path
 
 import proofs
 import pytest
-from copter_frontends.replay import runs
 
+from copter_frontends.replay import runs
 from tests.copter.tape import tapes
 
 
