@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("copter")
 Keys = NDArray[np.int64]
 Floats = NDArray[np.float64]
+FIXED = frozenset((str, int, float, bool, bytes, type(None)))  # types whose values never change
 Item = tuple[str, Any]  # "edit" and the operations of a batch, or an event and None
 
 
@@ -219,7 +220,7 @@ def held(value: Any) -> Any:
     if isinstance(value, Template):
         return value.serial
     if isinstance(value, tuple):
-        return tuple([held(each) for each in value])
+        return value if FIXED.issuperset(map(type, value)) else tuple([held(each) for each in value])
     if isinstance(value, list):
         return [each.copy() for each in value] if value and isinstance(value[0], np.ndarray) else list(value)
     return value
