@@ -162,8 +162,11 @@ def keep(what: str, rows: list[Row], command: str) -> None:
     path = FOLDER / KEPT
     kept = json.loads(path.read_text()) if path.exists() else {}
     old = {} if what == "lies" else kept.get(what, {})
-    how = f"`{command}`, commit {commit()}, load {os.getloadavg()[0]:.1f}, {datetime.date.today().isoformat()}"
-    kept[what] = old | {next(iter(row.values())): row | {"how": how} for row in rows}
+    how = {
+        "how": f"`{command}`, commit {commit()}, {datetime.date.today().isoformat()}",
+        "load": os.getloadavg()[0],
+    }
+    kept[what] = old | {next(iter(row.values())): row | how for row in rows}
     path.write_text(json.dumps(kept, indent=1))
     PAGE.write_text("\n".join(page(kept)) + "\n")
 
@@ -208,8 +211,11 @@ def section(title: str, text: str, head: str) -> list[str]:
 
 
 def how(rows: dict[str, Row]) -> list[str]:
-    """The commands that rows come from."""
-    return ["", *(f"Found by {each}." for each in dict.fromkeys(row["how"] for row in rows.values()))]
+    """The commands that rows come from, each with the largest load of its rows."""
+    loads: dict[str, float] = {}
+    for row in rows.values():
+        loads[row["how"]] = max(row["load"], loads.get(row["how"], 0.0))
+    return ["", *(f"Found by {each}, load {load:.0f}." for each, load in loads.items())]
 
 
 def in_order(rows: dict[str, Row]) -> list[tuple[str, Row]]:
