@@ -3,6 +3,7 @@
     python benchmarks/tapes.py make                    # `make tapes`: those that are not there yet
     python benchmarks/tapes.py suite                   # `make suite`: replay all, write docs/measured.md
     python benchmarks/tapes.py make --only sia-1000    # of these only
+    python benchmarks/tapes.py ways --only sia-1000    # copter from nothing, and the thesis's solver
     python benchmarks/tapes.py list
 
 Tapes go to the folder COPTER_TAPES (build/tapes). tapes.json has the SHA-256 of the models and edits that a tape
@@ -49,7 +50,8 @@ NEED_FEW = ("shards", "chronus", "hare")  # solve a program only in rounds in wh
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
-COPTERS: dict[str, dict[str, Any]] = {  # on Sia's tapes: the parts of the thesis's Figure 4.6
+WAYS = ".ways.json"  # the end of the file with a tape's measurements in all ways of copter
+COPTERS: dict[str, dict[str, Any]] = {  # with HiGHS's ways, the parts of the thesis's Figure 4.6
     "copter_cold": {"cold": True},
     "copter_coordinate_descent": {"settings": {"threads": THREADS, "method": "coordinate_descent"}},
     "copter_coordinate_descent_cold": {
@@ -178,8 +180,10 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
     return int(wrong > 0)
 
 
-def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, limit_s: float, command: str) -> int:
-    """Replay the tapes that are there through all installed solvers; write the page after each.
+def suite(
+    tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, limit_s: float, command: str, ways: bool = False
+) -> int:
+    """Replay the tapes that are there through all installed solvers, or in all ways of copter; write the page.
 
     What was measured of a tape is kept beside it, so that the page has all tapes when some are replayed again.
     """
@@ -191,10 +195,10 @@ def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, lim
             continue
         load = os.getloadavg()[0]
         asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, limit_s, peer_budget_s=budget_s)
-        section = measured(tape, asked)
+        section = ways_of_copter(asked) if ways else measured(tape, asked)
         failed += section.pop("failed")
         how = f"`{command}`, commit {commit()}, load {load:.1f}, {datetime.date.today().isoformat()}"
-        kept(path).write_text(json.dumps(section | {"how": how}))
+        (path.with_suffix(WAYS) if ways else kept(path)).write_text(json.dumps(section | {"how": how}))
         write_page(folder)
         print(f"{tape.name}: measured", flush=True)
     return int(failed > 0)
@@ -217,18 +221,17 @@ def measured(tape: Tape, asked: runs.Asked) -> dict[str, Any]:
         return {"lines": [f"copter: {error}"], "failed": True}
     ways = [way for name, (_, several) in PEERS.items() if installed(name) for way in several]
     done += [runs.run_peer(way, asked) for way in ways]
-    done += [others_of_copter(name, replace(asked, **more)) for name, more in COPTERS.items() if "sia" in tape.name]
     lines = table([runs.summary(run) for run in done], done, found)
     failed = done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
     return {"lines": lines, "at_a_glance": at_a_glance(tape, done), "failed": failed}
 
 
-def others_of_copter(name: str, asked: runs.Asked) -> runs.Run:
-    """copter in another way, within the others' time: at most as many rounds as fit, at the pace of the first three."""
-    few = runs.run_copter(replace(asked, last=min(asked.last, 3)))
-    pace = sum(row["total_s"] for row in few.rows) / max(len(few.rows), 1)
-    last = min(asked.last, max(int(asked.peer_budget_s / pace), 3)) if pace else asked.last
-    return replace(runs.run_copter(replace(asked, last=last)), solver=name)
+def ways_of_copter(asked: runs.Asked) -> dict[str, Any]:
+    """The lines of copter's other ways on a tape, each with the same rounds."""
+    done = [runs.run_copter(asked)]
+    done += [replace(runs.run_copter(replace(asked, **more)), solver=name) for name, more in COPTERS.items()]
+    lines = table([runs.summary(run) for run in done], done, described(Path(asked.tape)))
+    return {"lines": lines[2:], "failed": any(row["verified"] is False for run in done for row in run.rows)}
 
 
 def write_page(folder: Path) -> None:
@@ -242,11 +245,18 @@ def write_page(folder: Path) -> None:
             glance += [section["at_a_glance"]] if "at_a_glance" in section else []
             lines += ["", f"## {tape.name}", "", f"`{tape.shown}`{few}", "", f"Measured: {section['how']}.", ""]
             lines += section["lines"]
+            others = result.with_name(f"{tape.name}{WAYS}")
+            lines += ["", *also(json.loads(others.read_text()))] if others.exists() else []
             told = result.with_name(f"{tape.name}.json")
             lines += whole_rounds(json.loads(told.read_text())) if told.exists() and not few else []
     PAGE.write_text("\n".join([*header(), *GLANCE, *glance, *lines]) + "\n")
     if glance:
         measured_picture.write(PAGE)
+
+
+def also(section: dict[str, Any]) -> list[str]:
+    """What copter's other ways take: the parts of the thesis's Figure 4.6."""
+    return [f"copter's own ways, measured: {section['how']}.", "", *section["lines"]]
 
 
 GLANCE = (
@@ -268,9 +278,8 @@ def at_a_glance(tape: Tape, done: Sequence[runs.Run]) -> str:
     copters = done[0]
     own = runs.quantile([row["total_s"] for row in copters.rows], 0.5)
     columns = max((row["columns"] for row in copters.rows), default=0)
-    others = [run for run in done[1:] if run.solver not in COPTERS]
-    slower = {run.solver: runs.times_slower(run, copters) for run in others}
-    known = [run for run in others if slower[run.solver] == slower[run.solver]]
+    slower = {run.solver: runs.times_slower(run, copters) for run in done[1:]}
+    known = [run for run in done[1:] if slower[run.solver] == slower[run.solver]]
     if not known:
         return f"| {tape.name} | {columns:,} | {1e3 * own:.3g} | none has an answer | | | |"
     best = min(known, key=lambda run: slower[run.solver])
@@ -361,7 +370,7 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
 def main() -> int:
     """Do what is asked; 0 if all went well."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("what", choices=("make", "suite", "list"))
+    parser.add_argument("what", choices=("make", "suite", "ways", "list"))
     parser.add_argument("--only", default="", help="names of tapes, separated by commas")
     parser.add_argument(
         "--rounds", type=int, default=1 << 30, help="solves of each that are replayed, from the first on"
@@ -387,6 +396,7 @@ def main() -> int:
         given.budget,
         given.time_limit,
         shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]]),
+        given.what == "ways",
     )
 
 
