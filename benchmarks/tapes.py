@@ -31,7 +31,7 @@ from copter.errors import SnapshotError
 from copter.session.tape_tools import described
 from copter.tape import TapeReader
 from copter.tape.layout import ROUND
-from copter_frontends.replay import runs
+from copter_frontends.replay import runs, tables
 from copter_frontends.replay.peers import PEERS, installed
 
 ROOT = Path(__file__).parents[1]
@@ -264,7 +264,7 @@ GLANCE = (
     "## At a glance",
     "",
     "The fastest other solver by the sum of its rounds; `times` is that sum over copter's, on the rounds that both "
-    "answered with proof. Below 1 the other is faster.",
+    "answered. Below 1 the other is faster.",
     "",
     measured_picture.line(),
     "",
@@ -327,9 +327,10 @@ def header() -> list[str]:
         "This page is generated, and is the only one with times. Every row is one solver on the rounds of one tape "
         "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
         f"{THREADS} threads; the others have the seconds a solve and a tape that each section's command says. "
-        "`times` is the sum over copter's. `judged`: solves whose answer was proven, for "
-        "copter by `copter verify`, for others by residuals and gap within 1e-6. Where a section's load is above the "
-        "number of processors, other work shared them: ratios count there, and times are long for all.",
+        "`times` is the sum over copter's. `judged`: solves whose answer was accepted, for copter by `copter verify`, "
+        "for others by residuals and gap within 1e-6; a gap of copter's is one that was proven there. Where a "
+        "section's load is above the number of processors, other work shared them: ratios count there, and times are "
+        "long for all.",
         "",
         "| | |",
         "|---|---|",
@@ -361,7 +362,7 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
             f"| {each['solver']} | {each['rounds']} | "
             + " | ".join(f"{1e3 * total[share]:.3g}" for share in ("p50", "p95", "p99"))
             + f" | {1e3 * each['edit_s']['p50']:.3g} | {runs.times_slower(run, copters):.3g} | "
-            f"{each['verified']} | {each['gap_max']:.1e} | "
+            f"{each['verified']} | {tables.gap_text(each['gap_max'])} | "
             f"{each['difference_max']:.1e} | {each['ended'] or ''} |"
         )
     return lines

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import proofs
 import pytest
 
-from copter_frontends.replay import runs
+from copter_frontends.replay import runs, tables
 from tests.copter.tape import tapes
 
 
@@ -54,3 +55,13 @@ def test_a_replay_from_nothing_forgets_the_last_round(tmp_path: Path) -> None:
     assert all(row["processor_s"] >= 0.0 for row in cold.rows)
     assert all(row["identical"] for row in warm.rows)
     assert {str(row["why"]) for row in cold.rows} != {str(row["why"]) for row in warm.rows}
+
+
+def test_a_gap_that_the_verifier_does_not_prove_is_not_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tapes.every_edit(tmp_path / "t", rounds=2)
+    monkeypatch.setattr(runs, "_verdicts", lambda path: [(0, ["point"], []), (1, ["bound", "point"], [])])
+    first, second = runs.run_copter(runs.Asked(str(tmp_path / "t"))).rows
+    assert first["verified"]
+    assert math.isnan(first["gap"])
+    assert second["gap"] <= 1e-6
+    assert [tables.gap_text(row["gap"])[:10] for row in (first, second)] == ["not proven", f"{second['gap']:.1e}"]

@@ -75,7 +75,7 @@ class Run:
 
 
 def run_copter(asked: Asked) -> Run:
-    """copter's rounds, each with whether the verifier accepts what was answered now.
+    """copter's rounds, each with whether the verifier accepts what was answered now; NaN for a gap that is not proven.
 
     Raises
     ------
@@ -86,9 +86,11 @@ def run_copter(asked: Asked) -> Run:
         again = os.path.join(folder, "again.tape")
         run = _run("copter", asked, {"record": again})
         if os.path.exists(again):
-            verdicts = {number: faults for number, _, faults in _verdicts(again)}
+            verdicts = {number: (checked, faults) for number, checked, faults in _verdicts(again)}
             for row in run.rows:
-                faults = verdicts.get(row["round"])
+                checked, faults = verdicts.get(row["round"], ((), None))
+                if "bound" not in checked:
+                    row["gap"] = math.nan  # it is not proven
                 row["verified"] = None if faults is None else not faults
                 row["faults"] = faults
         return run
