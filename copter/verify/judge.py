@@ -148,7 +148,7 @@ def plan_faults(program: Program, flat: Flat, plan: Any) -> Iterator[str]:
 
 
 def objective_fault(program: Program, value: float, told: float) -> Iterator[str]:
-    """Whether an objective is what its point is worth: sums in another order differ by less than 1e-9."""
+    """Yield a fault if an objective differs from its point's value by 1e-9 or more."""
     if not abs(program.sign * value + program.offset - told) <= 1e-9 * (1 + abs(told)):
         yield f"objective {told!r}, its point is worth {program.sign * value + program.offset!r}"
 
@@ -167,7 +167,7 @@ def bound_fault(program: Program, flat: Flat, bound: float, y: Any) -> Iterator[
 
 @np.errstate(all="ignore")
 def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]]:
-    """(what was checked, what is wrong) of a round."""
+    """Check a round; returns (what was checked, what is wrong)."""
     answer, settings, faults, checked = mark["answer"], mark["settings"], [], []
     flat, m = Flat(program), len(program.row_of)
     if answer["status"] == "primal_infeasible":
@@ -202,7 +202,7 @@ def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]
 
 
 def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
-    """(round, what was checked, what is wrong) of every round of a tape, and "cut short ..." where it is cut.
+    """Yield (round, what was checked, what is wrong) for every round of a tape, and "cut short ..." for a torn tape.
 
     Unusable if it cannot be read, or an edit cannot be done.
     """
@@ -232,7 +232,7 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
 
 
 def main(paths: Sequence[Path]) -> int:
-    """Verify tapes and proofs; 0 if every round is accepted, 1 if one is rejected, 2 if a file is of no use."""
+    """Verify tapes and proofs; exit code 0 if all is accepted, 1 if a round is rejected, 2 for an unusable file."""
     wrong = 0
     for path in paths:
         counts = dict.fromkeys(("rounds", "accepted", "rejected", "bound", "point", "plan", "ray"), 0)

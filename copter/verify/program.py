@@ -18,11 +18,11 @@ FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, A
 
 
 class Unusable(Exception):
-    """A file that is no tape, or is damaged, or does what a model does not take."""
+    """Raised for a file that is not a tape or is damaged, or that contains an invalid edit."""
 
 
 def read(data: Any, at: int = 0, depth: int = 0) -> tuple[Any, int]:
-    """(value, end) of a tag of one byte and its content, little-endian."""
+    """Decode a value, a tag of one byte and its content (little-endian); returns (value, end)."""
     tag, at = bytes(data[at : at + 1]), at + 1
     assert depth <= 64, "values are nested too deep"
     if tag in (b"N", b"T", b"F"):
@@ -49,7 +49,7 @@ def read(data: Any, at: int = 0, depth: int = 0) -> tuple[Any, int]:
 
 
 def unpacked(content: bytes) -> bytes:
-    """A payload from its pieces, each behind its length and stored as it is (top bit) or compressed."""
+    """Return a payload from its pieces, each with its length and stored plain (top bit) or compressed."""
     at, pieces = 0, []
     while at < len(content):
         word, begin = struct.unpack_from("<I", content, at)[0], at + 4
@@ -123,7 +123,7 @@ class Request:
     fixed: int = -1
 
     def arrays(self) -> tuple[Any, Any, Any]:
-        """(cost, lower, upper) of the columns; no column is above what the sum leaves to it."""
+        """Return (cost, lower, upper) of the columns; no column exceeds what the sum leaves for it."""
         cost = self.scale * np.asarray(self.base, dtype=np.float64) + self.offset
         cost[list(self.single)] = list(self.single.values())
         low, high = np.zeros(self.template.n) + self.lower, np.zeros(self.template.n) + self.upper
@@ -137,7 +137,7 @@ class Request:
 
 
 class Program:
-    """A model as the recorded operations leave it; `do` is all that changes it. Minimised: `sign` is of the costs."""
+    """A model after the recorded operations, minimised; only `do` changes it, and `sign` is the sign of the costs."""
 
     def __init__(self, state: Any) -> None:
         self.sign, self.offset = -1.0 if state["sense"] == "max" else 1.0, state["offset"]
@@ -186,7 +186,7 @@ class Program:
         self.low[self.row_of[name]], self.high[self.row_of[name]] = low, high
 
     def do(self, operation: str, arguments: Any) -> None:
-        """One operation of the journal (copter/model/ledger.py)."""
+        """Apply one operation of the journal (copter/model/ledger.py)."""
         match operation, arguments:
             case "count", (name, count):
                 self.set_row(name, self.low[self.row_of[name]] if name in self.row_of else -inf, count)
