@@ -27,8 +27,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # for the tests' tapes and lies
 
-from tapes import TAPES, commit  # noqa: E402
-
+from benchmarks.tapes import TAPES, commit  # noqa: E402
 from copter import verify  # noqa: E402
 from copter.session.playback import Playback, solved  # noqa: E402
 from copter.tape import TapeReader  # noqa: E402
