@@ -64,7 +64,7 @@ def inserted(readme: str, page: str) -> str:
         "| median of a round's edits and LP | columns | copter | fastest other solver | times |",
         "|---|---|---|---|---|",
     ]
-    found = rows_of(page)
+    found = {name: cells for name, cells in rows_of(page).items() if cells[5]}  # those with a time to compare
     largest = [name for name in ROWS if name in found and f"{name}0" not in found]
     for name, says in ROWS.items():
         if name in largest[:MOST]:
