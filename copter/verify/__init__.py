@@ -5,18 +5,20 @@ Copied elsewhere the folder runs alone, with NumPy: ``python -m verify FILE``. E
 ``tree.py`` judges proofs of mixed-integer programs.
 """
 
-from .judge import main, plan_faults, proven, proven_exactly, verify
-from .program import Program, Unusable
+from .judge import NONE, main, multipliers, plan_faults, proven, verify
+from .program import Flat, Program, Unusable
 from .tree import judge_proof, verify_proof
 
 __all__ = [
+    "NONE",
+    "Flat",
     "Program",
     "Unusable",
     "judge_proof",
     "main",
+    "multipliers",
     "plan_faults",
     "proven",
-    "proven_exactly",
     "verify",
     "verify_proof",
 ]
