@@ -37,7 +37,7 @@ PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
 JOBS_A_GPU = 6  # in a sampled day, half as many again as the simulator's default, so that jobs wait in every round
 MORE_JOBS_A_GPU = {"chronus": 48, "hare": 8}  # with 6 their plans by hand reach the bound
-NEED_FEW = ("shards", "chronus", "hare")  # solve a program only in rounds in which the plan by hand is not proven
+NEED_FEW = ("shards", "chronus", "hare", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
@@ -92,6 +92,11 @@ def shards(count: int) -> Tape:
     return Tape(f"shards-{count}", ("simulate", "shards", *options, "--threads", "1"))
 
 
+def queues(test: str) -> Tape:
+    """The tape of a test of Kueue's."""
+    return Tape(f"kueue-{test}", ("simulate", "kueue", "--test", test, "--threads", "1"))
+
+
 def outside(stream: str) -> Tape:
     """A tape that is no scheduler's."""
     options = ("--rounds", str(ROUNDS), "--seed", "1", "--threads", "1")
@@ -112,6 +117,7 @@ TAPES = (
     ),
     shards(1_024),
     shards(2_048),
+    queues("large-scale-60000"),
     *(outside(stream) for stream in ("energy", "reopt", "bounds")),
 )
 
