@@ -23,6 +23,7 @@ from copter_frontends.cli.output import complain
 from copter_frontends.cli.replay import replay
 from copter_frontends.cli.resume import resume
 from copter_frontends.cli.serve import serve
+from copter_frontends.cli.shadow import shadow
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
 from copter_frontends.cli.tape import tape, verify
@@ -44,6 +45,7 @@ cli.add_command(explain)
 cli.add_command(replay)
 cli.add_command(resume)
 cli.add_command(serve)
+cli.add_command(shadow)
 cli.add_command(simulate)
 cli.add_command(solve)
 cli.add_command(tape)

@@ -159,6 +159,12 @@ class AdmissionModel:
         self.asks = now
         return edits
 
+    def see(self, tree: QuotaTree) -> None:
+        """Take a tree with the same queues, cohorts and quotas and another usage."""
+        self.tree = tree
+        nodes = {"queue": tree.queues, "cohort": tree.cohorts}
+        self._nodes = [(kind, nodes[kind][node.name], share) for kind, node, share in self._nodes]
+
     @staticmethod
     def _alike(one: Ask, other: Ask) -> bool:
         return one.queue == other.queue and one.options == other.options

@@ -128,7 +128,10 @@ def _waiting(
     if steps * len(groups) > MOST_COLUMNS:
         return None
     limited = list(most_ms)
-    costs, rows, columns, values = [], [], [], []
+    costs: list[float] = []
+    rows: list[int] = []
+    columns: list[int] = []
+    values: list[float] = []
     for at, (kind, arrival, _) in enumerate(groups):
         length = kind.runtime_ms // grid
         for start in range(arrival // grid, steps):

@@ -121,8 +121,8 @@ class _Run:
             if not waiting:
                 continue
             plan = self._decide(now)
-            for line, counts in plan.starts.items():
-                work += self._start(now, int(str(line)), counts[0])
+            for key, counts in plan.starts.items():
+                work += self._start(now, int(str(key)), counts[0])
             self.judge.look(
                 Kind(line.queue, line.kind.request, line.kind.priority, len(line.waiting), plan.starts.get(at, NONE)[0])
                 for at, line in enumerate(self.lines)

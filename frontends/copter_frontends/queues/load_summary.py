@@ -19,7 +19,8 @@ def load_summary(test: LoadTest, bounds: LoadBounds, result: LoadResult) -> dict
     """
     kinds = {each.name: each for _, _, queues in test.each_queue() for each in queues.classes}
     ranges = test.ranges.admission_ms or {}
-    classes, above = [], {}
+    classes: list[dict[str, Any]] = []
+    above: dict[str, float] = {}
     for kind in sorted(kinds.values(), key=lambda each: -each.priority):
         waits = result.waits_ms[kind.name]
         classes.append(
