@@ -102,9 +102,9 @@ def group(name: str, queue: str, version: str) -> Document:
 
 
 PLURALS = {
-    "cohorts": "Cohort", "clusterqueues": "ClusterQueue", "localqueues": "LocalQueue",
-    "resourceflavors": "ResourceFlavor", "workloads": "Workload", "admissionchecks": "AdmissionCheck", "multikueueclusters": "MultiKueueCluster",
-    "multikueueconfigs": "MultiKueueConfig", "jobs": "Job",
+    "cohorts": "Cohort", "clusterqueues": "ClusterQueue", "localqueues": "LocalQueue", "workloads": "Workload",
+    "resourceflavors": "ResourceFlavor", "admissionchecks": "AdmissionCheck", "jobs": "Job",
+    "multikueueclusters": "MultiKueueCluster", "multikueueconfigs": "MultiKueueConfig",
 }  # fmt: skip
 
 
@@ -144,6 +144,10 @@ class FakeApi:
         parts = path.strip("/").split("/")
         if self.broken:
             return 503, {}
+        if path == "/apis/":
+            versions = [{"version": each, "groupVersion": f"{GROUP}/{each}"} for each in self.versions]
+            group = {"name": GROUP, "preferredVersion": versions[0], "versions": versions}
+            return 200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}
         if path == f"/apis/{GROUP}":
             versions = [{"version": each} for each in self.versions]
             return 200, {"preferredVersion": versions[0], "versions": versions}
@@ -202,6 +206,8 @@ def served(api: FakeApi) -> Iterator[str]:
 
         def do_PATCH(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.headers["Content-Type"] != "application/merge-patch+json":
+                return self.answer(415, {})
             self.answer(*api.patch(self.path, body))
 
         def log_message(self, form: str, *values: object) -> None:

@@ -19,6 +19,7 @@ from copter_frontends.cli.compare import compare
 from copter_frontends.cli.doctor import doctor
 from copter_frontends.cli.explain import explain
 from copter_frontends.cli.habits import config_option, quiet_option
+from copter_frontends.cli.kueue import kueue_controller
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.replay import replay
 from copter_frontends.cli.resume import resume
@@ -42,6 +43,7 @@ for command in (replay, resume, solve):
 cli.add_command(compare)
 cli.add_command(doctor)
 cli.add_command(explain)
+cli.add_command(kueue_controller)
 cli.add_command(replay)
 cli.add_command(resume)
 cli.add_command(serve)

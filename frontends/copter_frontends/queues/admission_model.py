@@ -24,6 +24,7 @@ from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.errors import QueueError
 from copter_frontends.queues.quota_tree import Amounts, Node, QuotaTree, Share
 
+ORDERS = ("program", "large", "small")  # in which whole workloads are filled in
 WHOLE = 1e-6  # a value so near to a whole number is one
 PREFERENCE = 1e-6  # relative loss of each option after the first
 Row = tuple[str, str, str, str, str]  # kind, queue or cohort, name, flavor, resource
@@ -134,8 +135,9 @@ class AdmissionModel:
         if len(now) < len(asks):
             raise QueueError("an ask is given twice: keys must differ")
         for ask in asks:
-            if ask.queue not in self.tree.queues:
-                raise QueueError(f"workload {ask.key!r}: there is no queue {ask.queue!r}; describe it, or drop the ask")
+            for queue in ask.queues or (ask.queue,):
+                if queue not in self.tree.queues:
+                    raise QueueError(f"workload {ask.key!r}: there is no queue {queue!r}; describe it, or drop the ask")
             if not ask.options:
                 raise QueueError(f"workload {ask.key!r} has no flavor that it may run on: drop the ask")
         edits = 0
@@ -167,7 +169,7 @@ class AdmissionModel:
 
     @staticmethod
     def _alike(one: Ask, other: Ask) -> bool:
-        return one.queue == other.queue and one.options == other.options
+        return (one.queue, one.queues, one.options) == (other.queue, other.queues, other.options)
 
     @staticmethod
     def _costs(ask: Ask) -> np.ndarray:
@@ -178,7 +180,7 @@ class AdmissionModel:
         upper = np.full(len(ask.options), math.inf)
         for at, option in enumerate(ask.options):
             for share, amount in option.items():
-                rows = self._through.get((ask.queue, share))
+                rows = self._through.get((ask.queue_of(at), share))
                 if rows is None:
                     upper[at] = 0.0 if amount > 0.0 else upper[at]
                     continue
@@ -202,15 +204,33 @@ class AdmissionModel:
                 left[("kept", kind, node.name, *share)] = max(node.kept(share) - used, 0.0)
         return np.array(list(left.values()))
 
-    def plan(self, deadline_s: float | None = None) -> AdmissionPlan:
-        """Solve the program, and admit whole workloads."""
+    def plan(self, deadline_s: float | None = None, searched: bool = False) -> AdmissionPlan:
+        """Solve the program, and admit whole workloads.
+
+        Parameters
+        ----------
+        deadline_s : float, optional
+        searched : bool
+            Fill in the large ones first and the small ones first, too, and take the best of the three.
+        """
         solution = self.session.solve(deadline_s=deadline_s)
         keys = list(self.asks)
         offsets, values = solution.values_of(keys)
         wished = {key: values[offsets[at] : offsets[at + 1]] for at, key in enumerate(keys)}
+        found = [self._filled(wished, order) for order in ORDERS[: len(ORDERS) if searched else 1]]
+        value, starts = max(found, key=lambda each: each[0])
+        rows = solution.prices()[: len(self._rows)]
+        prices = {row: float(price) for row, price in zip(self._rows, rows, strict=True) if price > 0.0}
+        return AdmissionPlan(
+            starts, value, max(solution.bound, value), solution.bound_is_certified, solution.objective, prices,
+            solution.solve_time_s,
+        )  # fmt: skip
+
+    def _filled(self, wished: Mapping[Hashable, np.ndarray], order: str) -> tuple[float, dict[Hashable, list[int]]]:
+        """Whole starts in one order, and their value; the tree is left as it was."""
         taken: list[tuple[str, Amounts, int]] = []
         try:
-            starts = self._admit(wished, taken)
+            starts = self._admit(wished, order, taken)
         finally:
             for queue, option, count in taken:
                 self.tree.use(queue, option, -count)
@@ -219,15 +239,10 @@ class AdmissionModel:
             for key, counts in starts.items()
             for count, cost in zip(counts, self._costs(self.asks[key]), strict=True)
         )
-        rows = solution.prices()[: len(self._rows)]
-        prices = {row: float(price) for row, price in zip(self._rows, rows, strict=True) if price > 0.0}
-        return AdmissionPlan(
-            starts, value, max(solution.bound, value), solution.bound_is_certified, solution.objective, prices,
-            solution.solve_time_s,
-        )  # fmt: skip
+        return value, starts
 
     def _admit(
-        self, wished: Mapping[Hashable, np.ndarray], taken: list[tuple[str, Amounts, int]]
+        self, wished: Mapping[Hashable, np.ndarray], order: str, taken: list[tuple[str, Amounts, int]]
     ) -> dict[Hashable, list[int]]:
         """Whole starts: tier by tier of priority, first what the program gives whole, then whatever still fits."""
         starts: dict[Hashable, list[int]] = {}
@@ -236,10 +251,14 @@ class AdmissionModel:
             if ask.count > 0:
                 tiers.setdefault(ask.priority, []).append(ask)
         for priority in sorted(tiers, reverse=True):
-            for ask in tiers[priority]:
-                for at, value in enumerate(wished[ask.key]):
-                    self._start(ask, at, math.floor(value + WHOLE), starts, taken)
-            waiting = sorted(tiers[priority], key=lambda ask: (-float(wished[ask.key].sum() % 1.0), ask.since_s))
+            if order == "program":
+                for ask in tiers[priority]:
+                    for at, value in enumerate(wished[ask.key]):
+                        self._start(ask, at, math.floor(value + WHOLE), starts, taken)
+                waiting = sorted(tiers[priority], key=lambda ask: (-float(wished[ask.key].sum() % 1.0), ask.since_s))
+            else:
+                sign = -1.0 if order == "large" else 1.0
+                waiting = sorted(tiers[priority], key=lambda ask: (sign * ask.value, ask.since_s))
             for ask in waiting:
                 for at in np.argsort(-wished[ask.key], kind="stable").tolist():
                     self._start(ask, at, ask.count, starts, taken)
@@ -253,8 +272,8 @@ class AdmissionModel:
         count = min(most, ask.count - (0 if begun is None else sum(begun)))
         option = ask.options[at]
         if count > 0:
-            count = min(count, self.tree.room(ask.queue, option))
+            count = min(count, self.tree.room(ask.queue_of(at), option))
         if count > 0:
-            self.tree.use(ask.queue, option, count)
-            taken.append((ask.queue, option, count))
+            self.tree.use(ask.queue_of(at), option, count)
+            taken.append((ask.queue_of(at), option, count))
             starts.setdefault(ask.key, [0] * len(ask.options))[at] += count

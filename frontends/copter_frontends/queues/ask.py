@@ -34,3 +34,8 @@ class Ask:
     priority: int = 0
     since_s: float = 0.0
     count: int = 1
+    queues: tuple[str, ...] = ()
+
+    def queue_of(self, option: int) -> str:
+        """The queue of an option."""
+        return self.queues[option] if self.queues else self.queue

@@ -72,7 +72,7 @@ def find(view: ClusterView, model: AdmissionModel, at_s: float) -> Findings:
             for job in able.values()
         ]
     )
-    plan = model.plan()
+    plan = model.plan(searched=True)
     found = Findings(at_s, view.resource, view.quota(), view.used(), skipped=view.skipped)
     found.waiting, found.running = len(waiting), len(view.jobs) - len(waiting)
     found.bound = plan.bound

@@ -115,6 +115,9 @@ def test_the_bound_holds_for_every_admission_and_the_plan_keeps_to_the_quotas(se
         for ask in taken:
             tree.use(ask.queue, ask.options[0], -1)
     assert plan.value <= best + 1e-9
+    searched = model.plan(searched=True)
+    assert max(plan.value, 0.8 * best) - 1e-9 <= searched.value <= best + 1e-9
+    assert searched.bound >= best - 1e-6
     assert plan.bound_is_certified
     assert plan.bound >= best - 1e-6
     assert plan.lp_value >= best - 1e-6
