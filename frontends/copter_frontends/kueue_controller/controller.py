@@ -161,9 +161,9 @@ class Controller:
             if condition(document, "Finished") or not condition(document, "QuotaReserved"):
                 continue
             state = "Retry" if name in self.decisions.stopped else "Ready"
-            told = "its quota goes to a higher priority" if state == "Retry" else "it is in copter's plan"
+            why = "its quota goes to a higher priority" if state == "Retry" else "it is in copter's plan"
             changed = [
-                each | {"state": state, "message": told, "lastTransitionTime": _now()}
+                each | {"state": state, "message": why, "lastTransitionTime": _now()}
                 if each.get("name") in ours and each.get("state") == "Pending"
                 else each
                 for each in states

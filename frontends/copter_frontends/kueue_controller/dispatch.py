@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from copter import Settings
 from copter_frontends.queues import QueueError, QuotaTree
 from copter_frontends.queues.admission_model import AdmissionModel
 from copter_frontends.queues.ask import Ask
-from copter_frontends.queues.quota_tree import Amounts
+from copter_frontends.queues.quota_tree import Amounts, Share
 from copter_frontends.views import ClusterView
 from copter_frontends.views.documents import Document, entries, part, pod_requests, unix_time, whole
 from copter_frontends.views.kueue import condition, priority_of
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+Value = TypeVar("Value")
 MOST_NOMINATED = 3  # clusters of a workload: that of the plan, and others that have room
 
 
@@ -81,7 +83,7 @@ def joined(views: Mapping[str, ClusterView]) -> QuotaTree:
     return tree
 
 
-def _renamed(cluster: str, by_share: Mapping[tuple[str, str], object]) -> dict[tuple[str, str], object]:
+def _renamed(cluster: str, by_share: Mapping[Share, Value]) -> dict[Share, Value]:
     return {(f"{cluster}:{flavor}", resource): value for (flavor, resource), value in by_share.items()}
 
 

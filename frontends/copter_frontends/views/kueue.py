@@ -147,7 +147,8 @@ def _job(
         return None
     priority = priority_of(document)
     came = unix_time("metadata.creationTimestamp", part(document, "metadata", "creationTimestamp"))
-    sets, largest = [], {}
+    sets: list[tuple[str, dict[str, float], int, Mapping[str, Any]]] = []
+    largest: dict[str, float] = {}
     for at, each in enumerate(entries("spec.podSets", part(document, "spec", "podSets"))):
         where = f"spec.podSets[{at}]"
         need = pod_requests(where, part({"at": each}, "at", "template", "spec"))
