@@ -11,6 +11,7 @@ from copter_frontends.queues import QueueError
 from copter_frontends.queues.admission_model import AdmissionModel
 from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.preemption import NEVER, Holder, Preemption, victims
+from copter_frontends.queues.preemption_rows import PreemptionRows
 from copter_frontends.views import ClusterView, ViewError, WatchedJob
 from copter_frontends.views.documents import Document, named, part
 from copter_frontends.views.kueue import GATES
@@ -28,7 +29,9 @@ class Decisions:
         Workloads that fit now.
     stopping : dict of str to list of str
         Workloads that fit if others are stopped, as Kueue's rules let them be; the others' names.
-    bound, value : float
+    value, bound : float
+        Units by rank of priority, of what is admitted less what is stopped; certified, nothing that Kueue's rules
+        let happen exceeds the bound.
     """
 
     admitted: set[str] = field(default_factory=set)
@@ -74,19 +77,25 @@ def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preempt
     """Plan the workloads that wait, higher priorities first; then those for which others may be stopped."""
     able = {job.id: job for job in view.jobs if not job.running and (not job.held or is_ours(job)) and job.options[0]}
     ranks = {priority: at + 1 for at, priority in enumerate(sorted({job.priority for job in view.jobs}))}
-    model.update(
-        [
-            Ask(job.id, job.queue, job.options, max(view.units(job.options[0]), 1e-6) * ranks[job.priority],
-                job.priority, job.came_s)
-            for job in able.values()
-        ]
-    )  # fmt: skip
-    plan = model.plan(searched=True)
-    decisions = Decisions({str(key) for key in plan.starts}, bound=plan.bound, value=plan.value)
     holders = [
         Holder(job.id, job.queue, job.options[0], job.priority, job.started_s) for job in view.jobs if job.running
     ]
+    rows = PreemptionRows(model, rules, view.resource, holders)
+    asks = [
+        Ask(
+            job.id, job.queue, job.options, max(view.units(job.options[0]), 1e-6) * ranks[job.priority],
+            job.priority, job.came_s,
+        )
+        for job in able.values()
+    ]  # fmt: skip
+    model.update(asks)
+    rows.update(asks)
+    plan = model.plan(searched=True)
+    decisions = Decisions({str(key) for key in plan.starts}, bound=plan.bound, value=plan.value)
     _stop(view, able, rules, plan.starts, holders, decisions)
+    worth = {job.id: view.units(job.options[0]) * ranks[job.priority] for job in view.jobs}
+    decisions.value += sum(worth[name] for name in decisions.stopping) - sum(worth[name] for name in decisions.stopped)
+    decisions.bound = max(decisions.bound, decisions.value)
     return decisions
 
 

@@ -76,6 +76,7 @@ class AdmissionModel:
         self.model = Model(sense="max")
         self.session = Session(self.model, settings or Settings())
         self.asks: dict[Hashable, Ask] = {}
+        self.against: dict[tuple[str, Share], tuple[Hashable, float]] = {}  # rows that starts relax: by how much more
         self._rows: list[Row] = []
         self._through: dict[tuple[str, Share], list[Row]] = {}
         self._nodes: list[tuple[str, Node, Share]] = []
@@ -120,6 +121,15 @@ class AdmissionModel:
                     if what == "kept":
                         return found
         return found
+
+    def rows_of(self, queue: str, share: Share) -> list[Row]:
+        """The rows that a unit in use by a queue is on."""
+        return list(self._through[queue, share])
+
+    def rows_above(self, queue: str, share: Share) -> list[Row]:
+        """The rows that a unit is on which the queue's cohort lends."""
+        node = self.tree.queues[queue]
+        return [] if node.parent is None else self._rows_from(self.tree.cohorts[node.parent], share, set(self._rows))
 
     # A round ------------------------------------------------------------------------------------------------------
 
@@ -176,7 +186,7 @@ class AdmissionModel:
         return ask.value * (1.0 - PREFERENCE * np.arange(len(ask.options)))
 
     def _add(self, ask: Ask) -> None:
-        usage: dict[Row, list[float]] = {}
+        usage: dict[Hashable, list[float]] = {}
         upper = np.full(len(ask.options), math.inf)
         for at, option in enumerate(ask.options):
             for share, amount in option.items():
@@ -186,6 +196,9 @@ class AdmissionModel:
                     continue
                 for row in rows:
                     usage.setdefault(row, [0.0] * len(ask.options))[at] += amount
+                if (ask.queue_of(at), share) in self.against:
+                    relaxed, more = self.against[ask.queue_of(at), share]
+                    usage.setdefault(relaxed, [0.0] * len(ask.options))[at] -= amount + more
         bound: float | np.ndarray = math.inf if np.isinf(upper).all() else upper
         limit = float(ask.count)
         self.model.add_request(ask.key, self._costs(ask), usage, limit=limit, upper=bound, integer=True)

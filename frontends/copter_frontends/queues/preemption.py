@@ -72,7 +72,7 @@ def victims(tree: QuotaTree, rules: Preemption, asking: Holder, holders: Sequenc
     holders : sequence of Holder
     """
     own_node, root = tree.queues[asking.queue], tree.root(asking.queue)
-    own = [each for each in holders if each.queue == asking.queue and _within(rules, asking, each)]
+    own = [each for each in holders if each.queue == asking.queue and within(rules, asking, each)]
     freed = {share: sum(each.amounts.get(share, 0.0) for each in own) for share in asking.amounts}
     nominal = all(
         share in own_node.quotas and amount <= own_node.quotas[share].nominal * (1.0 + SLACK)
@@ -84,7 +84,7 @@ def victims(tree: QuotaTree, rules: Preemption, asking: Holder, holders: Sequenc
     others = [
         each
         for each in holders
-        if each.queue != asking.queue and tree.root(each.queue) == root and _across(rules, asking, each, nominal)
+        if each.queue != asking.queue and tree.root(each.queue) == root and across(rules, asking, each, nominal)
     ]
     candidates = sorted([*others, *own], key=lambda each: (each.queue == asking.queue, each.priority, -each.since_s))
     stopped: list[Holder] = []
@@ -115,14 +115,16 @@ def victims(tree: QuotaTree, rules: Preemption, asking: Holder, holders: Sequenc
             tree.use(each.queue, each.amounts)
 
 
-def _within(rules: Preemption, asking: Holder, other: Holder) -> bool:
+def within(rules: Preemption, asking: Holder, other: Holder) -> bool:
+    """Whether a workload of the same queue may be stopped."""
     if rules.within == NEVER:
         return False
     newer = rules.within == LOWER_OR_NEWER and other.priority == asking.priority and other.since_s > asking.since_s
     return other.priority < asking.priority or newer
 
 
-def _across(rules: Preemption, asking: Holder, other: Holder, nominal: bool) -> bool:
+def across(rules: Preemption, asking: Holder, other: Holder, nominal: bool) -> bool:
+    """Whether a workload of another queue may be stopped; `nominal`: the asking one stays within its own quota."""
     if nominal and (rules.reclaim == ANY or (rules.reclaim == LOWER and other.priority < asking.priority)):
         return True
     return rules.borrow == LOWER and other.priority < asking.priority and other.priority <= rules.borrow_most

@@ -89,6 +89,8 @@ def test_a_gate_opens_for_a_workload_that_kueue_lets_reclaim(lab: tuple[FakeApi,
     api.documents.remove(api.find("Workload", "b/small"))
     assert [each.name for each in controller.step()] == ["b/own"]
     assert controller.decisions.stopping == {"b/own": ["r/big"]}
+    assert controller.decisions.value == 8 * 2 - 12 * 1  # units by rank of priority
+    assert controller.decisions.bound >= controller.decisions.value
     assert GATES not in notes(api, "b/own")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
 
-from copter_frontends.queues import QueueError, Quota, QuotaTree
+from copter_frontends.queues import AdmissionModel, Ask, QueueError, Quota, QuotaTree
 from copter_frontends.queues.preemption import Holder, Preemption, victims
+from copter_frontends.queues.preemption_rows import PreemptionRows
 
 GPU = ("a100", "gpu")
 
@@ -95,6 +97,52 @@ def test_no_decision_is_against_the_quotas_or_the_rules(seed: int) -> None:
         tree.use(each.queue, each.amounts)
         assert not tree.room(asking.queue, asking.amounts)
         tree.use(each.queue, each.amounts, -1.0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_programs_bound_holds_for_what_the_rules_let_happen(seed: int) -> None:
+    rng = random.Random(seed)
+    tree = cohort(*(rng.randint(0, 6) for _ in range(3)))
+    holders = []
+    for at in range(8):
+        told = (f"h{at}", f"q{rng.randint(0, 2)}", float(rng.randint(1, 3)), rng.randint(0, 3))
+        if tree.room(told[1], {GPU: told[2]}):
+            holders += hold(tree, told)
+    kinds = [("Never", "LowerPriority"), ("Never", "LowerPriority", "Any"), ("Never", "LowerPriority")]
+    rules = {f"q{at}": Preemption(*(rng.choice(each) for each in kinds)) for at in range(3)}
+    waiting = [
+        Holder(f"x{at}", f"q{rng.randint(0, 2)}", {GPU: float(rng.randint(1, 4))}, rng.randint(1, 4), 50.0 + at)
+        for at in range(3)
+    ]
+    asks = [
+        Ask(each.key, each.queue, (each.amounts,), each.amounts[GPU] * 10 * each.priority, each.priority, each.since_s)
+        for each in waiting
+    ]
+    model = AdmissionModel(tree)
+    rows = PreemptionRows(model, rules, "gpu", holders)
+    model.update(asks)
+    rows.update(asks)
+    bound = model.plan().bound
+    for order in itertools.permutations(waiting):
+        left, value, done = list(holders), 0.0, []
+        for each in order:
+            if tree.room(each.queue, each.amounts):
+                gone: list[Holder] | None = []
+            else:
+                gone = victims(tree, rules[each.queue], each, left)
+            if gone is None:
+                continue
+            for other in gone:
+                tree.use(other.queue, other.amounts, -1.0)
+                done.append((other, 1.0))
+                left.remove(other)
+                value -= other.amounts[GPU]
+            tree.use(each.queue, each.amounts)
+            done.append((each, -1.0))
+            value += each.amounts[GPU] * 10 * each.priority
+        for other, sign in done:
+            tree.use(other.queue, other.amounts, sign)
+        assert value <= bound + 1e-6
 
 
 def test_rules_that_there_are_none() -> None:
