@@ -81,17 +81,16 @@ class PreemptionRows:
         tree = self.admission.tree
         highest: dict[str, Ask] = {}
         for ask in asks:
-            best = highest.get(ask.queue)
-            if best is None or (ask.priority, -ask.since_s) > (best.priority, -best.since_s):
+            best = highest.setdefault(ask.queue, ask)
+            if (ask.priority, -ask.since_s) > (best.priority, -best.since_s):
                 highest[ask.queue] = ask
         counts = []
         for name, share in self.places:
-            ask = highest.get(name)
-            if ask is None:
+            if name not in highest:
                 counts += [0.0, 0.0]
                 continue
-            rules, node = self.rules[name], tree.queues[name]
-            asking = Holder(str(ask.key), name, {}, ask.priority, ask.since_s)
+            rules, node, first = self.rules[name], tree.queues[name], highest[name]
+            asking = Holder(str(first.key), name, {}, first.priority, first.since_s)
             own = sum(
                 each.amounts.get(share, 0.0)
                 for each in self.holders
