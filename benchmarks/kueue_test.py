@@ -30,7 +30,8 @@ Made by `python benchmarks/kueue_test.py --page docs/results/kueue.md`. The test
 **Usage** is that of nominal quota, from the first moment to the end. No scheduler exceeds the bounds: that on usage is
 the latest r + (work left at r) / quota over all moments r; those on waiting are certified optima of a time-indexed
 linear program (`frontends/copter_frontends/queues/load_bounds.py`). A class's bound holds for every schedule in which
-no class above it waits longer than here. Nothing is stopped to make room. A priority is **overturned** where a
+no class above it waits longer than here; that of the mean by priority is for schedules that overturn priorities,
+too. Nothing is stopped to make room. A priority is **overturned** where a
 workload waits while others of lower priority are admitted whose room, borrowing included, would have let it in.
 
 Kueue's ranges are those of its own checker (placeholders in the first test). They are of a whole control plane with
