@@ -47,7 +47,7 @@ FEWER_ROUNDS = {  # a round of theirs takes seconds, in copter or in whoever mak
     ("sia", 1_000_000): 3,
 }
 FIRST_SOLVES = {"hare-10000": 10, "hare-25000": 4}  # that are kept: all others' would take an hour
-NEED_FEW = ("shards", "chronus", "hare")  # solve a program only in rounds in which the plan by hand is not proven
+NEED_FEW = ("shards", "chronus", "hare", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
@@ -122,6 +122,11 @@ def shards(count: int) -> Tape:
     return Tape(f"shards-{count}", ("simulate", "shards", *options, "--threads", "1"))
 
 
+def queues(test: str) -> Tape:
+    """The tape of a test of Kueue's."""
+    return Tape(f"kueue-{test}", ("simulate", "kueue", "--test", test, "--threads", "1"))
+
+
 def outside(stream: str) -> Tape:
     """A tape that is no scheduler's."""
     options = ("--rounds", str(ROUNDS), "--seed", "1", "--threads", "1")
@@ -142,6 +147,7 @@ TAPES = (
     ),
     shards(1_024),
     shards(2_048),
+    queues("large-scale-60000"),
     *(outside(stream) for stream in ("energy", "reopt", "bounds")),
 )
 
