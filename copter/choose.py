@@ -39,6 +39,12 @@ Method = Literal["", "kept", "presolve", "basis", "blocks", "proximal", "coordin
 COLD_COLUMNS: Final = 1000
 """Columns up to which the first solve of a model pivots too: a handful of pivots costs less than one proximal step."""
 
+SMALL_COLUMNS: Final = 5_000
+"""Columns up to which a model's whole program is solved by pivots from its last basis before anything else."""
+
+ROUND_WORK: Final = 1e8
+"""Work after which these pivots are given up; a unit is about three nanoseconds."""
+
 PRICED_ROWS: Final = 1024
 """Coupling rows up to which the proximal method goes on when the block methods give up: its Newton system has as many
 rows, dense, so with more of them the sparse factorisation of the whole program is the faster way."""
@@ -127,6 +133,7 @@ VERDICT: Final = Choice("interior", "the method that Settings.method names found
 SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's columns only: pivots from the last basis")
 PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
 
+SMALL: Final = Choice("basis", "a small model: pivots of the whole program from the last basis")
 _PRIVATE: Final = Choice("blocks", "requests have private rows")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")
@@ -161,10 +168,10 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     """
     if settings.method != "auto":
         return _named_for_model(facts, settings)
+    order: list[Choice] = [SMALL] if 0 < facts.columns <= min(SMALL_COLUMNS, settings.basis_columns) else []
     if facts.private_rows:
-        return (_PRIVATE, WHOLE_PIVOTS, _WHOLE) if facts.columns <= COLD_COLUMNS else (_PRIVATE, _WHOLE)
+        return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)
-    order: list[Choice] = []
     if facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
         if few:
             order.append(_PIVOTS if facts.has_basis else _COLD_PIVOTS)

@@ -53,3 +53,6 @@ cdef class Tableau:
     cdef void add(self, int j, double factor, double *into) noexcept nogil
     cdef void pivot_row(self, int p) noexcept nogil
     cdef int exchange(self, int p, int q) noexcept nogil
+
+
+cdef double resting(double lower, double upper, bint above) noexcept nogil

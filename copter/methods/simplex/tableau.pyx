@@ -86,10 +86,11 @@ cdef class Tableau:
         self.stale = True
 
     def renew(self):
-        """Fresh factors, values and reduced costs now; ArithmeticError where the factors fill in too much."""
-        cdef int found
-        with nogil:
-            found = self.refactor()
+        """Values and reduced costs now, by fresh factors; ArithmeticError where the factors fill in too much."""
+        cdef int found = 0
+        if self.stale or not self.fresh:
+            with nogil:
+                found = self.refactor()
         if found == -2:
             raise ArithmeticError(f"the factors of a basis of {self.rows} rows fill in")
         if found < 0:
@@ -107,6 +108,33 @@ cdef class Tableau:
         self.settle_duals(shift)
         self.primal_values()
         return self.dual_misfits
+
+    def put_back(self, const double[::1] cost):
+        """Put the true costs back after the dual method; whether any had been moved, so that reduced costs are others.
+
+        The factors must be fresh, as they are where :func:`.dual_steps` ends.
+        """
+        cdef int j
+        cdef bint moved = False
+        with nogil:
+            for j in range(self.total):
+                if self.cost[j] != cost[j]:
+                    self.cost[j] = cost[j]
+                    moved = True
+            if moved:
+                self.dual_values()
+        return moved
+
+    def move_bounds(self, const double[::1] lower, const double[::1] upper):
+        """Take other bounds: who rests at a bound stays on its side of the range, the factors stay."""
+        cdef int j
+        cdef bint above
+        with nogil:
+            for j in range(self.total):
+                above = self.x[j] == self.upper[j] and self.lower[j] < self.upper[j]
+                self.lower[j], self.upper[j] = lower[j], upper[j]
+                if self.place[j] < 0:
+                    self.x[j] = resting(lower[j], upper[j], above)
 
     def worst_violation(self):
         """Largest violation of a bound."""
@@ -145,7 +173,8 @@ cdef class Tableau:
         """
         cdef int i, j, found
         for i in range(self.rows):
-            self.weight[self.head[i]] = self.edge[i]
+            if self.head[i] >= 0:
+                self.weight[self.head[i]] = self.edge[i]
         found = self.factor.factorise(self.start, self.index, self.value, self.columns, self.head)
         if found < 0:
             return found
@@ -306,3 +335,12 @@ cdef inline double nearest(double x, double lower, double upper) noexcept nogil:
     if not isfinite(upper):
         return lower
     return lower if x - lower <= upper - x else upper
+
+
+cdef double resting(double lower, double upper, bint above) noexcept nogil:
+    """The bound at which a variable outside the basis is: the upper one where it is asked for and there."""
+    if above and isfinite(upper):
+        return upper
+    if isfinite(lower):
+        return lower
+    return upper if isfinite(upper) else 0.0
