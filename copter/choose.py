@@ -42,6 +42,12 @@ COLD_COLUMNS: Final = 1000
 SMALL_COLUMNS: Final = 5_000
 """Columns up to which a model's whole program is solved by pivots from its last basis before anything else."""
 
+FEW_REQUESTS: Final = 64
+"""Requests up to which that is done in any case."""
+
+REQUESTS_A_ROW: Final = 4
+"""Requests for each coupling row up to which it is done: with more of them it pays to eliminate their rows."""
+
 ROUND_WORK: Final = 1e8
 """Work after which these pivots are given up; a unit is about three nanoseconds."""
 
@@ -119,12 +125,14 @@ class ModelFacts:
         Whether a request has rows of its own beside its limit.
     has_basis : bool
         Whether the last round has left a basis.
+    requests : int
     """
 
     columns: int
     rows: int
     private_rows: bool
     has_basis: bool
+    requests: int = 0
 
 
 NAMED: Final = "Settings.method names it"
@@ -153,6 +161,12 @@ def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
     return 0 < facts.columns <= settings.basis_columns
 
 
+def is_small(facts: ModelFacts, settings: Settings) -> bool:
+    """Whether a model's whole program, a row for every request, is soon solved by pivots."""
+    few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
+    return 0 < facts.columns <= min(SMALL_COLUMNS, settings.basis_columns) and few_requests
+
+
 def many_rows(facts: ModelFacts, settings: Settings) -> bool:
     """Whether a model has so many coupling rows that Newton's method in their prices is the slower one."""
     return settings.interior_columns > 0 and facts.rows > settings.interior_rows
@@ -168,7 +182,7 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     """
     if settings.method != "auto":
         return _named_for_model(facts, settings)
-    order: list[Choice] = [SMALL] if 0 < facts.columns <= min(SMALL_COLUMNS, settings.basis_columns) else []
+    order: list[Choice] = [SMALL] if is_small(facts, settings) else []
     if facts.private_rows:
         return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)

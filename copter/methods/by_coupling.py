@@ -16,8 +16,9 @@ from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.block_rounds import by_interior_points
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import WarmBasis
-from copter.methods.blocks.block_proof import near_best, prove
+from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of
+from copter.methods.blocks.working_columns import working_columns
 from copter.methods.proximal.working_set import WorkingSet
 from copter.methods.warm_state import WarmState
 from copter.model.columns import Columns
@@ -241,54 +242,20 @@ def moved_to(
     keep_slack: float,
 ) -> None:
     """Write the answer into the iterate; data of the working columns are gathered when they are asked for."""
-    column = columns_to_keep(matrix, program, slots, answer, keep_slack)
-    columns = Columns(slots, program.column_start)
-    block = columns.owners(column)
-    key = columns.keys(column, block)
-    x = within_limits(program, answer.x[column], column, block, matrix.sums_of(slots)[0])
-    iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
-    iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
-
-
-def within_limits(
-    program: BlockProgram, x: Floats, column: NDArray[np.int64], block: NDArray[np.int64], limit: Floats
-) -> Floats:
-    """Values of some columns, those of blocks whose sum is above the limit by rounding shrunk to it.
-
-    A column that is not given is zero. Where none of a block may be negative, no column is above the limit either.
-    """
-    total, lower = np.bincount(block, x, minlength=len(limit)), program.lower[column]
-    over = np.flatnonzero(total > limit * (1 + 1e-12))
-    if len(over):
-        shrink = np.ones(len(limit))
-        shrink[over] = limit[over] / total[over]
-        x = np.clip(x * shrink[block], lower, program.upper[column])
-    most = limit
-    if (lower < 0.0).any():
-        most = limit.copy()
-        most[block[lower < 0.0]] = np.inf
-    return np.minimum(x, most[block])
-
-
-def columns_to_keep(
-    matrix: BlockMatrix, program: BlockProgram, slots: Ints, answer: BlockAnswer, keep_slack: float
-) -> NDArray[np.int64]:
-    """Columns that are not zero, or whose lower bound is not; of whole requests those that a shim may choose among too.
-
-    A column that is left out counts as at its lower bound.
-    """
-    away = (answer.x != 0.0) | (program.lower[: program.n_columns] != 0.0)
-    if not matrix.any_integer(slots):
-        return np.flatnonzero(away)
-    chosen = near_best(
+    n = program.n_columns
+    key, x, block = working_columns(
         program.column_start,
         program.start,
         program.row,
         program.value,
         program.cost,
+        program.lower[:n],
+        program.upper[:n],
+        matrix.sums_of(slots)[0],
+        slots,
         answer.x,
         answer.y,
-        keep_slack,
+        keep_slack if matrix.any_integer(slots) else -1.0,
     )
-    away[chosen] = True
-    return np.flatnonzero(away)
+    iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
+    iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()

@@ -22,7 +22,7 @@ from copter.model.model import Model
 from copter.model.values import sparse_values
 from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
-from copter.problem.values import OwnDuals, ranges
+from copter.problem.values import OwnDuals
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
@@ -141,6 +141,7 @@ class VertexSolve:
 
 def own_keys(matrix: BlockMatrix, entries: Entries) -> NDArray[np.int64]:
     """slot << 32 | row of every own row, ascending; row 0 is the sum (copter.problem.values)."""
-    counts = np.diff(entries.private_start).astype(np.int64)
-    first = 1 - (counts > matrix.private_sizes(entries.slots))
-    return (np.repeat(entries.slots.astype(np.int64), counts) << 32) | ranges(first, first + counts)
+    start = entries.private_start
+    counts = start[1:] - start[:-1]
+    first = (entries.slots.astype(np.int64) << 32) + (counts <= matrix.private_sizes(entries.slots)) - start[:-1]
+    return np.repeat(first, counts) + np.arange(start[-1])

@@ -121,7 +121,8 @@ def answered(
 def facts_of(model: Model, iterate: WarmState) -> ModelFacts:
     """Facts from which the method is chosen."""
     matrix = model.ledger.matrix
-    return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), iterate.basis is not None)
+    has_basis = iterate.basis is not None
+    return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), has_basis, len(model.ledger.slot_of))
 
 
 def by_prices(

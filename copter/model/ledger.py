@@ -432,7 +432,8 @@ class Ledger:
             if not template.shared:
                 own.append(template)
         if own:
-            self._keep_scales(np.unique(np.concatenate([template.rows for template in own])))
+            alone = len(own) == 1
+            self._keep_scales(own[0].rows if alone else np.unique(np.concatenate([each.rows for each in own])))
         for template in own:
             matrix.drop_template(template)
             self._note(self._rehang, template)

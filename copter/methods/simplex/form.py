@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.simplex.scaling import geometric_scaling
+from copter.methods.simplex.scaling import geometric_scaling, scaled_bounds, scaled_costs
 from copter.methods.simplex.tableau import Tableau
 from copter.problem.linear_program import LinearProgram
 
@@ -62,7 +62,7 @@ class Minimised:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The tableau of a program, its true costs and bounds, and the way back: x = column * x', y = cost * row * y'."""
+    """The tableau of a program, its true costs and bounds, and the way back: x = column * x', y = unit * row * y'."""
 
     lp: Numbers
     tableau: Tableau
@@ -75,14 +75,16 @@ class Form:
 
     def point(self) -> Floats:
         """The program's x at the basis, within its bounds."""
-        scaled = self.tableau.arrays["x"][: self.tableau.columns]
-        found: Floats = np.minimum(np.maximum(scaled * self.column, self.lp.col_lower), self.lp.col_upper)
-        return found
+        n = self.tableau.columns
+        found: Floats = self.tableau.arrays["x"][:n] * self.column
+        np.maximum(found, self.lp.col_lower, out=found)
+        return np.minimum(found, self.lp.col_upper, out=found)
 
     def prices(self) -> Floats:
         """The program's y at the basis, in its own sense."""
-        y = self.tableau.prices() * self.row * self.unit
-        return y if self.lp.sense == "min" else -y
+        found: Floats = self.tableau.prices() * self.row
+        found *= self.unit
+        return found
 
 
 def formed(lp: LinearProgram) -> Form:
@@ -102,18 +104,13 @@ def form_of(lp: Numbers, start: Ints, index: Ints, value: Floats) -> Form:
 
 
 def costs_of(lp: Numbers, column: Floats) -> tuple[Floats, float]:
-    """Scaled costs of all variables, minimised, and their unit."""
-    n = len(column)
-    cost = np.zeros(n + len(lp.row_lower))
-    cost[:n] = lp.c * column
-    largest = float(np.abs(cost).max())
-    unit = float(2.0 ** np.round(np.log2(largest))) if largest > 0.0 else 1.0
-    cost /= unit if lp.sense == "min" else -unit
-    return cost, unit
+    """Scaled costs of all variables, minimised, and their unit, which is negative where the program maximises."""
+    cost = np.empty(len(column) + len(lp.row_lower))
+    return cost, scaled_costs(lp.c, column, cost, lp.sense == "min")
 
 
 def bounds_of(lp: Numbers, row: Floats, column: Floats) -> tuple[Floats, Floats]:
     """Scaled bounds of all variables: columns first, then the logical ones of the rows."""
-    lower = np.concatenate((lp.col_lower / column, -lp.row_upper * row))
-    upper = np.concatenate((lp.col_upper / column, -lp.row_lower * row))
+    lower, upper = np.empty((2, len(row) + len(column)))
+    scaled_bounds(lp.col_lower, lp.col_upper, lp.row_lower, lp.row_upper, row, column, lower, upper)
     return lower, upper

@@ -8,6 +8,14 @@ cdef enum Outcome:
     STUCK = 3  # by rounding, or without an end
 
 
+cdef class Store:
+    cdef object whole
+    cdef dict arrays
+    cdef Py_ssize_t used
+
+    cdef Py_ssize_t take(self, str name, Py_ssize_t size)
+
+
 cdef class Tableau:
     cdef readonly int rows, columns, total, iterations, dual_misfits, idle
     cdef readonly BasisFactor factor

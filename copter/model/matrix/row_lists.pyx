@@ -166,8 +166,11 @@ cdef class RowLists:
 
     def require_rows(self, row):
         """ValueError unless these are row slots."""
-        if len(row) and (row.min() < 0 or row.max() >= self.n_rows):
-            raise ValueError(f"a row slot is outside 0 to {self.n_rows - 1}")
+        cdef const int[::1] slots = np.ascontiguousarray(row, dtype=np.int32)
+        cdef Py_ssize_t e
+        for e in range(slots.shape[0]):
+            if not 0 <= slots[e] < self.n_rows:
+                raise ValueError(f"a row slot is outside 0 to {self.n_rows - 1}")
 
     def settle_scales(self):
         """Forget the coefficients that rows have had and have no more."""

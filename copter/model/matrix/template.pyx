@@ -84,8 +84,8 @@ def distinct(const int[::1] row):
     return found
 
 
-cdef bint is_pattern(const int[::1] start, const int[::1] row, Py_ssize_t values) noexcept:
-    """Whether these are the column starts and rows of a CSC matrix of so many values."""
+cdef bint is_pattern(const int[::1] start, const int[::1] row, Py_ssize_t values, Py_ssize_t n_rows) noexcept:
+    """Whether these are the column starts and rows of a CSC matrix of so many values and rows; -1 for any rows."""
     cdef Py_ssize_t i, n = start.shape[0] - 1
     if n < 0 or start[0] != 0 or start[n] != row.shape[0] or row.shape[0] != values:
         return False
@@ -93,7 +93,7 @@ cdef bint is_pattern(const int[::1] start, const int[::1] row, Py_ssize_t values
         if start[i + 1] < start[i]:
             return False
     for i in range(values):
-        if row[i] < 0:
+        if row[i] < 0 or (n_rows >= 0 and row[i] >= n_rows):
             return False
     return True
 
@@ -103,8 +103,8 @@ def checked_private(private, n):
     own_start, own_row, own_value, lower, upper = private
     start, rows = (np.ascontiguousarray(each, dtype=np.int32) for each in (own_start, own_row))
     values, low, high = (np.ascontiguousarray(each, dtype=np.float64) for each in (own_value, lower, upper))
-    whole = is_pattern(start, rows, len(values)) and len(start) == n + 1 and low.shape == high.shape
-    if not whole or low.ndim != 1 or (len(rows) and rows.max() >= len(low)):
+    whole = is_pattern(start, rows, len(values), len(low)) and len(start) == n + 1 and low.shape == high.shape
+    if not whole or low.ndim != 1:
         raise ValueError(f"private rows are not a sparse matrix of {n} columns with two bounds for every row")
     return start, rows, values, low, high
 
@@ -129,7 +129,7 @@ cdef class Template:
         start = np.ascontiguousarray(column_start, dtype=np.int32)
         rows = np.ascontiguousarray(row, dtype=np.int32)
         values = np.ascontiguousarray(coefficient, dtype=np.float64)
-        if not is_pattern(start, rows, len(values)):
+        if not is_pattern(start, rows, len(values), -1):
             raise ValueError("column starts, rows and coefficients are not those of a sparse matrix by columns")
         if private is not None:
             private = checked_private(private, len(start) - 1)
