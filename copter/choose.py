@@ -2,6 +2,8 @@
 
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
+0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. What follows is for
+   larger ones, and where these pivots do not end at a proven optimum.
 1. Private rows: only the block methods know them, so the blocks go first and the interior-point method of the whole
    program is left for programs that they do not finish, and for verdicts (infeasible, unbounded); up to
    `COLD_COLUMNS` columns the simplex method of the whole program comes before it.

@@ -135,7 +135,7 @@ cdef _room(Tableau before, source, kept):
 
 
 cdef int best_of(Tableau now, int first, int last, int i, int m, const double* prices) noexcept nogil:
-    """The column that fills a block's first private row at best: least reduced cost for each unit of it; -1 for none.
+    """The column that fills a block's first private row at best: least reduced cost for each unit (D11); -1 for none.
 
     Every column worth having that no bound of its own stops must be in that row, or its cost cannot be made to fit.
     """

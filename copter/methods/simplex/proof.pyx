@@ -110,7 +110,7 @@ cdef void least_activity(const int[::1] start, const int[::1] index, const doubl
 
 cdef double implied(int j, const int[::1] start, const int[::1] index, const double[::1] value,
                     const double[::1] lower, const double[::1] upper, int n, double[:, ::1] rows) noexcept nogil:
-    """The largest value that a row with an upper bound leaves a column, moved out by more than rounding."""
+    """The largest value that a row with an upper bound leaves a column (D12), moved out by more than rounding."""
     cdef int e, i
     cdef double most = INFINITY, room
     if lower[j] == -INFINITY:

@@ -14,18 +14,14 @@ from libc.string cimport memcpy, memset
 
 from copter.model.matrix.layout cimport Block, has_rows
 from copter.model.matrix.row_lists cimport RowLists
-from copter.model.matrix.template cimport Template, double_pointer, int_pointer
+from copter.model.matrix.template cimport Template, address, double_pointer, int_pointer
 
 
 cdef const void* cost_pointer(object cost) except? NULL:
     """Address of a float64 or float32 array that its owner keeps alive."""
-    cdef const double[::1] wide
-    cdef const float[::1] narrow
     if cost.dtype.char == "f":
-        narrow = cost
-        return &narrow[0]
-    wide = cost
-    return &wide[0]
+        return address(cost, sizeof(float), b"f", b"f")
+    return address(cost, sizeof(double), b"d", b"d")
 
 
 cdef inline bint is_simple(const Block* block) noexcept nogil:
