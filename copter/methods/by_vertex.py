@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import ROUND_WORK, Choice
+from copter.choose import KEPT, ROUND_WORK, Choice
 from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.program import BlockProgram, patched, program_of
-from copter.methods.by_coupling import moved_to
+from copter.methods.by_coupling import kept_point, moved_to
 from copter.methods.simplex.carry import whole_columns
 from copter.methods.simplex.form import Minimised
-from copter.methods.simplex.rounds import Entries, RoundBasis, Vertex
+from copter.methods.simplex.rounds import Entries, RoundBasis, Vertex, judged
 from copter.methods.warm_state import WarmState
 from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
@@ -81,17 +81,27 @@ class VertexSolve:
         numbers = Minimised(
             program.cost, program.lower[n:], program.upper[n:], program.lower[:n], program.upper[:n]
         )
-        vertex = basis.solve(entries, numbers, self.watch, ROUND_WORK)
         offset = self.model.ledger.sign * self.model.offset
+        if self.iterate.version == self.model.version:
+            vertex = self.kept(entries, program, numbers)
+            proof = Proof.of(vertex, offset)
+            if proof.holds(self.settings, offset):
+                return self.solution(vertex, proof, entries, program, KEPT, callback, restart_reason)
+        vertex = basis.solve(entries, numbers, self.watch, ROUND_WORK)
         proof = None if vertex is None else Proof.of(vertex, offset)
         if proof is not None and not proof.holds(self.settings, offset):
             vertex = basis.sharper(numbers, self.watch, ROUND_WORK)
             proof = None if vertex is None else Proof.of(vertex, offset)
         if vertex is None or proof is None or not proof.holds(self.settings, offset):
             return None
-        if callback is not None and callback(1, proof.residuals.gap, proof.residuals.primal_absolute):
-            self.watch.interrupted = True
-        return self.solution(vertex, proof, entries, program, choice, restart_reason)
+        return self.solution(vertex, proof, entries, program, choice, callback, restart_reason)
+
+    def kept(self, entries: Entries, program: BlockProgram, numbers: Minimised) -> Vertex:
+        """Where the iterate stands, judged."""
+        iterate, key = self.iterate, own_keys(self.model.ledger.matrix, entries)
+        point = kept_point(iterate, self.model, program, entries.slots, entries.generation)
+        y = np.concatenate((point.y, iterate.own_at(key)))
+        return Vertex(point.x, y, 0, judged(entries, numbers, point.x, y))
 
     def program_now(self, basis: RoundBasis) -> tuple[Entries, BlockProgram]:
         """The model's program: the last one, where only bounds are others."""
@@ -120,19 +130,20 @@ class VertexSolve:
         entries: Entries,
         program: BlockProgram,
         choice: Choice,
+        callback: Callback | None,
         restart_reason: str | None,
     ) -> Solution:
-        """The solution, with the iterate moved to it."""
+        """The solution, with the iterate moved to it; then the callback is told."""
         iterate, model = self.iterate, self.model
         matrix, sign, m = model.ledger.matrix, model.ledger.sign, program.n_rows
         answer = BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)
         moved_to(iterate, matrix, program, entries.slots, entries.generation, answer, self.settings.keep_slack)
         iterate.basis, iterate.version = None, model.version
-        own = None
-        if matrix.n_with_rows:
-            key = own_keys(matrix, entries)
-            iterate.hold_own(matrix, key, answer.private)
-            own = OwnDuals(key, sign * answer.private)
+        key = own_keys(matrix, entries)
+        iterate.hold_own(matrix, key, answer.private)
+        own = OwnDuals(key, sign * answer.private) if matrix.n_with_rows else None
+        if callback is not None and callback(1, proof.residuals.gap, proof.residuals.primal_absolute):
+            self.watch.interrupted = True
         values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * answer.y, own)
         proven = Proven.of_minimised(model, proof.objective, proof.bound, proof.margin, True, proof.residuals)
         work = Work(self.watch.elapsed_s, restart_reason, vertex.iterations)

@@ -84,9 +84,7 @@ def answered(
     facts = facts_of(model, iterate)
     order = choose.for_model(facts, settings)
     if order[0] is choose.SMALL:
-        solution = None
-        if iterate.version != model.version or iterate.vertex is not None:  # else one pricing pass is enough
-            solution = VertexSolve(model, iterate, settings, watch).run(order[0], callback, restart_reason)
+        solution = VertexSolve(model, iterate, settings, watch).run(order[0], callback, restart_reason)
         if solution is not None:
             return solution
         order = order[1:]

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
+Figures = tuple[float, float, float, float, float, float, float, float, float]  # of prove_point
+
 MOST_FAILURES = 5  # failures in a row that are counted: the method rests for 2^failures / 2 rounds
 
 
@@ -67,7 +69,14 @@ class Vertex:
     x: Floats
     y: Floats
     iterations: int
-    figures: tuple[float, float, float, float, float, float, float, float, float]
+    figures: Figures
+
+
+def judged(entries: Entries, numbers: Minimised, x: Floats, y: Floats) -> Figures:
+    """The figures of a point; prices that no bound of their row answers for are set to zero."""
+    lower = np.concatenate((numbers.col_lower, numbers.row_lower))
+    upper = np.concatenate((numbers.col_upper, numbers.row_upper))
+    return prove_point(entries.start, entries.index, entries.value, numbers.c, lower, upper, x, y)
 
 
 class RoundBasis:
@@ -135,10 +144,8 @@ class RoundBasis:
         """The vertex at which the form stands, judged on the program as given."""
         if self.form is None or self.entries is None:
             raise GivenUp
-        x, y, entries = self.form.point(), self.form.prices(), self.entries
-        lower = np.concatenate((numbers.col_lower, numbers.row_lower))
-        upper = np.concatenate((numbers.col_upper, numbers.row_upper))
-        figures = prove_point(entries.start, entries.index, entries.value, numbers.c, lower, upper, x, y)
+        x, y = self.form.point(), self.form.prices()
+        figures = judged(self.entries, numbers, x, y)
         self.prices = y
         return Vertex(x, y, iterations, figures)
 
