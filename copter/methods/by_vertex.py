@@ -32,7 +32,7 @@ Callback = Callable[[int, float, float], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A vertex's objective and bound, as minimised and without the constant, what rounding may have added, residuals."""
+    """A vertex's objective and bound, as minimised and without the constant; what rounding may add; residuals."""
 
     objective: float
     bound: float
@@ -78,9 +78,7 @@ class VertexSolve:
         if program.n_columns == 0 or len(program.lower) == program.n_columns or self.watch():
             return None
         n = program.n_columns
-        numbers = Minimised(
-            program.cost, program.lower[n:], program.upper[n:], program.lower[:n], program.upper[:n]
-        )
+        numbers = Minimised(program.cost, program.lower[n:], program.upper[n:], program.lower[:n], program.upper[:n])
         offset = self.model.ledger.sign * self.model.offset
         if self.iterate.version == self.model.version:
             vertex = self.kept(entries, program, numbers)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.simplex.form import FEASIBLE, FITTING, Form, bounds_of, costs_of, formed
-from copter.methods.simplex.slim import Slim
 from copter.methods.simplex.pivots import GivenUp
+from copter.methods.simplex.slim import Slim
 from copter.methods.simplex.solve import SimplexSolve
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status

@@ -28,7 +28,7 @@ cdef const void* address(object array, Py_ssize_t itemsize, char kind, char othe
     fits = buffer.ndim == 1 and buffer.itemsize == itemsize and buffer.format[0] in (kind, other)
     PyBuffer_Release(&buffer)
     if not fits:
-        raise ValueError(f"{array.dtype} in {array.ndim} dimensions stands where a vector of {itemsize} bytes an entry is needed")
+        raise ValueError(f"a vector of {itemsize} bytes an entry is needed, not {array.dtype} of shape {array.shape}")
     return found
 
 

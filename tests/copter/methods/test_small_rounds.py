@@ -1,4 +1,4 @@
-"""Rounds of small models by pivots of the whole program: against HiGHS through every edit, and what makes them give up."""
+"""Rounds of small models by pivots of the whole program: against HiGHS through every edit; how they give up."""
 
 from __future__ import annotations
 
