@@ -34,6 +34,7 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Callback = Callable[[int, float, float], bool | None]
+Figures = tuple[float, float, float, float, float, float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,29 @@ class Proof:
     bound: float
     margin: float
     residuals: Residuals
+
+    @classmethod
+    def of(cls, figures: Figures, offset: float) -> Proof:
+        """The proof of what :func:`.prove` or :func:`.prove_point` finds; `offset` is the objective's constant."""
+        objective, violation, largest, size, bound, margin, wrong, most, costs = figures
+        residuals = Residuals(
+            primal=violation / (1.0 + size),
+            dual=wrong / (1.0 + costs),
+            gap=relative_gap(objective + offset, bound + offset),
+            primal_absolute=largest,
+            dual_absolute=most,
+            gap_absolute=abs(objective - bound),
+        )
+        return cls(objective, bound, margin, residuals)
+
+    def shows(self, settings: Settings, offset: float) -> bool:
+        """Whether the gap is within tolerance still when what rounding may have added is taken off the bound."""
+        lowest = self.bound - self.margin + offset
+        return relative_gap(self.objective + offset, lowest) <= settings.tolerance
+
+    def holds(self, settings: Settings, offset: float) -> bool:
+        """Whether the point is optimal, and that shows."""
+        return self.residuals.within(settings.tolerance, settings.absolute_tolerance) and self.shows(settings, offset)
 
 
 @dataclass(slots=True)
@@ -163,9 +187,7 @@ class Judge:
 
     def shows(self, answer: BlockAnswer) -> bool:
         """Whether the gap is within tolerance still when what rounding may have added is taken off the bound."""
-        proof = self.proof_of(answer)
-        lowest = proof.bound - proof.margin
-        return relative_gap(proof.objective + self.offset, lowest + self.offset) <= self.settings.tolerance
+        return self.proof_of(answer).shows(self.settings, self.offset)
 
     def __call__(self, answer: BlockAnswer) -> bool:
         residuals = self.proof_of(answer).residuals
@@ -205,7 +227,7 @@ def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
     sums[0], sums[1] = -np.inf, np.inf
     limited = np.diff(program.private_start) > 0
     sums[0, limited], sums[1, limited] = program.lower[n + m :], program.upper[n + m :]
-    objective, violation, largest, size, bound, margin, wrong, most, costs = prove(
+    figures = prove(
         program.column_start,
         program.start,
         program.row,
@@ -217,19 +239,7 @@ def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
         answer.x,
         answer.y,
     )
-    return Proof(
-        objective,
-        bound,
-        margin,
-        Residuals(
-            primal=violation / (1.0 + size),
-            dual=wrong / (1.0 + costs),
-            gap=relative_gap(objective + offset, bound + offset),
-            primal_absolute=largest,
-            dual_absolute=most,
-            gap_absolute=abs(objective - bound),
-        ),
-    )
+    return Proof.of(figures, offset)
 
 
 def moved_to(

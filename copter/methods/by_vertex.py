@@ -12,7 +12,7 @@ from copter.choose import KEPT, ROUND_WORK, Choice
 from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.program import BlockProgram, patched, program_of
-from copter.methods.by_coupling import kept_point, moved_to
+from copter.methods.by_coupling import Proof, kept_point, moved_to
 from copter.methods.simplex.carry import whole_columns
 from copter.methods.simplex.form import Minimised
 from copter.methods.simplex.rounds import Entries, RoundBasis, Vertex, judged
@@ -20,7 +20,6 @@ from copter.methods.warm_state import WarmState
 from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.model.values import sparse_values
-from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals
 from copter.runtime.watch import Watch
@@ -28,38 +27,6 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """A vertex's objective and bound, as minimised and without the constant; what rounding may add; residuals."""
-
-    objective: float
-    bound: float
-    margin: float
-    residuals: Residuals
-
-    @classmethod
-    def of(cls, vertex: Vertex, offset: float) -> Proof:
-        """The proof by the running margins of one pass."""
-        objective, violation, largest, size, bound, margin, wrong, most, costs = vertex.figures
-        residuals = Residuals(
-            primal=violation / (1.0 + size),
-            dual=wrong / (1.0 + costs),
-            gap=relative_gap(objective + offset, bound + offset),
-            primal_absolute=largest,
-            dual_absolute=most,
-            gap_absolute=abs(objective - bound),
-        )
-        return cls(objective, bound, margin, residuals)
-
-    def holds(self, settings: Settings, offset: float) -> bool:
-        """Whether it is optimal, and still so when what rounding may have added is taken off the bound."""
-        lowest = self.bound - self.margin + offset
-        return (
-            self.residuals.within(settings.tolerance, settings.absolute_tolerance)
-            and relative_gap(self.objective + offset, lowest) <= settings.tolerance
-        )
 
 
 @dataclass(slots=True)
@@ -82,14 +49,14 @@ class VertexSolve:
         offset = self.model.ledger.sign * self.model.offset
         if self.iterate.version == self.model.version:
             vertex = self.kept(entries, program, numbers)
-            proof = Proof.of(vertex, offset)
+            proof = Proof.of(vertex.figures, offset)
             if proof.holds(self.settings, offset):
                 return self.solution(vertex, proof, entries, program, KEPT, callback, restart_reason)
         vertex = basis.solve(entries, numbers, self.watch, ROUND_WORK)
-        proof = None if vertex is None else Proof.of(vertex, offset)
+        proof = None if vertex is None else Proof.of(vertex.figures, offset)
         if proof is not None and not proof.holds(self.settings, offset):
             vertex = basis.sharper(numbers, self.watch, ROUND_WORK)
-            proof = None if vertex is None else Proof.of(vertex, offset)
+            proof = None if vertex is None else Proof.of(vertex.figures, offset)
         if vertex is None or proof is None or not proof.holds(self.settings, offset):
             return None
         return self.solution(vertex, proof, entries, program, choice, callback, restart_reason)

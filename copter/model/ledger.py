@@ -420,8 +420,14 @@ class Ledger:
         self.added_at.pop(request, None)
         self.matrix.retract_slab(slot, reused)
 
-    @uncollected()
     def _op_remove(self, requests: list[Hashable]) -> None:
+        if len(requests) > FEW:
+            with uncollected():
+                self._remove(requests)
+        else:
+            self._remove(requests)
+
+    def _remove(self, requests: list[Hashable]) -> None:
         matrix, own = self.matrix, list[Template]()
         for request in requests:
             slot = self.slot_of[request]
@@ -519,6 +525,7 @@ class Ledger:
 
 
 # Operations that change bounds alone; they write down which, and a new row writes down that it is one.
+FEW = 50  # requests that are removed before putting garbage collection off pays
 OF_BOUNDS = frozenset(("count", "rows", "limits", "sums", "private_bounds", "fix", "integer"))
 
 # Operations by the name that the journal has them under.
