@@ -55,7 +55,11 @@ class Entries:
     def equals(self, other: Entries) -> bool:
         """Whether coefficients and names are the same."""
         return self is other or (
-            all(np.array_equal(one, two) for one, two in zip(self.names, other.names, strict=True))
+            np.array_equal(self.slots, other.slots)
+            and np.array_equal(self.generation, other.generation)
+            and np.array_equal(self.row_generation, other.row_generation)
+            and np.array_equal(self.column_start, other.column_start)
+            and np.array_equal(self.private_start, other.private_start)
             and np.array_equal(self.start, other.start)
             and np.array_equal(self.index, other.index)
             and np.array_equal(self.value, other.value)
