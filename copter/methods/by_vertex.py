@@ -48,10 +48,10 @@ class VertexSolve:
         numbers = Minimised(program.cost, program.lower[n:], program.upper[n:], program.lower[:n], program.upper[:n])
         offset = self.model.ledger.sign * self.model.offset
         if self.iterate.version == self.model.version:
-            vertex = self.kept(entries, program, numbers)
-            proof = Proof.of(vertex.figures, offset)
-            if proof.holds(self.settings, offset):
-                return self.solution(vertex, proof, entries, program, KEPT, callback, restart_reason)
+            last = self.kept(entries, program, numbers)
+            known = Proof.of(last.figures, offset)
+            if known.holds(self.settings, offset):
+                return self.solution(last, known, entries, program, KEPT, callback, restart_reason)
         vertex = basis.solve(entries, numbers, self.watch, ROUND_WORK)
         proof = None if vertex is None else Proof.of(vertex.figures, offset)
         if proof is not None and not proof.holds(self.settings, offset):

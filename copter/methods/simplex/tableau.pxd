@@ -8,7 +8,7 @@ cdef enum Outcome:
     STUCK = 3  # by rounding, or without an end
 
 
-cdef class Store:
+cdef class _Store:
     cdef object whole
     cdef dict arrays
     cdef Py_ssize_t used

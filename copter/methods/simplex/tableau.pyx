@@ -16,7 +16,7 @@ cdef double LISTED = 1e-100  # what an entry that has cancelled out is, so that 
 cdef double TINY = 1e-14  # entries of a row of the tableau that count as zero
 
 
-cdef class Store:
+cdef class _Store:
     """One array for many, cut off piece by piece and known by name."""
 
     def __init__(self, whole, dict arrays):
@@ -41,8 +41,8 @@ cdef class Tableau:
         cdef Py_ssize_t m = len(lower) - (len(start) - 1), n = len(start) - 1
         cdef Py_ssize_t nnz = len(index), total = m + n
         cdef dict arrays = {"cost": cost, "lower": lower, "upper": upper}
-        cdef Store reals = Store(np.zeros(2 * nnz + 6 * total + 6 * m + 16), arrays)
-        cdef Store whole = Store(np.zeros(n + 1 + 2 * nnz + 2 * m + 3 * total + 16, dtype=np.int32), arrays)
+        cdef _Store reals = _Store(np.zeros(2 * nnz + 6 * total + 6 * m + 16), arrays)
+        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 2 * m + 3 * total + 16, dtype=np.int32), arrays)
         cdef double[::1] x = reals.whole, costs = cost, lowers = lower, uppers = upper
         cdef int[::1] i = whole.whole
         cdef Py_ssize_t k

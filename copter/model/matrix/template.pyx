@@ -8,7 +8,8 @@ from libc.stdlib cimport calloc, free
 from copter.model.matrix.layout cimport MAX_SEGMENTS
 
 
-INT, FLOAT = np.dtype(np.int32), np.dtype(np.float64)
+cdef object INT = np.dtype(np.int32)
+cdef object FLOAT = np.dtype(np.float64)
 
 
 cdef object contiguous(object array, object dtype):
