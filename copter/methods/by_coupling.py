@@ -1,4 +1,4 @@
-"""A round by the basis of the last one: pivots, a proof by one pass, the solution (docs/method/blocks.md, K14 and K18).
+"""A round from the last round's basis: pivots, a proof by one pass, the solution (blocks.md, K14 and K18).
 
 The work is in proportion to the program's entries and to the pivots, and hardly any of it is Python.
 """
@@ -39,7 +39,7 @@ Figures = tuple[float, float, float, float, float, float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Objective, bound and residuals of a point, as minimised and without the objective's constant."""
+    """Objective, bound and residuals of a point, as minimised and without the constant."""
 
     objective: float
     bound: float
@@ -61,7 +61,7 @@ class Proof:
         return cls(objective, bound, margin, residuals)
 
     def shows(self, settings: Settings, offset: float) -> bool:
-        """Whether the gap is within tolerance still when what rounding may have added is taken off the bound."""
+        """Whether the gap is within tolerance even after the rounding margin is subtracted from the bound."""
         lowest = self.bound - self.margin + offset
         return relative_gap(self.objective + offset, lowest) <= settings.tolerance
 
@@ -72,12 +72,12 @@ class Proof:
 
 @dataclass(slots=True)
 class CouplingSolve:
-    """A solve of a model without private rows by its coupling rows: pivots, or interior points; both proven alike.
+    """A solve of a model without private rows, by pivots or interior points; the answer is proven optimal.
 
     Attributes
     ----------
     basis : WarmBasis
-        Of the iterate.
+        Basis of the iterate.
     last : BlockAnswer or None
         Where the iterate stands, where it is no answer of the basis.
     """
@@ -96,7 +96,7 @@ class CouplingSolve:
 
     @classmethod
     def of(cls, model: Model, iterate: WarmState, settings: Settings, watch: Watch) -> CouplingSolve:
-        """A solve of the model as it now stands."""
+        """Prepare a solve of the current model."""
         basis, mark = iterate.pivots(), model.ledger.changes.mark
         program, slots, generation = program_now(model, basis)
         judge = Judge(program, settings, model.ledger.sign * model.offset)
@@ -105,7 +105,7 @@ class CouplingSolve:
         return cls(model, iterate, settings, watch, basis, program, slots, generation, judge, mark, last)
 
     def run(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
-        """The proven optimum, with the iterate moved to it; None where another method must try."""
+        """Return the proven optimum and move the iterate to it; None if another method must try."""
         if self.last is not None and self.judge(self.last):
             answer, choice = self.last, KEPT
         elif self.watch():
@@ -129,7 +129,7 @@ class CouplingSolve:
         return solution_of(self.model, Status.OPTIMAL, proven, values, choice, work, None)
 
     def by_pivots(self) -> BlockAnswer | None:
-        """From the last round's basis, or from prices alone."""
+        """Solve by pivots from the last round's basis, or from prices alone."""
         basis, prices = self.basis, prices_now(self.iterate, self.model)
         answer = basis.solve(self.program, self.slots, self.generation, prices, self.watch)
         known = basis.kept is not None and basis.kept.program is self.program
@@ -137,7 +137,7 @@ class CouplingSolve:
         return answer
 
     def by_interior_points(self) -> BlockAnswer | None:
-        """From the path of the last round, if there is one."""
+        """Solve by interior points, from the last round's path if there is one."""
         model, iterate = self.model, self.iterate
         if self.last is None and not iterate.cold:
             self.last = kept_point(iterate, model, self.program, self.slots, self.generation)
@@ -151,7 +151,7 @@ class CouplingSolve:
 
 
 def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
-    """The model's program with the slots and generations of its blocks: the last one, where only bounds are others."""
+    """Return the model's program with the slots and generations of its blocks; patched if only bounds changed."""
     matrix, kept, program = model.ledger.matrix, basis.kept, None
     if kept is not None and basis.seen is not None and basis.seen[0] is kept.program:
         changed = model.ledger.changes.since(basis.seen[1])
@@ -165,7 +165,7 @@ def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDA
 
 
 class Judge:
-    """Says whether an answer is proven to be optimal; looks at each once.
+    """Decides whether an answer is proven optimal; each answer is examined once.
 
     Parameters
     ----------
@@ -180,13 +180,13 @@ class Judge:
         self.last: tuple[BlockAnswer, Proof] | None = None
 
     def proof_of(self, answer: BlockAnswer) -> Proof:
-        """Proof of the answer, kept from the last call for the same answer."""
+        """Return the proof of an answer, cached for repeated calls with the same answer."""
         if self.last is None or self.last[0] is not answer:
             self.last = (answer, proven(self.program, answer, self.offset))
         return self.last[1]
 
     def shows(self, answer: BlockAnswer) -> bool:
-        """Whether the gap is within tolerance still when what rounding may have added is taken off the bound."""
+        """Whether the gap is within tolerance even after the rounding margin is subtracted from the bound."""
         return self.proof_of(answer).shows(self.settings, self.offset)
 
     def __call__(self, answer: BlockAnswer) -> bool:
@@ -195,7 +195,7 @@ class Judge:
 
 
 def prices_now(iterate: WarmState, model: Model) -> Floats:
-    """The iterate's prices of the rows that are still what they were."""
+    """Return the iterate's prices for the rows that still exist unchanged."""
     matrix = model.ledger.matrix
     known = len(iterate.y)
     same = iterate.row_generation == matrix.row_generation[:known]
@@ -207,7 +207,7 @@ def prices_now(iterate: WarmState, model: Model) -> Floats:
 def kept_point(
     iterate: WarmState, model: Model, program: BlockProgram, slots: Ints, generation: NDArray[np.int64]
 ) -> BlockAnswer:
-    """Where the iterate is: working columns at their values, the others at their lower bounds."""
+    """Return the iterate's point: working columns at their values, the others at their lower bounds."""
     n, m, ws = program.n_columns, program.n_rows, iterate.ws
     x = program.lower[:n].copy()
     columns = Columns(slots, program.column_start)
@@ -251,7 +251,7 @@ def moved_to(
     answer: BlockAnswer,
     keep_slack: float,
 ) -> None:
-    """Write the answer into the iterate; data of the working columns are gathered when they are asked for."""
+    """Store the answer in the iterate; data of working columns are gathered on first use."""
     n = program.n_columns
     key, x, block = working_columns(
         program.column_start,

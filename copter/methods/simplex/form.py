@@ -1,4 +1,4 @@
-"""A linear program as the simplex method takes it: minimised, scaled, a logical variable for each row (D1, D10)."""
+"""The simplex form of a linear program: minimised, scaled, with a logical variable per row (D1, D10)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Minimised:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The tableau of a program, its true costs and bounds, and the way back: x = column * x', y = unit * row * y'."""
+    """A program's tableau, its true costs and bounds, and the scales: x = column * x', y = unit * row * y'."""
 
     lp: Numbers
     tableau: Tableau
@@ -74,26 +74,26 @@ class Form:
     unit: float
 
     def point(self) -> Floats:
-        """The program's x at the basis, within its bounds."""
+        """Return the program's x at the basis, clipped to its bounds."""
         n = self.tableau.columns
         found: Floats = self.tableau.arrays["x"][:n] * self.column
         np.maximum(found, self.lp.col_lower, out=found)
         return np.minimum(found, self.lp.col_upper, out=found)
 
     def prices(self) -> Floats:
-        """The program's y at the basis, in its own sense."""
+        """Return the program's y at the basis, in its own sense."""
         found: Floats = self.tableau.prices() * self.row
         found *= self.unit
         return found
 
 
 def formed(lp: LinearProgram) -> Form:
-    """The form of a program that has rows and columns."""
+    """Return the form of a program with at least one row and column."""
     return form_of(lp, lp.A.indptr.astype(np.int32), lp.A.indices.astype(np.int32), lp.A.data)
 
 
 def form_of(lp: Numbers, start: Ints, index: Ints, value: Floats) -> Form:
-    """The form of a program with these entries by columns."""
+    """Return the form of a program with these entries by columns."""
     m, n = len(lp.row_lower), len(lp.c)
     row, column, scaled = np.empty(m), np.empty(n), np.empty(len(value))
     geometric_scaling(start, index, value, PASSES, row, column, scaled)
@@ -104,13 +104,13 @@ def form_of(lp: Numbers, start: Ints, index: Ints, value: Floats) -> Form:
 
 
 def costs_of(lp: Numbers, column: Floats) -> tuple[Floats, float]:
-    """Scaled costs of all variables, minimised, and their unit, which is negative where the program maximises."""
+    """Return scaled costs of all variables, minimised, and their unit, negative for a maximisation."""
     cost = np.empty(len(column) + len(lp.row_lower))
     return cost, scaled_costs(lp.c, column, cost, lp.sense == "min")
 
 
 def bounds_of(lp: Numbers, row: Floats, column: Floats) -> tuple[Floats, Floats]:
-    """Scaled bounds of all variables: columns first, then the logical ones of the rows."""
+    """Return scaled bounds of all variables: columns, then the rows' logical variables."""
     lower, upper = np.empty((2, len(row) + len(column)))
     scaled_bounds(lp.col_lower, lp.col_upper, lp.row_lower, lp.row_upper, row, column, lower, upper)
     return lower, upper

@@ -28,7 +28,7 @@ SHIFT = 5e-7  # relative perturbation of costs where many steps change nothing
 
 
 class GivenUp(Exception):
-    """Rounding, or more work than the method is worth."""
+    """Raised when rounding errors or too much work make the method give up."""
 
 
 class Pivots:
@@ -55,7 +55,7 @@ class Pivots:
         return self.form.tableau
 
     def to_optimum(self) -> Status:
-        """The dual method with costs that fit, then the primal one with the true costs: how it ends."""
+        """Run the dual method with shifted costs, then the primal one with the true costs; returns the status."""
         if self.perturbed:
             self.perturb()
         self.tableau.settle(True)
@@ -68,7 +68,7 @@ class Pivots:
         return Status.OPTIMAL
 
     def first_phase(self) -> Floats | None:
-        """Pivot to a basis whose reduced costs fit, or to a direction that seems to improve, which is returned (D8)."""
+        """Pivot to a dual feasible basis; returns a possible direction of improvement if there is none (D8)."""
         arrays, below, above = self.tableau.arrays, np.isfinite(self.form.lower), np.isfinite(self.form.upper)
         arrays["lower"][:] = np.where(below, 0.0, np.where(above, -1.0, -BOX))
         arrays["upper"][:] = np.where(above, 0.0, np.where(below, 1.0, BOX))
@@ -87,7 +87,7 @@ class Pivots:
         return found
 
     def perturb(self) -> None:
-        """Move the costs outside the basis a little to the side on which their reduced costs fit (D7)."""
+        """Perturb nonbasic costs in the direction that keeps reduced costs feasible (D7)."""
         arrays = self.tableau.arrays
         lower, upper = arrays["lower"], arrays["upper"]
         below, above = np.isfinite(lower), np.isfinite(upper)
@@ -100,7 +100,7 @@ class Pivots:
         self.perturbed = True
 
     def pivot(self, steps: Callable[[Tableau, float], int]) -> int:
-        """Steps until they end, a piece of work at a time; DONE or BLOCKED."""
+        """Pivot in pieces of limited work until the method ends with DONE or BLOCKED."""
         chunk, since = FIRST_CHUNK, self.tableau.idle
         first = self.tableau.iterations
         while True:
@@ -118,7 +118,7 @@ class Pivots:
 
     @property
     def left(self) -> float:
-        """Work that may still be done: more where steps touch few rows each, as those of networks do."""
+        """Return the remaining work; more is allowed if steps touch few rows, as in networks."""
         spent, tableau = self.tableau.factor.work, self.tableau
         sparse = spent <= SPARSE * tableau.rows * tableau.iterations
         return (self.most_sparse_work if sparse else self.most_work) - spent

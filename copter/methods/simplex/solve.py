@@ -1,4 +1,4 @@
-"""One small linear program by the dual simplex method, from the basis of its logical variables (method/simplex.md)."""
+"""The dual simplex method on one small linear program, from the basis of logical variables (method/simplex.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONE_WORK = 1e7  # multiplications that the search for a missed direction may ta
 
 
 class SimplexSolve(Pivots):
-    """One solve of one program that has rows and columns."""
+    """A solve of one program with at least one row and column."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class SimplexSolve(Pivots):
         self.lp, self.settings, self.callback = lp, settings, callback
 
     def run(self) -> Solution | None:
-        """The solution, judged on the program as given; None where the method is given up."""
+        """Return the solution, checked on the original program; None if the method gives up."""
         try:
             solution = self.solution(*self.ended())
             if solution is None:
@@ -54,7 +54,7 @@ class SimplexSolve(Pivots):
             return self.solution(Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None)
 
     def ended(self) -> tuple[Status, Floats | None]:
-        """Both phases; how the method ends, with its ray."""
+        """Run both phases; returns the status and its ray."""
         if self.tableau.settle(False):
             ray = self.first_phase()
             if ray is not None and is_improving_ray(self.lp, ray):
@@ -62,21 +62,21 @@ class SimplexSolve(Pivots):
         return self.second_phase()
 
     def second_phase(self) -> tuple[Status, Floats | None]:
-        """From a basis to the end, with the ray that proves it."""
+        """Run both methods from the basis; returns the status and its ray."""
         status = self.to_optimum()
         if status is Status.PRIMAL_INFEASIBLE:
             return status, self.infeasibility_ray()
         return status, self.improving_ray(self.direction()) if status is Status.DUAL_INFEASIBLE else None
 
     def tell(self) -> None:
-        """Tell the callback where the method stands; True from it ends the solve. Nothing else is changed."""
+        """Report the state to the callback; if it returns True, the solve ends."""
         if self.callback is not None:
             judged = check(self.lp, self.form.point(), self.prices())
             if self.callback(self.tableau.iterations, judged.gap, judged.primal):
                 self.watch.interrupted = True
 
     def unbounded(self, ray: Floats) -> tuple[Status, Floats | None]:
-        """Whether a program that improves along a ray has a point to begin from."""
+        """Return the verdict on a program that improves along a ray: unbounded only if it has a feasible point."""
         self.tableau.arrays["cost"][:] = 0.0
         self.tableau.settle(False)
         if self.pivot(dual_steps) == BLOCKED:
@@ -84,7 +84,7 @@ class SimplexSolve(Pivots):
         return Status.DUAL_INFEASIBLE, ray
 
     def infeasibility_ray(self) -> Floats:
-        """Verified multipliers of the rows, from the row of the tableau that no column can answer (D6)."""
+        """Return verified row multipliers, from the tableau row that no column can repair (D6)."""
         ray = self.tableau.arrays["ray"][: self.tableau.rows] * self.form.row
         for each in (self.multipliers(ray), self.multipliers(-ray)):
             if is_infeasibility_ray(self.lp, each):
@@ -93,15 +93,15 @@ class SimplexSolve(Pivots):
         raise GivenUp
 
     def multipliers(self, ray: Floats) -> Floats:
-        """A ray of the form's rows as one of the program's."""
+        """Convert a ray of the form's rows to one of the program's rows."""
         return ray
 
     def prices(self) -> Floats:
-        """Prices of the program's rows at the basis."""
+        """Return prices of the program's rows at the basis."""
         return self.form.prices()
 
     def direction(self) -> Floats:
-        """The direction of the column that no row blocks."""
+        """Return the direction of the column that no row blocks."""
         tableau, arrays = self.tableau, self.tableau.arrays
         entering = int(arrays["candidate"][0])
         sign = -1.0 if arrays["d"][entering] > 0.0 else 1.0
@@ -111,7 +111,7 @@ class SimplexSolve(Pivots):
         return found[: tableau.columns] * self.form.column
 
     def missed_ray(self, y: Floats) -> Floats | None:
-        """A verified direction of improvement where reduced costs within tolerance have no bound to stop them.
+        """Return a verified direction of improvement for reduced costs within tolerance on unbounded columns, or None.
 
         docs/method/simplex.md. Dear columns hide cheap ones: the directions in which the program is open are searched
         without the columns that are dearer by more than `DEARER`, in units of the others.
@@ -137,14 +137,14 @@ class SimplexSolve(Pivots):
         return found.x if found is not None and is_improving_ray(lp, found.x) else None
 
     def improving_ray(self, ray: Floats) -> Floats:
-        """The direction with its largest entry 1, if the checker verifies it."""
+        """Return the direction scaled to a largest entry of 1, verified by the checker."""
         if not is_improving_ray(self.lp, ray):
             raise GivenUp
         size: Floats = ray / np.abs(ray).max()
         return size
 
     def solution(self, status: Status, ray: Floats | None) -> Solution | None:
-        """What the checker says of the basis; None where it is not what the method takes it for."""
+        """Return the checked solution of the basis; None if the check contradicts the method."""
         x, y = self.form.point(), self.prices()
         judged = check(self.lp, x, y)
         within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)
