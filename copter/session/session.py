@@ -102,6 +102,7 @@ class Session:
         self._slowness = (
             1.0  # wall-clock time of rounding, in units of this thread's own: what others on the machine cost
         )
+        self._limited = self.settings, float("inf"), self.settings  # settings, seconds, the first with that limit
         self.last_solution: Solution | None = None
         self._recorder: Recorder | None = None
         if journal is not None:
@@ -240,7 +241,13 @@ class Session:
 
     def _settings_by(self, deadline_s: float | None) -> Settings:
         """Return the settings with the shorter time limit; raises SettingsError for an invalid deadline."""
-        return self.settings if deadline_s is None else self.settings.limited_to(deadline_s)
+        if deadline_s is None:
+            return self.settings
+        settings, seconds, limited = self._limited
+        if settings is not self.settings or type(deadline_s) is not float or seconds != deadline_s:
+            limited = self.settings.limited_to(deadline_s)
+            self._limited = self.settings, float(deadline_s), limited
+        return limited
 
     def reset(self) -> None:
         """Discard the solver state; the next solve starts cold."""
