@@ -246,6 +246,7 @@ class Coordinator:
             self._stale.add(shard)
 
     def _change_members(self, members: Members) -> None:
+        self._exchange.turn.require_current()
         self._members = members
         write_members(members, new=False)
 

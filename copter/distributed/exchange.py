@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from copter.distributed.errors import ShardLostError
+from copter.distributed.errors import ShardLostError, SupersededError
 from copter.distributed.messages import Call, Changes, Hello
 from copter.distributed.transport import LATE, LOST, ShardOptions, Transport
+from copter.distributed.turns import PENDING, Turn
 from copter.distributed.wire import call_from, plain_call
 from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
 from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
-from copter.storage.files import read_file, write_atomically
+from copter.storage.files import read_file, sync_folder, write_atomically
 from copter.storage.sealing import Seal
 
-PENDING = Seal(b"\x89COPTERP", 1, "a pending batch of a distributed session")
+BATCH = Seal(b"\x89COPTERP", 1, "a pending batch of a distributed session")
 TRIES = 60  # times that a call is tried whose shard has died
 PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0  # between two of them, growing
 
@@ -50,6 +52,7 @@ class Exchange:
         self.lost = 0
         self._number = 0
         self._births: dict[int, int] = {}
+        self.turn = Turn(options.directory)
         transport.reserve(shards)
         for shard in shards:
             self.join(shard)
@@ -136,7 +139,7 @@ class Exchange:
         self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
     ) -> dict[int, Any]:
         """A call, and who has answered it: a shard that has begun again unseen is out of step."""
-        answers = self.transport.call(method, arguments, seconds)
+        answers = self.transport.call(method, arguments, self.turn.next(), seconds)
         for shard, answer in answers.items():
             if answer is not LOST and answer is not LATE:
                 birth = answer[2]
@@ -174,7 +177,7 @@ class Exchange:
         try:
             versions = self.ask("prepare", {shard: (number, each) for shard, each in given.items()})
         except BaseException:
-            self.transport.call("abort", dict.fromkeys(given, ()))
+            self.transport.call("abort", dict.fromkeys(given, ()), self.turn.next())
             raise
         alone = len(given) == 1  # then its journal alone decides
         if not alone:
@@ -196,6 +199,8 @@ class Exchange:
                     changes[shard] = answer[1]
                     todo.discard(shard)
                     continue
+                if answer is not LOST and isinstance(answer[1], SupersededError):
+                    raise answer[1]
                 if answer is LOST:
                     self._births.pop(shard, None)
                     self.found_dead(shard)
@@ -223,7 +228,7 @@ class Exchange:
 
     def _pending(self) -> str | None:
         directory = self.options.directory
-        return None if directory is None else os.path.join(directory, "pending")
+        return None if directory is None else os.path.join(directory, f"{PENDING}{self.turn.term}")
 
     def _write_down(
         self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
@@ -231,26 +236,27 @@ class Exchange:
         path = self._pending()
         if path is not None:
             parts = [(shard, list(versions[shard]), [plain_call(each) for each in calls[shard]]) for shard in calls]
-            write_atomically(path, PENDING.close(encode((number, parts))))
+            write_atomically(path, BATCH.close(encode((number, parts))))
 
     def _strike_out(self) -> None:
         path = self._pending()
         if path is not None:
             DISK.get().remove(path)
+            sync_folder(Path(path).parent)  # or it is back after a loss of power, when shards have gone on
 
     def finish_pending(self) -> None:
-        """Carry through the batch that an earlier coordinator had decided for, or take back what it had not."""
-        path = self._pending()
-        if path is None or DISK.get().kind(path) is None:
-            self.every("abort")
-            return
-        number, parts = Reader(PENDING.open(read_file(path), "the pending batch"), "the pending batch").whole()
-        calls = {shard: [call_from(each) for each in plain] for shard, _, plain in parts}
-        versions = {shard: (before, after) for shard, (before, after), _ in parts}
-        todo = {shard for shard in calls if not self._redone(shard, number, calls[shard], versions[shard])}
-        self._decide(number, {shard: calls[shard] for shard in todo}, versions)
-        self._strike_out()
+        """Carry through the batch that an earlier coordinator had decided for, or take back what it had not.
+
+        From the first call on no shard hears an earlier coordinator; only then is it read what that one had decided.
+        """
         self.every("abort")
+        for path in self.turn.unfinished():
+            number, parts = Reader(BATCH.open(read_file(path), "the pending batch"), "the pending batch").whole()
+            calls = {shard: [call_from(each) for each in plain] for shard, _, plain in parts}
+            versions = {shard: (before, after) for shard, (before, after), _ in parts}
+            todo = {shard for shard in calls if not self._redone(shard, number, calls[shard], versions[shard])}
+            self._decide(number, {shard: calls[shard] for shard in todo}, versions)
+        self.turn.settle()
 
 
 def result_of(answer: tuple[bool, Any, int]) -> Any:
