@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from copter.distributed.messages import Call, Changes, Hello
 from copter.distributed.transport import LATE, LOST, ShardOptions, Transport
 from copter.distributed.turns import PENDING, Turn
 from copter.distributed.wire import call_from, plain_call
-from copter.errors import CopterError
+from copter.errors import CopterError, SnapshotError
 from copter.runtime.clock import CLOCK
 from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
@@ -52,6 +53,10 @@ class Exchange:
         self.lost = 0
         self._number = 0
         self._births: dict[int, int] = {}
+        self._broken: str | None = None  # why no edit is taken any more
+        self._struck_out = (
+            True  # whether the disk has no batch of this coordinator that is done, or was not decided for
+        )
         self.turn = Turn(options.directory)
         transport.reserve(shards)
         for shard in shards:
@@ -172,42 +177,75 @@ class Exchange:
         dict
             By shard, what has changed of the columns held; without shards that died, which are out of step.
         """
+        if self._broken is not None:
+            raise ShardLostError(self._broken)
+        if not self._struck_out:
+            self._strike_out()
         self._number += 1
         number, given = self._number, {shard: list(each) for shard, each in calls.items()}
+        alone = len(given) == 1  # then its journal alone decides
         try:
             versions = self.ask("prepare", {shard: (number, each) for shard, each in given.items()})
+            if not alone:
+                self._write_down(number, given, versions)
         except BaseException:
             self.transport.call("abort", dict.fromkeys(given, ()), self.turn.next())
             raise
-        alone = len(given) == 1  # then its journal alone decides
+        try:
+            changes = self._decide(number, given, versions)
+        except SnapshotError:  # a shard alone, whose disk refused: nothing has happened
+            raise
+        except BaseException as error:
+            self.give_up("a batch of edits was decided for, and not every shard is known to have done it", error)
+            raise
         if not alone:
-            self._write_down(number, given, versions)
-        changes = self._decide(number, given, versions)
-        if not alone:
-            self._strike_out()
+            with suppress(SnapshotError):  # it is tried again before the next batch
+                self._strike_out()
         return changes
+
+    def give_up(self, why: str, error: BaseException) -> None:
+        """Take no edit any more; a ShardLostError in the place of an error of the disk."""
+        self._broken = f"{why}: go on with this session by Session.load, which does all of it or nothing"
+        if isinstance(error, SnapshotError):
+            raise ShardLostError(self._broken) from error
 
     def _decide(
         self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
     ) -> dict[int, Changes]:
-        """Have every shard commit, until each has."""
-        todo, changes = set(calls), {}
-        while todo:
-            answers = self._call("commit", dict.fromkeys(todo, (number,)))
+        """Have every shard commit, until each has; SnapshotError where a shard is alone and its disk refuses.
+
+        Raises
+        ------
+        ShardLostError
+            If a shard cannot commit after many tries.
+        SupersededError
+            If another coordinator has begun.
+        """
+        todo, changes, pause, why = set(calls), {}, PAUSE_S, ""
+        for _ in range(TRIES):
+            answers = self._call("commit", dict.fromkeys(sorted(todo), (number,)))
             for shard, answer in answers.items():
                 if answer is not LOST and answer[0]:
                     changes[shard] = answer[1]
                     todo.discard(shard)
                     continue
-                if answer is not LOST and isinstance(answer[1], SupersededError):
-                    raise answer[1]
                 if answer is LOST:
                     self._births.pop(shard, None)
                     self.found_dead(shard)
+                elif isinstance(answer[1], SupersededError):
+                    raise answer[1]
+                else:
+                    why = f": {answer[1]}"
+                    if len(calls) == 1 and isinstance(answer[1], SnapshotError):
+                        raise answer[1]
                 self.out_of_step.add(shard)
                 if self._redone(shard, number, calls[shard], versions[shard]):
                     todo.discard(shard)
-        return changes
+            if not todo:
+                return changes
+            CLOCK.get().sleep(pause)
+            pause = min(2.0 * pause, LONGEST_PAUSE_S)
+        raise ShardLostError(f"shard {min(todo)} does not make a batch durable after {TRIES} tries{why}")
 
     def _redone(self, shard: int, number: int, calls: list[Call], versions: tuple[int, int]) -> bool:
         """Whether a shard had committed before it died; where not, the batch is prepared there again."""
@@ -233,16 +271,32 @@ class Exchange:
     def _write_down(
         self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
     ) -> None:
+        """Decide for a batch; SnapshotError where the disk refuses, and then it is not decided for."""
         path = self._pending()
-        if path is not None:
-            parts = [(shard, list(versions[shard]), [plain_call(each) for each in calls[shard]]) for shard in calls]
+        if path is None:
+            return
+        parts = [(shard, list(versions[shard]), [plain_call(each) for each in calls[shard]]) for shard in calls]
+        self._struck_out = False
+        try:
             write_atomically(path, BATCH.close(encode((number, parts))))
+        except SnapshotError as error:  # the disk may have it all the same
+            try:
+                self._strike_out()
+            except SnapshotError:
+                self.give_up("the disk may have a batch of edits, and does not let it be taken back", error)
+            raise
 
     def _strike_out(self) -> None:
+        """The disk has no batch any more; SnapshotError where that is not sure."""
         path = self._pending()
         if path is not None:
-            DISK.get().remove(path)
-            sync_folder(Path(path).parent)  # or it is back after a loss of power, when shards have gone on
+            try:
+                if DISK.get().kind(path) is not None:
+                    DISK.get().remove(path)
+                sync_folder(Path(path).parent)  # or it is back after a loss of power, when shards have gone on
+            except OSError as error:
+                raise SnapshotError(f"{path} cannot be removed: {error.strerror}") from error
+        self._struck_out = True
 
     def finish_pending(self) -> None:
         """Carry through the batch that an earlier coordinator had decided for, or take back what it had not.

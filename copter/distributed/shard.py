@@ -127,7 +127,10 @@ class Shard:
         """
         if method != "hello":
             if order <= self._last:
-                return False, SupersededError(f"call {order} comes after {self._last}"), self.birth
+                why = (
+                    "another coordinator goes on with this session" if order[0] < self._last[0] else "a later call came"
+                )
+                return False, SupersededError(f"{method} of call {order[1]} is refused: {why}"), self.birth
             self._last = order
         try:
             return True, getattr(self, method)(*arguments), self.birth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
 from copter.distributed.errors import SupersededError
@@ -102,7 +103,8 @@ class Turn:
             write_terms(self.directory, Terms(self.term, self.term))
             for term, path in self._left():
                 if term < self.term:
-                    DISK.get().remove(path)
+                    with suppress(OSError):  # it counts for nothing any more
+                        DISK.get().remove(path)
 
     def _left(self) -> list[tuple[int, str]]:
         if self.directory is None:

@@ -26,6 +26,7 @@ from copter.session.snapshot import SessionState, load_state, plain, save_state,
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.plan import IDLE
+from copter.storage.disk import DISK
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike
 from copter.storage.journal import History, Journal, checked_sync
@@ -431,7 +432,7 @@ class Session:
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise InvalidDataError(f"path is {path!r}, must be a path")
         with self._guard.held("being journaled"), self.model.ledger.guard.held("being journaled"):
-            if path is not None and os.path.exists(path):
+            if path is not None and DISK.get().kind(path) is not None:
                 raise SnapshotError(f"{os.fspath(path)} is there already: continue it with Session.load, or remove it")
             if self.model.ledger.journal is not None:
                 if path is not None:
