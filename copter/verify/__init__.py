@@ -2,12 +2,13 @@
 
 Copied elsewhere the folder runs alone, with NumPy: ``python -m verify FILE``. Each file is read in one sitting:
 ``program.py`` says what a tape holds and what an edit does, ``judge.py`` what makes an answer true;
-``tree.py`` judges proofs of mixed-integer programs.
+``tree.py`` judges proofs of mixed-integer programs, ``vipr.py`` those in the format VIPR.
 """
 
 from .judge import main, plan_faults, proven, proven_exactly, verify
 from .program import Program, Unusable
 from .tree import judge_proof, verify_proof
+from .vipr import verify_vipr
 
 __all__ = [
     "Program",
@@ -19,4 +20,5 @@ __all__ = [
     "proven_exactly",
     "verify",
     "verify_proof",
+    "verify_vipr",
 ]
