@@ -1,4 +1,4 @@
-"""Certificates in the format VIPR 1.1: written from a proof's tree, judged by a reader of our own, and lies are seen."""
+"""Certificates in the format VIPR 1.1: written from a proof's tree, judged by our own reader, and lies are seen."""
 
 from __future__ import annotations
 
