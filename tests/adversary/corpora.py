@@ -32,7 +32,7 @@ from copter.methods.integer.solution import IntegerStatus
 from copter.problem.checker import check
 from copter.problem.highs_lp import highs_lp
 from copter.verify.tree import verify_proof
-from tests.adversary.exact_judge import FALSE, OPEN, TOLERATED, TRUE, Judgement, judged
+from tests.adversary.exact_judge import EXACT_COLUMNS, FALSE, OPEN, TOLERATED, TRUE, Judgement, judged, proves_itself
 from tests.adversary.solver_fuzz import commit
 from tests.adversary.test_bounds import dual_function
 
@@ -218,11 +218,11 @@ def series(case: Case) -> Iterator[Row]:
             low, high = moved(low, step), moved(high, step)
         changed = LinearProgram(lp.c, lp.A, low, high, lp.col_lower, lp.col_upper, sense=lp.sense, offset=lp.offset)
         found = live.solve(changed)
-        yield Row(case, found.status.value, after_a_hot_start(changed, found))
+        yield Row(case, found.status.value, against_another(changed, found))
 
 
-def after_a_hot_start(lp: LinearProgram, found: Any) -> Judgement:
-    """The verdict on an answer after a hot start: by its ray in exact arithmetic, or by HiGHS from nothing."""
+def against_another(lp: LinearProgram, found: Any) -> Judgement:
+    """The verdict on an answer by its ray in exact arithmetic, or by HiGHS, which starts from nothing."""
     if found.status is copter.Status.PRIMAL_INFEASIBLE and found.ray is not None:
         rows = LinearProgram(np.zeros(lp.shape[1]), lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper)
         value = dual_function(rows, found.ray)
@@ -262,7 +262,10 @@ def decided(case: Case) -> Row:
     said = (
         f"{found.status.value} {found.objective:.9g}" if found.status is copter.Status.OPTIMAL else found.status.value
     )
-    return Row(case, said, judged(lp, found, False))
+    if max(lp.shape) <= EXACT_COLUMNS:
+        return Row(case, said, judged(lp, found, False))
+    proven = proves_itself(lp, found)
+    return Row(case, said, Judgement(TRUE, "certificate") if proven else against_another(lp, found))
 
 
 def integer(case: Case, lp: LinearProgram) -> Row:
