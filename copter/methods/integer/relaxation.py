@@ -64,6 +64,8 @@ class Relaxation:
         upper = np.where(problem.is_integer, domain.upper, lp.col_upper)
         free = lower < upper
         x = np.where(free, 0.0, lower)
+        if not np.isfinite(x).all():  # propagation has driven a column beyond all numbers: nothing is left
+            return Relaxed(None, False, True)
         shift = lp.A @ x
         row_lower, row_upper = lp.row_lower - shift, lp.row_upper - shift
         columns = lp.A[:, free]
