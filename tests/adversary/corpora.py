@@ -42,6 +42,7 @@ HIGHS = "[HiGHS {0}](https://github.com/ERGO-Code/HiGHS/issues/{0})"
 DISCOPT = "[discopt {0}](https://github.com/jkitchin/discopt/issues/{0})"
 SOLVE_S, INTEGER_S = 60.0, 10.0
 NEAR = 1e-6
+MOST_POINTS = 1e7  # whole points that are looked at one by one
 LARGEST = 300_000  # bytes of a file that is read
 SERIES = 8  # solves of a series with changed sides
 ABSENT = (
@@ -227,17 +228,19 @@ def against_another(lp: LinearProgram, found: Any) -> Judgement:
         rows = LinearProgram(np.zeros(lp.shape[1]), lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper)
         value = dual_function(rows, found.ray)
         return Judgement(TRUE if value is not None and value > 0 else FALSE, "its ray, exactly")
+    solver = highspy.Highs()
+    solver.silent()
+    solver.passModel(highs_lp(lp))
+    solver.run()
+    best, optimal = solver.getInfo().objective_function_value, highspy.HighsModelStatus.kOptimal
+    if found.status is copter.Status.DUAL_INFEASIBLE:  # it may have no point either
+        return Judgement(FALSE if solver.getModelStatus() == optimal else TRUE, "HiGHS, cold", "it has an optimum")
     if found.status is not copter.Status.OPTIMAL:
         return Judgement(OPEN, "checker", found.status.value)
     seen = check(lp, found.x, found.y)
     if seen.residuals.primal > NEAR:
         return Judgement(FALSE, "checker", f"rows are violated by {seen.residuals.primal:.3g}")
-    solver = highspy.Highs()
-    solver.silent()
-    solver.passModel(highs_lp(lp))
-    solver.run()
-    best = solver.getInfo().objective_function_value
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    if solver.getModelStatus() != optimal:
         return Judgement(OPEN, "HiGHS, cold")
     same = abs(seen.objective - best) <= NEAR * (1.0 + abs(best))
     return Judgement(TRUE if same else FALSE, "HiGHS, cold", f"{seen.objective!r}, it is {best!r}")
@@ -303,10 +306,14 @@ def by_highs(lp: LinearProgram, found: Any) -> Judgement:
     solver.setOptionValue("presolve", "off")
     solver.setOptionValue("mip_rel_gap", 0.0)
     solver.passModel(highs_lp(lp))
+    for j in np.flatnonzero((lp.semicontinuous != 0) & lp.integrality).tolist():
+        solver.changeColIntegrality(j, highspy.HighsVarType.kSemiInteger)
     solver.run()
     status, sign = solver.getModelStatus(), 1.0 if lp.sense == "min" else -1.0
     infeasible = status == highspy.HighsModelStatus.kInfeasible
     if found.x is None:
+        if found.status is IntegerStatus.PRIMAL_INFEASIBLE and widest(lp) < -NEAR:
+            return Judgement(TRUE, "all whole points")
         if found.status is IntegerStatus.PRIMAL_INFEASIBLE:
             return Judgement(TRUE if infeasible else FALSE, "HiGHS", f"it says {status}")
         return Judgement(OPEN, "HiGHS")
@@ -319,6 +326,30 @@ def by_highs(lp: LinearProgram, found: Any) -> Judgement:
     if found.status is IntegerStatus.OPTIMAL and sign * (found.objective - best) > NEAR * size:
         return Judgement(FALSE, "HiGHS", f"called optimal, a point has {best!r}")
     return Judgement(TRUE, "HiGHS")
+
+
+def widest(lp: LinearProgram) -> float:
+    """The longest interval that rows leave to the one continuous column, over all whole points; inf if not looked."""
+    own = np.flatnonzero(~lp.integrality)
+    size = lp.col_upper - lp.col_lower + 1.0
+    whole = np.flatnonzero(lp.integrality)
+    if len(own) != 1 or not len(whole) or not np.prod(size[whole]) <= MOST_POINTS:
+        return INF
+    matrix, best = lp.A.toarray(), -INF
+    axes = [np.arange(lp.col_lower[j], lp.col_upper[j] + 1.0) for j in whole.tolist()]
+    rest = np.stack([each.ravel() for each in np.meshgrid(*axes[1:], indexing="ij")]) if axes[1:] else np.zeros((0, 1))
+    for value in axes[0].tolist():
+        sums = matrix[:, whole[0], None] * value + matrix[:, whole[1:]] @ rest
+        factor = matrix[:, own[0], None]
+        low, high = lp.row_lower[:, None] - sums, lp.row_upper[:, None] - sums
+        outside = (factor == 0) & ((low > 0) | (high < 0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, last = low / factor, high / factor
+        begin = np.where(factor > 0, first, np.where(factor < 0, last, np.where(outside, INF, -INF))).max(axis=0)
+        end = np.where(factor > 0, last, np.where(factor < 0, first, INF)).min(axis=0)
+        length = np.minimum(end, lp.col_upper[own[0]]) - np.maximum(begin, lp.col_lower[own[0]])
+        best = max(best, float(length.max()))
+    return best
 
 
 def page(rows: list[Row]) -> str:
