@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +78,11 @@ class Row:
     judgement: Judgement
 
 
-def program(
-    cost: Any, rows: Any, low: Any, high: Any, lower: Any, upper: Any, whole: Any = None, sense: str = "min"
-) -> LinearProgram:
+def program(cost: Any, rows: Any, low: Any, high: Any, lower: Any, upper: Any, whole: Any = None) -> LinearProgram:
     """A program of dense data."""
     matrix = np.array(rows, dtype=float).reshape(len(low), len(cost))
     kinds = None if whole is None else np.array(whole, dtype=np.uint8)
-    return LinearProgram(cost, matrix, low, high, lower, upper, sense=sense, integrality=kinds)
+    return LinearProgram(cost, matrix, low, high, lower, upper, integrality=kinds)
 
 
 def osqp_infeasible() -> LinearProgram:
@@ -160,9 +160,7 @@ def from_files(folder: Path) -> Iterator[Case]:
     for path in sorted(folder.glob("*.mps")):
         number = "".join(letter for letter in path.stem.removeprefix("issue-")[:4] if letter.isdigit())
         if len(number) == 4 and path.stem.removeprefix("issue-").startswith(number) and path.stat().st_size < LARGEST:
-            yield Case(
-                path.name, HIGHS.format(number), "the instance of a report", lambda path=path: copter.read_mps(path)
-            )  # type: ignore[misc]
+            yield Case(path.name, HIGHS.format(number), "the instance of a report", partial(copter.read_mps, path))
 
 
 def from_scipy() -> Iterator[Case]:
@@ -205,7 +203,7 @@ pickle.dump(kept, open(sys.argv[1], "wb"))
         if print_of_it not in known:
             known.add(print_of_it)
             shape = f"{lp.shape[0]} rows, {lp.shape[1]} columns"
-            yield Case(shape, "SciPy's tests of linprog", "regression tests", lambda lp=lp: lp)  # type: ignore[misc]
+            yield Case(shape, "SciPy's tests of linprog", "regression tests", partial(copy, lp))
 
 
 def series(case: Case) -> Iterator[Row]:
@@ -305,9 +303,7 @@ def by_highs(lp: LinearProgram, found: Any) -> Judgement:
     solver.setOptionValue("time_limit", INTEGER_S)
     solver.setOptionValue("presolve", "off")
     solver.setOptionValue("mip_rel_gap", 0.0)
-    solver.passModel(highs_lp(lp))
-    for j in np.flatnonzero((lp.semicontinuous != 0) & lp.integrality).tolist():
-        solver.changeColIntegrality(j, highspy.HighsVarType.kSemiInteger)
+    solver.passModel(highs_lp(lp, integer=True))
     solver.run()
     status, sign = solver.getModelStatus(), 1.0 if lp.sense == "min" else -1.0
     infeasible = status == highspy.HighsModelStatus.kInfeasible
@@ -402,7 +398,7 @@ def main() -> int:
         for name, number in (("adlittle", 2913), ("25fv47", 3294)):
             case = Case(
                 f"{name}.mps, sides changed", HIGHS.format(number), "another objective, or too much work, from a basis",
-                lambda name=name: copter.read_mps(arguments.files / f"{name}.mps"),  # type: ignore[misc]
+                partial(copter.read_mps, arguments.files / f"{name}.mps"),
             )  # fmt: skip
             rows += series(case)
     rows += [decided(case) for case in from_scipy()]
