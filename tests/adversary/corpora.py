@@ -256,7 +256,8 @@ def decided(case: Case) -> Row:
     try:
         lp = case.make()
     except CopterError as error:
-        return Row(case, f"refused: {str(error)[:80]}", Judgement(OPEN, "reader"))
+        why = str(error).rpartition(case.name)[2].lstrip(", ")
+        return Row(case, f"refused: {why[:80]}", Judgement(OPEN, "reader"))
     if lp.integrality is not None and np.any(lp.integrality):
         return integer(case, lp)
     found = copter.solve(lp, Settings(time_limit_s=SOLVE_S))
