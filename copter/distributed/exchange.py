@@ -217,7 +217,7 @@ class Exchange:
         Raises
         ------
         ShardLostError
-            If a shard cannot commit after many tries.
+            If a shard cannot commit after many tries, or one that is alone may have refused a batch in vain.
         SupersededError
             If another coordinator has begun.
         """
@@ -236,7 +236,7 @@ class Exchange:
                     raise answer[1]
                 else:
                     why = f": {answer[1]}"
-                    if len(calls) == 1 and isinstance(answer[1], SnapshotError):
+                    if len(calls) == 1 and isinstance(answer[1], (SnapshotError, ShardLostError)):
                         raise answer[1]
                 self.out_of_step.add(shard)
                 if self._redone(shard, number, calls[shard], versions[shard]):
@@ -302,8 +302,10 @@ class Exchange:
         """Complete the batch that an earlier coordinator had decided for, or undo an undecided one.
 
         From the first call on no shard hears an earlier coordinator; only then is it read what that one had decided.
+        A batch that one shard alone refused must be off its disk before anything is said of it.
         """
         self.every("abort")
+        self.every("take_back")
         for path in self.turn.unfinished():
             number, parts = Reader(BATCH.open(read_file(path), "the pending batch"), "the pending batch").whole()
             calls = {shard: [call_from(each) for each in plain] for shard, _, plain in parts}

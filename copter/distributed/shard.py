@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from copter.distributed.errors import SupersededError
+from copter.distributed.errors import ShardLostError, SupersededError
 from copter.distributed.export import calls_of, inventory_of
 from copter.distributed.held import Held
 from copter.distributed.messages import (
@@ -30,7 +30,7 @@ from copter.distributed.messages import (
 )
 from copter.distributed.reach import reach_of
 from copter.distributed.turns import Order, read_terms
-from copter.errors import CopterError, InternalError
+from copter.errors import CopterError, InternalError, SnapshotError
 from copter.model.explaining import facts_of
 from copter.model.matrix import Template
 from copter.model.model import Model
@@ -189,10 +189,23 @@ class Shard:
         return before, self.model.version
 
     def commit(self, number: int) -> Changes:
-        """Make the prepared batch durable; returns the changes of columns that the coordinator holds."""
+        """Make the prepared batch durable; returns the changes of columns that the coordinator holds.
+
+        Raises
+        ------
+        SnapshotError
+            If the disk refuses, and the batch is undone there too.
+        ShardLostError
+            If the disk refuses both the batch and taking it back: a loss of power may bring it back.
+        """
         if self._open_batch != number or self._batch is None:
             raise InternalError(f"shard {self.number}: batch {number} is not prepared, {self._open_batch} is open")
-        self._leave(None)
+        try:
+            self._leave(None)
+        except SnapshotError as error:
+            if self._soiled:
+                raise ShardLostError(f"shard {self.number}: a refused batch may be on its disk: {error}") from error
+            raise
         slots = {self.model.ledger.slot_of[request] for request in self._renewed & self.model.ledger.slot_of.keys()}
         changes = self.held.changes(slots, self._renewed_templates)
         self._renewed.clear()
@@ -203,6 +216,18 @@ class Shard:
         """Undo the prepared batch, if there is one."""
         if self._batch is not None:
             self._leave(InternalError("this batch was not decided for"))
+
+    @property
+    def _soiled(self) -> bool:
+        """Whether a failed write may still be on the disk."""
+        journal = self.model.ledger.journal
+        return journal is not None and journal.soiled
+
+    def take_back(self) -> None:
+        """Cut off what a failed write may have left on the disk; raises SnapshotError while the disk refuses."""
+        journal = self.model.ledger.journal
+        if journal is not None and journal.soiled and not journal.take_back():
+            raise SnapshotError(f"shard {self.number}: its disk does not let a refused batch be taken back")
 
     def _leave(self, error: BaseException | None) -> None:
         """End the open batch: keep its edits or, with an error, undo them."""

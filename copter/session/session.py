@@ -26,7 +26,6 @@ from copter.session.snapshot import SessionState, load_state, plain, save_state,
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.plan import IDLE
-from copter.shims.proven import best_of, require_new, with_proof
 from copter.storage.disk import DISK
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike
@@ -213,7 +212,7 @@ class Session:
         elif shim is not None and not callable(shim):
             raise InvalidDataError(f"shim is {shim!r}, must be a shim, or the name of one")
         if proof is not None:
-            require_new(proof)
+            shims.proven.require_new(proof)
         limit, whole_s = deadline_s, float("inf") if deadline_s is None else deadline_s
         if deadline_s is not None and proof is not None:
             limit = deadline_s = PLAN_SHARE * deadline_s
@@ -232,11 +231,11 @@ class Session:
         solution = self.last_solution
         if solution is None:
             raise InternalError("a plan without a solution")
-        best = best_of(self.model, solution, plan, self.settings, end - time.perf_counter())
+        best = shims.proven.best_of(self.model, solution, plan, self.settings, end - time.perf_counter())
         if best is not plan:
             require_feasible(self.model, best)
             self._plan = best
-        return with_proof(self.model, best, path, self.settings, end - time.perf_counter())
+        return shims.proven.with_proof(self.model, best, path, self.settings, end - time.perf_counter())
 
     def _plan_by(
         self, shim: Shim | str | None, started: float, deadline_s: float | None, limit: float | None

@@ -13,6 +13,7 @@ from copter.shims.plan import IDLE, IntegerPlan, Shim
 from copter.shims.rounding import RoundingShim
 
 if TYPE_CHECKING:
+    from copter.shims import proven
     from copter.shims.restricted import RestrictedShim, shim_by_name
 
 __all__ = [
@@ -22,17 +23,19 @@ __all__ = [
     "RoundingShim",
     "Shim",
     "plan_of",
+    "proven",
     "require_feasible",
     "shim_by_name",
 ]
 
 # Imported when they are first asked for: they bring the integer search with them, which a session need not have.
-_LAZY = ("RestrictedShim", "shim_by_name")
+_LAZY = {"RestrictedShim": "restricted", "shim_by_name": "restricted", "proven": "proven"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module("copter.shims.restricted"), name)
+    module = import_module(f"copter.shims.{_LAZY[name]}")
+    value = module if name == _LAZY[name] else getattr(module, name)
     globals()[name] = value
     return value

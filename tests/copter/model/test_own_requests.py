@@ -134,8 +134,9 @@ def test_the_collector_waits_while_many_come_and_go() -> None:
             seen.append(gc.isenabled())
             return super().__hash__()
 
-    model, names = new_model(), [Watching(f"job-{k}") for k in range(6)]
+    model, names = new_model(), [Watching(f"job-{k}") for k in range(60)]
     sizes, costs, usage, _, _ = columns()
+    sizes, costs, usage = np.tile(sizes, 10), np.tile(costs, 10), sp.hstack([usage] * 10, format="csc")
     model.add_own_requests(names, sizes, costs, usage, resources=list("abcde"))
     assert not all(seen)
     assert gc.isenabled()

@@ -227,7 +227,7 @@ def test_where_a_policy_always_fails_the_last_plan_goes_on(monkeypatch: pytest.M
     pin = {"gpu_type": "t4", "nodes": {"t4-0": 4}}
     both.do({"pins": {"new": pin}})
     left = {name for name, given in both.book.allocations.items() if "t4-0" not in given["nodes"]}
-    assert left < set("cdef")
+    assert left <= set("cdef")  # whose plans did not need the node that is gone
     header = both.plan(1.0)
     assert (header["status"], header["failure"]) == ("kept_previous", "ZeroDivisionError: float division by zero")
     assert both.book.allocations["new"] == {"gpu_type": "t4", "gpus": 4, "nodes": {"t4-0": 4}}
