@@ -54,7 +54,7 @@ def integer_slots(BlockMatrix matrix):
 
 
 def bound_slots(BlockMatrix matrix):
-    """Return the fixed slots and those with bounds on single columns, ascending, (n,) int32: others are never forced."""
+    """Return fixed slots and those with bounds on single columns, ascending, (n,) int32: no other is ever forced."""
     cdef Py_ssize_t slot
     cdef const Block* block
     found = np.zeros(matrix.n_slots, dtype=bool)
