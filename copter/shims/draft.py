@@ -25,11 +25,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
 
-SLACK = 1e-9  # of a row's capacity, allowed while a plan is made; what is returned has passed the exact check
-MOST_SLACK = 0.5  # units allowed beyond a capacity at most, so that whole numbers are never exceeded
-SHARED = 4  # slots to a template from which it pays to ask once for all of them
-ASKED_EVERY = 64  # idle requests between two looks at the clock
-STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # towards what shares have at least, until rounding no longer matters
+SLACK = 1e-9  # share of a row's capacity that a draft may exceed; returned plans pass the exact check
+MOST_SLACK = 0.5  # most units that a draft may exceed a capacity by: less than one, so that whole numbers are exact
+SHARED = 4  # with at least this many slots per template, one check of the template serves all of them
+ASKED_EVERY = 64  # idle requests visited between two looks at the clock
+# shares of the way from a plan's shares to their lower bounds, tried in turn until the exact check passes
+STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ import numpy as np
 from .program import FAULTS, Flat, Path, Program, U, Unusable, records
 from .tree import is_proof, is_rejected
 
-NEAR = 1e-9  # relative: a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
+NEAR = 1e-9  # relative; a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
 NONE = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
 
 

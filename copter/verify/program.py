@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 Path = str | os.PathLike[str]
-U = 2.0**-53
+U = 2.0**-53  # largest relative error of one rounded operation in float64
 TYPES = {b"d": "<f8", b"f": "<f4", b"i": "<i4", b"q": "<i8", b"B": "|u1", b"?": "|b1"}
 FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, struct.error, zlib.error)
 

@@ -22,7 +22,7 @@ from .program import Path, Unusable
 from .vipr import verify_vipr
 
 FORMAT = "copter-proof 1"
-NEAR = Fraction(1, 10**6)  # of 1 + |side|: how far a point's row may be off
+NEAR = Fraction(1, 10**6)  # largest violation of a row by a point, in units of 1 + |side|
 
 
 class Problem:
