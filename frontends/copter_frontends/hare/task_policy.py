@@ -32,10 +32,10 @@ from copter_frontends.hare.task_training import TasksGoodput
 from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
-CHUNKS_PER_SLOT = 2  # of a job, at least: so that a slot is not decided by whose chunk happens to be longer
-NEAR_SLOTS = 2  # that are planned in such chunks; later ones are longer
-MOST_TASKS = 200_000
-SPARE = 2.0  # times the sufficient horizon that a new grid reaches to
+CHUNKS_PER_SLOT = 2  # least chunks of a job in a slot, so that a slot is not decided by whose chunk is longer
+NEAR_SLOTS = 2  # slots that are planned in such chunks; chunks of later slots are longer
+MOST_TASKS = 200_000  # most tasks of one program; with more, chunks become longer
+SPARE = 2.0  # horizon of a new grid over the one that suffices now
 
 
 @dataclass(frozen=True, slots=True, eq=False)

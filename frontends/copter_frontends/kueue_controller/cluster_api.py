@@ -18,8 +18,8 @@ except ImportError as missing:  # of the optional extra `kubernetes`
         name="kubernetes",
     ) from missing
 
-PATIENCE_S = 10.0
-GONE = (404, 409)  # deleted, or changed by another since it was read: the next step sees what it is now
+PATIENCE_S = 10.0  # seconds after which a request to the cluster is given up
+GONE = (404, 409)  # HTTP statuses: the object was deleted, or changed since it was read; the next step reads it anew
 
 
 class ClusterApi:

@@ -23,8 +23,8 @@ from copter_frontends.views import ClusterView
 from copter_frontends.views.documents import Document, entries, named, part
 from copter_frontends.views.kueue import BOOST, GATES, GROUP, VERSIONS, condition, kueue_view, read_api
 
-CHECK = "copter.io/admission"  # controllerName of the AdmissionChecks that are answered
-OURS = "copter.io/boosted"  # annotation of workloads whose boost is the controller's
+CHECK = "copter.io/admission"  # controllerName of the AdmissionChecks that the controller answers
+OURS = "copter.io/boosted"  # annotation of workloads whose priority boost the controller has set
 WRITES = ("boost", "gates", "checks", "dispatch")
 
 

@@ -16,7 +16,7 @@ from copter_frontends.views import ClusterView, ViewError, WatchedJob
 from copter_frontends.views.documents import Document, named, part
 from copter_frontends.views.kueue import GATES
 
-GATE = "copter.io/plan"
+GATE = "copter.io/plan"  # name of the admission gate that the controller opens
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from copter_frontends.views.kueue import condition, priority_of
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 Value = TypeVar("Value")
-MOST_NOMINATED = 3  # clusters of a workload: that of the plan, and others that have room
+MOST_NOMINATED = 3  # most clusters nominated for a workload: the plan's, and others that have room
 
 
 def nominations(

@@ -24,9 +24,9 @@ from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.errors import QueueError
 from copter_frontends.queues.quota_tree import Amounts, Node, QuotaTree, Share
 
-ORDERS = ("program", "large", "small")  # in which whole workloads are filled in
-WHOLE = 1e-6  # a value so near to a whole number is one
-PREFERENCE = 1e-6  # relative loss of each option after the first
+ORDERS = ("program", "large", "small")  # orders in which workloads are filled in as a whole
+WHOLE = 1e-6  # a value this close to a whole number counts as whole
+PREFERENCE = 1e-6  # relative loss of value of each option after the first
 Row = tuple[str, str, str, str, str]  # kind, queue or cohort, name, flavor, resource
 
 

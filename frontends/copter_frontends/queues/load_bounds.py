@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import copter
 from copter_frontends.queues.load_test import CohortSet, LoadTest, WorkloadClass
 
-MOST_COLUMNS = 60_000  # of the program of waiting: larger ones are not made
+MOST_COLUMNS = 60_000  # most columns of the program that bounds waiting times: larger ones are not solved
 
 
 @dataclass(frozen=True, slots=True)

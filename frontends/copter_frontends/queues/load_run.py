@@ -19,7 +19,7 @@ from copter_frontends.queues.inversions import Inversions, Kind
 from copter_frontends.queues.load_test import SHARE, LoadTest, WorkloadClass
 from copter_frontends.queues.quota_tree import QuotaTree
 
-NONE = [0]
+NONE = [0]  # starts of a kind of workload that the plan does not start
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from copter_frontends.queues.quota_tree import Quota, QuotaTree, Share
 from copter_frontends.yaml_files import check_fields, load_yaml, read_count, read_word
 
 SHARE: Share = ("default", "cpu")
-MOST_WORKLOADS = 10_000_000  # of a test: more would fill the memory
+MOST_WORKLOADS = 10_000_000  # most workloads of a test: more would fill the memory
 POLICIES = ("Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any")
 
 

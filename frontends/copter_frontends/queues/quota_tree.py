@@ -15,9 +15,9 @@ from copter_frontends.queues.errors import QuotaError
 
 Share: TypeAlias = tuple[str, str]  # flavor, resource
 Amounts: TypeAlias = Mapping[Share, float]
-SLACK = 1e-9  # relative; of sums of amounts
-MOST_WORKLOADS = 10**9  # of a kind
-MOST_LEVELS = 64  # most cohorts above one another
+SLACK = 1e-9  # relative rounding of sums of amounts
+MOST_WORKLOADS = 10**9  # most workloads of one kind
+MOST_LEVELS = 64  # most levels of nested cohorts
 
 
 @dataclass(frozen=True, slots=True)

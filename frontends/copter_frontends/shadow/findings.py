@@ -11,8 +11,8 @@ from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.quota_tree import SLACK
 from copter_frontends.views import ClusterView, WatchedJob
 
-MOST_NAMED = 20  # jobs, queues or nodes in a finding
-LITTLE = 1e-6  # value of a unit of what is not counted, so that such jobs start too
+MOST_NAMED = 20  # most jobs, queues or nodes named in a finding
+LITTLE = 1e-6  # value of one unit of usage that is not counted otherwise, so that such jobs start too
 
 
 @dataclass(slots=True)

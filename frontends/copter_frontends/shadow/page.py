@@ -9,7 +9,7 @@ from typing import Any
 from copter_frontends.report.page import STYLE, text_of
 from copter_frontends.shadow.watch import Shadow, stamp
 
-REFRESH_S = 5
+REFRESH_S = 5  # seconds between two reloads of a live page
 
 
 def shadow_page(shadow: Shadow, live: bool = False) -> str:

@@ -16,8 +16,8 @@ from copter_frontends.queues.quota_tree import QuotaTree
 from copter_frontends.shadow.findings import Findings, find
 from copter_frontends.views import ClusterView
 
-MOST_ROUNDS = 2000  # of history that is kept
-MOST_JOBS = 50  # in the list of those that waited longest for nothing
+MOST_ROUNDS = 2000  # most rounds of history that are kept
+MOST_JOBS = 50  # most jobs in the list of those that waited longest without need
 Read = Callable[[], ClusterView]
 
 

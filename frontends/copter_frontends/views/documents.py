@@ -14,9 +14,9 @@ from copter_frontends.queues.quantities import quantity
 from copter_frontends.views.view import ViewError
 
 Document: TypeAlias = dict[str, Any]
-PATIENCE_S = 10.0  # of a request
-MOST_BYTES = 1 << 28  # of a file or an answer
-PAGE = 500  # documents of an answer
+PATIENCE_S = 10.0  # seconds after which a request is given up
+MOST_BYTES = 1 << 28  # most bytes of a file or an answer
+PAGE = 500  # documents asked for in one request
 
 
 class BlindError(ViewError):

@@ -28,7 +28,7 @@ VERSIONS = ("v1beta2", "v1beta1")
 PLURALS = ("cohorts", "clusterqueues", "localqueues", "resourceflavors", "workloads")
 BOOST = f"{GROUP}/priority-boost"
 GATES = f"{GROUP}/admission-gated-by"
-MOST_OPTIONS = 16  # ways to choose flavors that are looked at
+MOST_OPTIONS = 16  # most ways of choosing flavors that are considered
 
 
 def read_api(api: Api) -> list[Document]:
