@@ -25,7 +25,7 @@ MARKET = "copter: capacity bought and sold"  # id of the request that stands for
 TOLERANCE = 1e-3  # relative gap of all cells together
 CLOSER = 0.03  # tolerance of one cell's own solves, as a share of TOLERANCE
 SAME = 1e-9  # relative excess of the first shares over the counts that counts as rounding
-# where cells are asked next: these shares of the way from the best prices to the master's duals
+# Where cells are asked next: these shares of the way from the best prices to the master's duals.
 TOWARDS = (0.1, 0.3, 1.0)
 
 

@@ -28,7 +28,7 @@ MOST_COLUMNS = 1_000_000  # with more columns a session does not pivot from its 
 MOST_ENTRIES = 5_000_000  # with more entries no basis of the program is kept
 WIDE = 200  # from this many columns per row on, a session follows changed costs by prices rather than by the basis
 BROAD = 20  # from this many columns per row on, a session is tried before the basis of the whole program
-# seconds of processor time; if a fresh solve takes less, a session, which works in Python, cannot be faster
+# Seconds of processor time; if a fresh solve takes less, a session, which works in Python, cannot be faster.
 SESSION_S = 0.02
 LEAST_S = 0.005  # least seconds that a try may take
 MOST_KEPT = 4  # most structures that a pool keeps

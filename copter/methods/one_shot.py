@@ -18,7 +18,7 @@ from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 COLUMNS = "columns"
-# most times that the scaled problem's tolerance is divided by ten because the unscaled residuals are large
+# Most times that the scaled problem's tolerance is divided by ten because the unscaled residuals are large.
 TIGHTENINGS = 3
 
 

@@ -15,7 +15,7 @@ from copter.problem.sparse_input import checked_sparse
 
 Floats = NDArray[np.float64]
 
-# types of values that float() would accept although it loses a part of them
+# Types of values that float() would accept although it loses a part of them.
 NOT_REAL = (complex, np.complexfloating, str, bytes, type(np.ma.masked))
 
 

@@ -29,7 +29,7 @@ SLACK = 1e-9  # share of a row's capacity that a draft may exceed; returned plan
 MOST_SLACK = 0.5  # most units that a draft may exceed a capacity by: less than one, so that whole numbers are exact
 SHARED = 4  # with at least this many slots per template, one check of the template serves all of them
 ASKED_EVERY = 64  # idle requests visited between two looks at the clock
-# shares of the way from a plan's shares to their lower bounds, tried in turn until the exact check passes
+# Shares of the way from a plan's shares to their lower bounds, tried in turn until the exact check passes.
 STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
 
 

@@ -29,7 +29,7 @@ HEAD = struct.Struct("<8sHHI")
 FRONT = struct.Struct("<4sIQQ")
 WORD = struct.Struct("<I")
 DIGEST = 16  # bytes of the digest of a record
-# bytes of an uncompressed piece: pieces are compressed one by one, and a reader needs room for one at a time
+# Bytes of an uncompressed piece: pieces are compressed one by one, and a reader needs room for one at a time.
 PIECE = 1 << 20
 PLAIN = 1 << 31  # bit of a piece's length: the piece is not compressed
 SAMPLE = 1 << 12  # bytes compressed at each of four places of a piece, to decide whether compressing the rest pays

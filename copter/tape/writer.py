@@ -12,9 +12,9 @@ from copter.storage.encoding import Buffers
 from copter.storage.files import PathLike
 from copter.tape.layout import DIGEST, head, record
 
-# most records that wait to be written; a recorder that has one more waits for the disk: memory stays bounded
+# Most records that wait to be written; a recorder that has one more waits for the disk: memory stays bounded.
 WAITING = 8
-# seconds for which the writing thread waits for more records, and so the longest delay at a process's end
+# Seconds for which the writing thread waits for more records, and so the longest delay at a process's end.
 LINGER_S = 0.25
 Later = Callable[[], tuple[bytes, int, Buffers] | None]
 

@@ -27,12 +27,12 @@ COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
 PASSES = 20.0  # assumed multiplications per entry in one such iteration
 PRODUCTS = 1.5  # assumed multiplications to eliminate a block, per pair of its entries in different rows
 CALLS = 500_000.0  # assumed fixed cost of one iteration, in multiplications
-# above this many entries, pivots may cost only (PART / entries)^2 of a cold solve: a part may do instead (K17)
+# Above this many entries, pivots may cost only (PART / entries)^2 of a cold solve: a part may do instead (K17).
 PART = 1e6
 FEW_ROWS = 64  # with at most this many coupling rows the proximal method, not the interior point, follows pivots
 PROXIMAL_PASSES = 200.0  # assumed passes over the entries of a solve by the proximal method
 TILED = 0.1  # cost of a multiplication in the tiled factorisation over that of one in a pivot
-# most cost of pivots, in cold solves: starting from prices, from a basis; each failure halves it
+# Most cost of pivots, in cold solves: starting from prices, from a basis; each failure halves it.
 MOST_COLD = (2.0, 1.25)
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; above, they do not fit the cache and pivots are slower

@@ -28,7 +28,7 @@ cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
 
 cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
 cdef double PIVOT = 1e-6  # least size of a pivot
-# most relative difference of a pivot computed by row and by column; more calls for fresh values
+# Most relative difference of a pivot computed by row and by column; more calls for fresh values.
 cdef double DRIFT = 1e-6
 cdef double FARTHER = 4.0  # the next ratio test's reach is this many times the last step
 cdef double TIE = 1e-12  # steps whose difference is at most this count as equal; the largest pivot among them is taken

@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 LEVELS = (3e-3, 1e-2, 3e-2, 1e-1)  # relative gaps at which prices are kept; a warm start tries the first one first
 MOST_BEFORE = 4  # most sets of closed rows whose paths are kept
-# a start is near the path up to this Newton decrement, in square roots of the number of complementarity pairs
+# A start is near the path up to this Newton decrement, in square roots of the number of complementarity pairs.
 NEAR = 0.2
 
 

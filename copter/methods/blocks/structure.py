@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 MOST_PRIVATE = 64  # most private rows of one block
-# numbers of coupling rows that the search for blocks tries
+# Numbers of coupling rows that the search for blocks tries.
 COUPLING = (0, *(1 << k for k in range(3, 12)), *(3 << k for k in range(2, 10)))
 
 

@@ -31,7 +31,7 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-# share of the time limit that HiGHS gets if it returns points only at its end; the rest is for sending them
+# Share of the time limit that HiGHS gets if it returns points only at its end; the rest is for sending them.
 SHARE = 0.97
 IDLE_S = 60.0  # seconds that a process without a task waits for the next one
 LOOK_S = 1.0  # seconds between two looks at whether the parent is still there

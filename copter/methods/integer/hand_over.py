@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 HIGHS = "HiGHS"  # name of the solver that takes over
 LEAST_S = 1.0  # seconds; a long search with less time left is not handed over
-# seconds; a search with less time uses the process already running or none: one takes as long to start
+# Seconds; a search with less time uses the process already running or none: one takes as long to start.
 LEAST_START_S = 0.2
 SLICE_S = 0.05  # seconds between two looks at the clock while waiting
 GRACE = 0.2  # share of a short search's time limit that it may overrun

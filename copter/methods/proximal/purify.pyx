@@ -7,7 +7,7 @@ from libc.math cimport INFINITY, fabs
 cdef double SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on the bound
 cdef double LEVEL = 1e-12  # a direction whose slope is below this (relative to the costs) counts as free of cost
 cdef double STILL = 1e-12  # entries of a direction, or relative changes that it makes, below this count as zero
-# pivots below this (relative to the largest entry) count as zero: the constraints depend on each other
+# Pivots below this (relative to the largest entry) count as zero: the constraints depend on each other.
 cdef double DEPENDENT = 1e-11
 
 

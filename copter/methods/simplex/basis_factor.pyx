@@ -18,7 +18,7 @@ cdef double LEAST_PIVOT = 1e-9  # a smaller pivot counts as zero: its column dep
 cdef double TINY = 1e-14  # entries of smaller size are dropped in elimination and solves
 cdef int SEARCHED = 4  # rows and columns searched for each pivot, at least one of them with a candidate
 cdef int MOST_UPDATES = 100  # column exchanges between two factorisations
-# operations of one factorisation, about a tenth of a second: the clock is not asked within it
+# Operations of one factorisation, about a tenth of a second: the clock is not asked within it.
 cdef double MOST_WORK = 3e7
 cdef double WEAR = 3.0  # refactorise once the updates have this many times the entries of the fresh factors
 

@@ -10,7 +10,7 @@ cdef double LEAST_PIVOT = 1e-7  # least size of a pivot, unless the factors are 
 cdef double AGREEMENT = 1e-7  # largest relative difference of a pivot computed by row and by column
 cdef double NO_STEP = 1e-12  # dual steps of at most this size count as zero
 cdef double LEAST_WEIGHT = 1e-4  # lower bound of a steepest edge weight
-# rows are compared again if the true weight of the best one exceeds its stored weight this many times
+# Rows are compared again if the true weight of the best one exceeds its stored weight this many times.
 cdef double FORGOTTEN = 4.0
 cdef double ROUNDING = 1e-12  # share of a violation that rounding may leave after the flips of all columns
 cdef double ROUNDED_UP = 1.0 + 1e-15  # factor that covers the rounding of one product

@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 
 cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
-# a bound that rows imply is moved out by this relative amount, more than rounding moved it in
+# A bound that rows imply is moved out by this relative amount, more than rounding moved it in.
 cdef double OUTWARD = 1e-12
 
 

@@ -14,7 +14,7 @@ from copter.problem.linear_program import LinearProgram
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# relative distance by which bounds may cross and still count as equal; beyond it another method decides
+# Relative distance by which bounds may cross and still count as equal; beyond it another method decides.
 TOUCHING = 1e-9
 
 
