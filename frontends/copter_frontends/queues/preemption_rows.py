@@ -3,9 +3,9 @@
 For a queue q with rules and a flavor's resource f, let s be the units that q frees in itself, t those it frees in
 others:
 
-- row ("freed", q, f): s + t <= what q starts, plus one workload for each started one of which more is freed than
-needed; - row ("within", q, f): s <= usage of q's own workloads that its highest waiting priority may stop; - row
-("reclaimed", q, f): t <= usage of others' workloads that it may stop (of queues that may come to borrow); and, if
+- row ("freed", q, f): s + t <= what q starts, plus one workload for each start of which more is freed than needed;
+- row ("within", q, f): s <= usage of q's own workloads that its highest waiting priority may stop;
+- row ("reclaimed", q, f): t <= usage of others' workloads that it may stop (of queues that may come to borrow); and, if
   q may not borrow while it preempts, t <= what is left of q's nominal quota, counting its own stopped workloads, plus
   one workload for each waiting one of which more is freed than needed;
 - s frees units in all rows that q's usage is in, t in those from its cohort up.
