@@ -299,9 +299,9 @@ class SloBook:
     ) -> Options:
         """Return all options of some jobs.
 
-        Inside a lease (not `begins`), jobs that hold it need the other leases that they hold; other jobs' remaining work
-        follows from their progress. With `now`, all of them may also use the rest of the lease before `first`, in
-        modes for which GPUs are free then.
+        Inside a lease (not `begins`), jobs that hold it need the other leases that they hold; the remaining work of
+        other jobs follows from their progress. With `now`, all of them may also use the rest of the lease before `first`,
+        in modes for which GPUs are free then.
         """
         promised = np.array([record.promised for record in records], dtype=np.int64)
         if not records:

@@ -356,7 +356,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         )
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Assign nodes: first to guaranteed jobs, consolidated; then to jobs that keep their nodes; then to the rest."""
+        """Assign nodes: guaranteed jobs first, consolidated; then jobs that keep their nodes; then the rest."""
         before = {job_id: held for job_id, held in self.held.items() if job_id not in self.pins}
         for job_id in before:
             self.release(job_id)
