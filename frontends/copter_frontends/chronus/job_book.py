@@ -300,8 +300,8 @@ class SloBook:
         """Return all options of some jobs.
 
         Inside a lease (not `begins`), jobs that hold it need the other leases that they hold; the remaining work of
-        other jobs follows from their progress. With `now`, all of them may also use the rest of the lease before `first`,
-        in modes for which GPUs are free then.
+        other jobs follows from their progress. With `now`, all of them may also use the rest of the lease before
+        `first`, in modes for which GPUs are free then.
         """
         promised = np.array([record.promised for record in records], dtype=np.int64)
         if not records:
