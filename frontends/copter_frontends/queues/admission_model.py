@@ -32,7 +32,7 @@ Row = tuple[str, str, str, str, str]  # kind, queue or cohort, name, flavor, res
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPlan:
-    """What to admit now.
+    """The workloads that may start now, their value and a bound on it.
 
     Attributes
     ----------
