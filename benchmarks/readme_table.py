@@ -61,7 +61,7 @@ def inserted(readme: str, page: str) -> str:
         raise ValueError(f"README.md needs one {BEGIN!r} and one {END!r}")
     date = re.search(r"^\| date \| (\S+) \|", page, flags=re.MULTILINE)
     lines = [
-        "| median of a round's edits and LP | columns | copter | fastest other solver | times |",
+        "| median of a round's edits and LP | columns | copter | fastest other solver | its total / copter's |",
         "|---|---|---|---|---|",
     ]
     found = {name: cells for name, cells in rows_of(page).items() if cells[5]}  # those with a time to compare
@@ -76,8 +76,9 @@ def inserted(readme: str, page: str) -> str:
             *lines,
             "",
             f"Recorded rounds of the simulator, replayed on 2 busy cores ({date.group(1) if date else 'undated'}). "
-            "`times`: the other solver's seconds over copter's, in sum over the rounds that both proved; "
-            f"[all rows, the losses included]({PAGE}).",
+            "Cold: solved from scratch; warm: from its last solution. The last column compares seconds summed over the "
+            "rounds that both proved: copter wins above 1, loses below, and slow rounds weigh more than in a median. "
+            f"[All rows, the losses included]({PAGE}).",
         ]
     )
     begin, rest = readme.split(BEGIN)

@@ -13,7 +13,7 @@ from copter.errors import SettingsError
 
 NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
-LARGEST_WHOLE = 10**300  # a whole number in place of a float
+LARGEST_WHOLE = 10**300  # largest int that is accepted in place of a float
 
 
 def available_threads() -> int:

@@ -24,8 +24,8 @@ Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
 class RoutedValues:
     """The shards and the master of a solution; implements :class:`copter.problem.values.Behind`.
 
-    The shards have the costs, so what needs those is asked of them, for the requests concerned; nothing is gathered
-    that is not asked for.
+    Only the shards hold costs. Values that depend on costs are asked of the shards of the requests concerned, and
+    nothing else is gathered.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class RoutedValues:
     y : ndarray (m,)
         Prices of the resources, in the signs of the model's sense.
     own : dict of id to (rows, duals)
-        Duals of own rows that the master has found; those of other requests follow from the reduced costs.
+        Duals of own rows that the master has found; for other requests they are computed from reduced costs.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RoutedValues:
             raise StaleSolutionError("the model has been edited since this solution was found; solve again")
 
     def lowers(self, requests: Sequence[Hashable]) -> tuple[Keys, Floats]:
-        """(offsets, lower bounds) of the columns of requests, which must not have been removed since."""
+        """Return (offsets, lower bounds) of the columns of requests; none may have been removed since the solve."""
         for request in requests:
             if self.deal.added_at.get(request, self.version + 1) > self.version:
                 raise StaleSolutionError(f"request {request!r} has been removed since this solution was found")
@@ -82,7 +82,7 @@ class RoutedValues:
         return x
 
     def own(self) -> OwnDuals:
-        """Duals of the sums and private rows of all requests."""
+        """Return the duals of the sums and private rows of all requests."""
         if self._own is None:
             self._own = self.duals(self.requests, self.y, self.known, reduced=False)[0]
         return self._own
@@ -93,7 +93,7 @@ class RoutedValues:
         return np.concatenate((self.y, self._own.dual)), reduced
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:
-        """(x, y, reduced costs) of the whole model."""
+        """Return (x, y, reduced costs) of the whole model."""
         return self.x(), *self.dense()
 
     def duals(
@@ -104,17 +104,30 @@ class RoutedValues:
         costs: bool = True,
         reduced: bool = True,
     ) -> tuple[OwnDuals, Floats, Offsets]:
-        """(duals of own rows by place in `requests` << 32 | row, reduced costs, offsets of these) at prices.
+        """Return the duals of own rows, the reduced costs and their offsets, for given requests at given prices.
+
+        Own rows are a request's sum and its private rows. Calls the requests' shards.
 
         Parameters
         ----------
         requests : list of ids (k,)
         y : ndarray (m,)
+            Prices of the resources.
         known : dict of id to (rows, duals)
+            Duals of own rows that need not be computed.
         costs : bool
-            Whether the costs count: without them y is a ray.
+            If false, costs count as zero: y is then a ray.
         reduced : bool
-            Whether reduced costs are wanted; without them they are empty.
+            If false, the reduced costs are not computed, and the array is empty.
+
+        Returns
+        -------
+        OwnDuals
+            Keyed by place in `requests` << 32 | row.
+        ndarray
+            Reduced costs of the requests' columns, request by request.
+        ndarray (k + 1,) int64
+            First entry of each request in the reduced costs, and the end.
         """
         self.require_current()
         size = np.array([self.deal.size[request] for request in requests], dtype=np.int64)
@@ -195,7 +208,7 @@ class RoutedSparse(SparseValues):
 
 
 def own_rows(requests: Sequence[Hashable], known: Mapping[Hashable, tuple[NDArray[np.int32], Floats]]) -> OwnRows:
-    """Duals of own rows that are known, as they are sent."""
+    """Return known duals of own rows in the form that is sent to shards."""
     count = np.array([len(known[request][0]) for request in requests], dtype=np.int32)
     row = np.concatenate([no_ints(), *(known[request][0] for request in requests)])
     return OwnRows(count, row, np.concatenate([no_floats(), *(known[request][1] for request in requests)]))

@@ -23,9 +23,10 @@ Floats = NDArray[np.float64]
 MARKET = "copter: capacity bought and sold"  # id of the request that stands for the other cells
 
 TOLERANCE = 1e-3  # relative gap of all cells together
-CLOSER = 0.03  # tolerance of a cell's own solves, as a share of TOLERANCE
-SAME = 1e-9  # relative: first shares may exceed the counts by no more
-TOWARDS = (0.1, 0.3, 1.0)  # shares of the way from the best prices to the master's duals, where cells are asked next
+CLOSER = 0.03  # tolerance of one cell's own solves, as a share of TOLERANCE
+SAME = 1e-9  # relative excess of the first shares over the counts that counts as rounding
+# Where cells are asked next: these shares of the way from the best prices to the master's duals.
+TOWARDS = (0.1, 0.3, 1.0)
 
 
 @dataclass(frozen=True)

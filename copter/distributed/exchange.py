@@ -21,7 +21,7 @@ from copter.storage.files import read_file, sync_folder, write_atomically
 from copter.storage.sealing import Seal
 
 BATCH = Seal(b"\x89COPTERP", 1, "a pending batch of a distributed session")
-TRIES = 60  # times that a call is tried whose shard has died
+TRIES = 60  # most attempts of one call to a shard that keeps dying
 PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0  # between two of them, growing
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-WORD = 8  # bytes of a number by itself
+WORD = 8  # bytes that one number counts in the size of a message
 
 
 def no_ints() -> Ints:

@@ -21,11 +21,11 @@ from copter.distributed.transport import LATE, LOST, ShardOptions
 from copter.distributed.turns import Order
 from copter.errors import SettingsError
 
-LONGEST_S = 1e6  # seconds of the pieces into which a wait without a deadline is cut
-PLACEMENTS = ("SPREAD", "PACK", "STRICT_SPREAD", "STRICT_PACK")  # Ray's strategies
+LONGEST_S = 1e6  # seconds of one wait on Ray; a wait without a deadline is repeated
+PLACEMENTS = ("SPREAD", "PACK", "STRICT_SPREAD", "STRICT_PACK")  # Ray's strategies for placing actors on machines
 
 
-NAMESPACE = "copter"
+NAMESPACE = "copter"  # Ray namespace of the shards' actors
 
 
 def connect(address: str) -> None:

@@ -33,11 +33,11 @@ from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 MASTER_SHARE = 0.3  # gap that the master's own solves may keep, as a share of the tolerance
 NEAR = 0.1  # tolerance of the master's next solve, as a share of the last gap
 FAR = 1e-2  # loosest tolerance of the master's solves
-LEAP = 100.0  # goals below this many times the last tolerance are skipped: the master is solved to that at once
+LEAP = 100.0  # a goal below this many times the last tolerance is skipped: the next solve has the tolerance asked for
 OPENING = 5e-4  # tolerance of the first master after a pass at the last solve's prices
 OPENING_SHARE = 0.3  # share of a deadline that the first pass may wait for late shards
-SAME_PRICES = 1e-9  # relative: prices that have moved by no more need no pass of their own
-LP_SHARE = 0.7  # share of a deadline that the LP gets where a shim comes after it
+SAME_PRICES = 1e-9  # relative change of prices below which they need no pricing pass of their own
+LP_SHARE = 0.7  # share of a deadline that the LP may use if a shim follows it
 
 
 class Session(Coordinator):

@@ -52,12 +52,12 @@ EDITS_OF_MANY = frozenset(
 READERS = frozenset({"cost", "limit", "at_least", "bounds", "private_rows", "is_integer", "fixed", "fixed_usage"})
 
 OWN_READERS = frozenset({"template_of", "export"})
-COLUMNS_AT_A_TIME = 4_000_000  # whose reduced costs are worked out together
+COLUMNS_AT_A_TIME = 4_000_000  # columns whose reduced costs are computed together, which limits the memory of a pass
 NO_ROWS = OwnRows(no_ints(), no_ints(), no_floats())
 
-HALF_ULP = 2.0**-53
-SAFE = 1.01  # for the roundings of the margin itself
-ROUNDING = 1e-12  # reduced costs closer to the threshold than this (relative) are ties
+HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
+SAFE = 1.01  # factor on the rounding margin that covers the rounding of the margin itself
+ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold count as equal to it
 
 
 class Shard:

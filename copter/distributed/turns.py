@@ -1,4 +1,4 @@
-"""Which coordinator may speak: each has a term, and a shard hears none whose term is over."""
+"""Terms of coordinators: each coordinator has one, and a shard refuses calls from a term that is over."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PENDING = "pending-"
 
 @dataclass(frozen=True)
 class Terms:
-    """What a directory knows of its coordinators.
+    """Terms of coordinators, as stored in a directory.
 
     Attributes
     ----------
     now : int
-        Term of the coordinator that began last.
+        Term of the latest coordinator.
     settled : int
-        Last term whose coordinator has carried through what the one before it had decided for.
+        Last term whose coordinator has completed the batches decided in earlier terms.
     """
 
     now: int = 0
@@ -40,7 +40,7 @@ class Terms:
 
 
 def read_terms(directory: str | None) -> Terms:
-    """Of a directory; zeros where there is none, or no coordinator yet."""
+    """Read a directory's terms; zeros without a directory, or before the first coordinator."""
     path = None if directory is None else os.path.join(directory, "term")
     if path is None or DISK.get().kind(path) is None:
         return Terms()
@@ -52,7 +52,7 @@ def read_terms(directory: str | None) -> Terms:
 
 
 def write_terms(directory: str, terms: Terms) -> None:
-    """Write them down."""
+    """Write terms to a directory."""
     values = {"now": terms.now, "settled": terms.settled}
     write_atomically(os.path.join(directory, "term"), TERM.close(encode(values)))
 
@@ -63,7 +63,7 @@ class Turn:
     Parameters
     ----------
     directory : str or None
-        Where there is none, nobody can go on with the session, and the term is the time.
+        Without a directory no other coordinator can continue the session; the term is then the present time.
 
     Attributes
     ----------
@@ -83,21 +83,21 @@ class Turn:
         write_terms(directory, Terms(self.term, known.settled))
 
     def next(self) -> Order:
-        """The order of the next call."""
+        """Return the order (term and number) of the next call."""
         self._calls += 1
         return self.term, self._calls
 
     def require_current(self) -> None:
-        """SupersededError where another coordinator has begun."""
+        """Raise SupersededError if another coordinator has begun."""
         if read_terms(self.directory).now > self.term:
             raise SupersededError("another coordinator goes on with this session: this one is over")
 
     def unfinished(self) -> list[str]:
-        """Paths of the batches that earlier coordinators may have left; call it once no shard hears them any more."""
+        """Return paths of batches that earlier coordinators may have left; call it once no shard obeys these."""
         return [path for term, path in self._left() if self._settled <= term < self.term]
 
     def settle(self) -> None:
-        """All that was left is done: what an earlier coordinator still writes counts for nothing."""
+        """Record that all earlier batches are completed: later writes of earlier coordinators are ignored."""
         if self.directory is not None:
             self.require_current()
             write_terms(self.directory, Terms(self.term, self.term))

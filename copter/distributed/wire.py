@@ -11,8 +11,9 @@ from copter.distributed.messages import Call, TemplateAt
 from copter.errors import SnapshotError
 from copter.model.private_rows import PrivateRows
 
-KINDS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}  # of arrays of other types than the encoding has
-KEPT = frozenset("dfiqB?")
+# Dtype to which an array is converted, by kind, if the encoding has no code for its own dtype.
+KINDS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
+KEPT = frozenset("dfiqB?")  # dtype codes of arrays that are sent as they are
 
 
 def plain_call(call: Call) -> tuple[Any, ...]:

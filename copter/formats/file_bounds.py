@@ -13,7 +13,7 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-INFINITE = 1e20  # sizes from here on mean no bound, as most readers have it
+INFINITE = 1e20  # bounds of at least this size mean no bound, as in most readers
 
 
 def require_finite_sizes(lp: LinearProgram, kind: str) -> None:

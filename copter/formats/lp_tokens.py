@@ -12,7 +12,7 @@ from typing import NamedTuple
 from copter.formats.text_lines import LineError, with_lines
 from copter.storage.files import PathLike
 
-LONGEST_LINE = 16_000_000  # bytes; some writers put a whole row on one line
+LONGEST_LINE = 16_000_000  # most bytes of a line; some writers put a whole row on one line
 
 
 class LpError(LineError):

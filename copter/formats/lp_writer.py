@@ -21,7 +21,7 @@ RESERVED = {
     *("bounds", "bound", "general", "generals", "gen", "integer", "integers", "int", "binary", "binaries", "bin"),
     *("semi", "semis", "semi-continuous", "free", "end", "sos", "sos1", "sos2", "subject", "such", *INFINITY),
 }
-TERMS = 8  # on a line
+TERMS = 8  # terms written on one line
 FREE_ROW = "-1e+30"  # right-hand side of a row without bounds
 
 

@@ -11,7 +11,7 @@ from copter.formats.mps_fields import MpsError
 from copter.formats.text_lines import with_lines
 from copter.storage.files import PathLike
 
-LONGEST_LINE = 65_536  # bytes
+LONGEST_LINE = 65_536  # most bytes of a line
 SECTIONS = ("NAME", "OBJSENSE", "OBJNAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 SETS = ("RHS", "RANGES", "BOUNDS")  # also usual names of vectors, so first words of data lines
 FOREIGN = {

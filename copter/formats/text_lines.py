@@ -15,9 +15,9 @@ from copter.storage.files import PathLike
 
 T = TypeVar("T")
 
-BLOCK = 1_000_000  # bytes read at once
-GZIP = b"\x1f\x8b"
-LONGEST = 400  # characters of a message; what it quotes of a file may be of any length
+BLOCK = 1_000_000  # bytes read at a time
+GZIP = b"\x1f\x8b"  # first bytes of a gzip file
+LONGEST = 400  # most characters of an error message, which may quote a file's text of any length
 
 
 class LineError(InvalidDataError):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-SHARE = 0.08  # of the cost of solving all programs so far afresh, that tries that fail may cost in all
-FIRST = 0.8  # times a fresh solve's cost that the first try of a structure may take, before there is a share to spend
-LEAST = 0.2  # times a fresh solve's cost below which a try is not worth beginning
+SHARE = 0.08  # failed tries may cost in all at most this share of the cost of all fresh solves so far
+FIRST = 0.8  # the first try on a structure may cost this share of one fresh solve, before any allowance has been saved
+LEAST = 0.2  # a try starts only if it may take at least this share of a fresh solve
 SHORTEST_REST, LONGEST_REST = 4, 64  # solves that a way is left alone for: doubled each time that it fails again
 
 

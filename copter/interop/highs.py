@@ -50,8 +50,8 @@ class HighsMirror:
     threads : int
         Threads that HiGHS may use; 0 for its own choice.
     primal : bool
-        Whether it goes on by primal simplex. From a basis that one round's edits have left nearly optimal that is its
-        fastest way by far; after many rounds' edits the dual one is faster (docs/decisions.md).
+        Whether HiGHS continues by primal simplex. That is by far its fastest method if one round's edits left its basis
+        nearly optimal; after many rounds' edits dual simplex is faster (docs/decisions.md).
     """
 
     def __init__(self, model: Model, threads: int = 0, primal: bool = True) -> None:

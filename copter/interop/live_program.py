@@ -22,15 +22,16 @@ from copter.runtime.watch import Watch
 
 Floats = NDArray[np.float64]
 
-BLOCKS = 64  # requests that the columns are shared out to: an edit disturbs the basis only in the blocks it touches
-MOST_ROWS = 3000  # rows up to which a session is tried
-MOST_COLUMNS = 1_000_000  # columns up to which a session pivots from its basis
-MOST_ENTRIES = 5_000_000  # entries up to which a basis of the program is kept
-WIDE = 200  # columns to a row, from which on moved costs are followed by the prices rather than by the basis
-BROAD = 20  # columns to a row, from which on a session is tried before the basis of the whole program
-SESSION_S = 0.02  # processor time of a fresh solve below which a session, which works in Python, cannot be faster
-LEAST_S = 0.005  # time that a try gets, at least
-MOST_KEPT = 4  # structures that a pool keeps
+BLOCKS = 64  # requests among which the columns are divided: an edit changes the basis only in the blocks it touches
+MOST_ROWS = 3000  # programs with more rows are not given to a session
+MOST_COLUMNS = 1_000_000  # with more columns a session does not pivot from its basis
+MOST_ENTRIES = 5_000_000  # with more entries no basis of the program is kept
+WIDE = 200  # from this many columns per row on, a session follows changed costs by prices rather than by the basis
+BROAD = 20  # from this many columns per row on, a session is tried before the basis of the whole program
+# Seconds of processor time; if a fresh solve takes less, a session, which works in Python, cannot be faster.
+SESSION_S = 0.02
+LEAST_S = 0.005  # least seconds that a try may take
+MOST_KEPT = 4  # most structures that a pool keeps
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
 
 

@@ -14,7 +14,7 @@ from copter import CopterError, LinearProgram
 
 Floats = NDArray[np.float64]
 
-SEMI = 2  # integrality from here on: zero or within the bounds
+SEMI = 2  # SciPy's `integrality` values from here on mean semicontinuous: zero or within the bounds
 
 
 class NotTaken(Exception):

@@ -33,7 +33,7 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
-CLOSER = 1e-3  # of the tolerances, for another try where the point does not hold in the model's own units
+CLOSER = 1e-3  # factor on the tolerances of a second solve, if the first point does not hold in the model's own units
 Callback = Callable[[int, float, float], bool | None]
 
 

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
 
-MOST_TRIED = 200  # requests whose part of a proof is tried by itself
+MOST_TRIED = 200  # most requests whose part of an infeasibility proof is examined separately
 
 
 def impossible_row(lp: LinearProgram) -> Floats | None:

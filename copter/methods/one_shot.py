@@ -18,7 +18,8 @@ from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 COLUMNS = "columns"
-TIGHTENINGS = 3  # times that the scaled problem's tolerance is cut tenfold where the unscaled residuals ask for it
+# Most times that the scaled problem's tolerance is divided by ten because the unscaled residuals are large.
+TIGHTENINGS = 3
 
 
 def solve_proximal(

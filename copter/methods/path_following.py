@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-PROGRESS = 0.9  # an iteration stalls if it brings no figure below this share of the least value that the figure has had
-CORRECTIONS = 2  # corrections of centrality in an iteration, after Mehrotra's
-LONG = 0.9  # length from which on a step is not corrected
-LONGER = 0.18  # what a correction may add to the length of a step
-GAIN = 0.01  # what it must add to one of the lengths
-LOSS = 0.9  # share of a length that it must leave
-BACK_OFF = 0.9995  # share of the way to the boundary, where there is one
-SMALL = 1e-30
+PROGRESS = 0.9  # an iteration stalls if no residual or gap falls below this share of its least value so far
+CORRECTIONS = 2  # most centrality corrections of an iteration, after Mehrotra's corrector
+LONG = 0.9  # steps of at least this length are not corrected
+LONGER = 0.18  # length that a correction aims to add to a step
+GAIN = 0.01  # least gain of one step length for a correction to be kept
+LOSS = 0.9  # least share of the other step length that a correction must keep
+BACK_OFF = 0.9995  # share of the way to the boundary that a step goes
+SMALL = 1e-30  # lower bound of mu in a quotient: keeps it finite
 
 
 class Measured(Protocol):

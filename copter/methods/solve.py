@@ -19,7 +19,7 @@ from copter.runtime.progress import listening, told
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
-LARGEST = 1e200  # a number whose products with others are still finite after scaling
+LARGEST = 1e200  # largest size of a number in a program: products with others stay finite after scaling
 
 
 def checked(lp: LinearProgram, settings: Settings | None) -> Settings:

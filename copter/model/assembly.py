@@ -16,7 +16,7 @@ from copter.problem.linear_program import LinearProgram
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-NAMED = 1e-9  # share of the largest multiplier of a ray below which a row does not take part
+NAMED = 1e-9  # a row is named in a contradiction if its multiplier exceeds this share of the ray's largest
 
 
 def assemble(ledger: Ledger) -> LinearProgram:

@@ -18,7 +18,7 @@ Ints = NDArray[np.int32]
 Costs = NDArray[np.float64] | NDArray[np.float32]
 Bound = Floats | float
 
-LARGEST_COST = 1e300
+LARGEST_COST = 1e300  # largest |cost| that a model accepts
 USUAL_SCALE, USUAL_OFFSET = 1e7, 1e307  # with these, no cost up to the largest can overflow
 
 

@@ -17,7 +17,7 @@ from copter.model.matrix import BlockMatrix
 
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
-COLUMN = 0xFFFFFFFF  # the part of a key that is the column
+COLUMN = 0xFFFFFFFF  # bit mask of the column in a key slot << 32 | column
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
 
-MOST = 500  # fractional columns, and tight rows, of a basis that is solved with
-SLACK = 1e-7  # of 1 + |bound|: how near a bound a value is at it
-SOLVED = 1e-6  # residual that the basis's equations may keep
+MOST = 500  # most fractional columns, and tight rows, of a basis that is solved for an explanation
+SLACK = 1e-7  # a value this close to a bound, in units of 1 + |bound|, is at it
+SOLVED = 1e-6  # largest residual of the basis's equations
 
 
 def facts_of(

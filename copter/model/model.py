@@ -385,7 +385,8 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     ) -> None:
         """Replace a request's usage, either by its own pattern (leaving a shared template) or by a template.
 
-        Private rows stay with a pattern of its own; a template has its own, as many, whose coefficients then hold.
+        With `usage`, the private rows keep their coefficients. A template must have as many private rows, and its
+        coefficients replace the old ones.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ from copter.model.private_rows import PrivateRows, private_pattern
 from copter.model.usage import Usage, pattern_of
 from copter.problem.linear_program import as_floats
 
-ROUNDING = 1e-12  # relative; sums of usage that differ by less are equal
+ROUNDING = 1e-12  # sums of usage that differ by less than this relative amount count as equal
 
 
 class ResourceEdits(Inventory):

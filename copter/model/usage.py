@@ -24,7 +24,7 @@ Pattern = tuple[Ints, Ints, Floats]  # column starts, row slots (ascending in a 
 
 
 def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable[[Hashable], int]) -> Pattern:
-    """Return the usage by columns.
+    """Return usage as a pattern: CSC arrays with the request's columns and row slots as rows.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable
     resources : sequence, optional
         Ids of a sparse matrix's rows.
     row : callable
-        Row slot of a resource.
+        Returns the row slot of a resource.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable
 
 
 def dense_pattern(usage: Mapping[Hashable, ArrayLike], row: Callable[[Hashable], int]) -> Pattern:
-    """Return a usage given by resource, by columns; zeros are left out."""
+    """Convert usage given as one array (n,) per resource to a pattern; zeros are dropped."""
     vectors: dict[int, Floats] = {}
     lengths = set()
     for resource, units in usage.items():
@@ -73,7 +73,7 @@ def dense_pattern(usage: Mapping[Hashable, ArrayLike], row: Callable[[Hashable],
 
 
 def sparse_pattern(usage: Any, resources: Sequence[Hashable] | None, row: Callable[[Hashable], int]) -> Pattern:
-    """Return a usage given as a sparse matrix, by columns; duplicates are summed."""
+    """Convert usage given as a sparse matrix to a pattern; duplicate entries are summed."""
     if usage.ndim != 2:
         raise DimensionError(f"usage has shape {usage.shape}: must be resources by columns")
     height, n = usage.shape

@@ -16,7 +16,7 @@ from copter.problem.solution import Solution, Status
 
 Floats = NDArray[np.float64]
 
-AT_BOUND = 1e-6  # how near a bound, in units of 1 + |bound|, a value is at it
+AT_BOUND = 1e-6  # a value this close to a bound, in units of 1 + |bound|, is at it
 
 
 @dataclass(frozen=True, slots=True)

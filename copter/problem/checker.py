@@ -18,9 +18,9 @@ from copter.problem.residuals import Residuals, relative_gap
 
 Floats = NDArray[np.float64]
 
-LOSS = 1e-9  # relative, that proving a bound may cost; one that costs more is not called certified
-ROUNDING = 1e-14  # of a sum, as a share of the sum of its terms' absolute values
-RAY_NOISE = 1e-9  # what a ray may leave of a sum that should be zero, as a share of its terms' absolute values
+LOSS = 1e-9  # largest relative loss of a bound by its proof; after a larger loss the bound is not called certified
+ROUNDING = 1e-14  # rounding error of a sum, as a share of the sum of its terms' absolute values
+RAY_NOISE = 1e-9  # residual of a ray, as a share of its terms' absolute values, that counts as zero
 
 
 @dataclass(frozen=True, slots=True)

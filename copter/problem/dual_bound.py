@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-HALF_ULP = 2.0**-53
+HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
 SMALL = 2.0**-960  # products below this may have lost part of their rounding error to underflow
 LARGE = 2.0**990  # factors above this cannot be split
-SPLIT = 2.0**27 + 1.0
-AT_ONCE = 1_000  # columns worked out before the first that proves nothing ends it
-EXACT_ENTRIES = 50_000  # entries of columns whose reduced cost is worked out exactly, at most
-LOSS = 1e-13  # of the bound, that a column's rounding may cost before its reduced cost is worked out exactly
+SPLIT = 2.0**27 + 1.0  # Veltkamp's factor, which splits a float64 into two halves of 26 bits
+AT_ONCE = 1_000  # columns whose bounds are computed together; the first that proves nothing ends the proof
+EXACT_ENTRIES = 50_000  # most entries of columns whose reduced costs are computed exactly
+LOSS = 1e-13  # a column's reduced cost is computed exactly if its rounding may cost more than this share of the bound
 
 
 def proven_dual_bound(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-EVEN = 1e-9  # of the size of a request's gains: losses up to here are ties
+EVEN = 1e-9  # losses up to this share of the size of a request's gains count as ties
 
 
 @dataclass(frozen=True, slots=True)

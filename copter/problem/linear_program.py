@@ -15,7 +15,8 @@ from copter.problem.sparse_input import checked_sparse
 
 Floats = NDArray[np.float64]
 
-NOT_REAL = (complex, np.complexfloating, str, bytes, type(np.ma.masked))  # what float() may take, and lose a part of
+# Types of values that float() would accept although it loses a part of them.
+NOT_REAL = (complex, np.complexfloating, str, bytes, type(np.ma.masked))
 
 
 def as_floats(name: str, value: ArrayLike) -> Floats:

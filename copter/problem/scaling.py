@@ -12,7 +12,7 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-RUIZ_PASSES = 10
+RUIZ_PASSES = 10  # passes of Ruiz scaling
 
 
 @dataclass(frozen=True, slots=True)

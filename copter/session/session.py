@@ -37,11 +37,11 @@ from copter.tape.watching import begun
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
 SHIM_S, SHIM_SLOT_S = 3e-3, 4e-7  # of a deadline, kept for rounding: and for each slot; half of it at most
-WORK = 40_000  # of the search that closes a small plan's gap, nodes times rows: about a millisecond
+WORK = 40_000  # most work of the search that closes a small plan's gap, nodes times rows: about a millisecond
 CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # of what is kept, for repairing and checking the plan
 LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
-PLAN_SHARE = 0.4  # share of a deadline that the LP and its plan get where a proof comes after them
-LP_SHARE = 0.7  # share of a deadline that the LP gets where a searching shim comes after it
+PLAN_SHARE = 0.4  # share of a deadline for the LP and its plan if a proof follows
+LP_SHARE = 0.7  # share of a deadline for the LP if a shim that searches follows
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
 Ages = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""The best choice of one option for each of a few requests, found by going through all that may be better (M15)."""
+"""Finds the best choice of one option for each of a few requests by exhaustive search with bounds (M15)."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from libc.math cimport fmax
 
 
 cdef class Choices:
-    """A depth-first search over requests, their options in order.
+    """A depth-first search over requests that tries each request's options in order of loss.
 
     Parameters
     ----------
@@ -14,9 +14,9 @@ cdef class Choices:
         Options of request i are those from start[i] to start[i + 1], the smallest loss first.
     loss : (options,) float64
     entry_start, row, coefficient
-        What each option uses.
+        CSC arrays: rows and units that each option uses.
     price, left, room : (m,) float64
-        Price of a unit, units left for all, and what may be exceeded.
+        Price of one unit, units left for all requests, and units by which use may exceed these.
     most, give : (n + 1, m) float64
         The most that requests from i on can use of each row, and can give back to it (options of negative usage).
     slack : (m,) float64
@@ -54,10 +54,10 @@ cdef class Choices:
         self.chosen, self.best = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
 
     def search(self, double budget, long long most_nodes):
-        """Whether all choices with a loss below the budget were gone through within so many nodes.
+        """Search all choices with a loss below `budget`; return whether `most_nodes` nodes sufficed.
 
-        The loss of a choice is that of its options and of the priced units that it leaves. The best one is in
-        :meth:`choice` if `found`; `worth` is its loss.
+        The loss of a choice is the sum of its options' losses and of the prices of the units that it leaves unused. If
+        `found`, :meth:`choice` returns the best choice and `worth` is its loss.
         """
         self.worth, self.nodes, self.most_nodes, self.found = budget, 0, most_nodes, False
         with nogil:
@@ -65,7 +65,7 @@ cdef class Choices:
         return self.nodes <= most_nodes
 
     def choice(self):
-        """Option of each request in the best choice, (n,) int32."""
+        """Return the option of each request in the best choice, (n,) int32."""
         return np.array(self.best)
 
     cdef void visit(self, Py_ssize_t i, double spent) noexcept nogil:

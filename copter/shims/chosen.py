@@ -15,7 +15,7 @@ from copter.shims.finished import continuous_requests, worth_of
 from copter.shims.greedy import integer_slots
 from copter.shims.plan import IDLE, Floats, IntegerPlan, Keys
 
-COLUMN = 0xFFFFFFFF  # the column's part of a key
+COLUMN = 0xFFFFFFFF  # bit mask of the column in a key slot << 32 | column
 Shares = Mapping[Hashable, Mapping[int, float]]
 
 

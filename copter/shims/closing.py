@@ -14,11 +14,11 @@ from copter.shims.draft import Draft
 from copter.shims.greedy import takeable
 from copter.shims.plan import IDLE
 
-MOST_COLUMNS = 5_000  # of the model; above, looking at all of them costs more than a round should
-MOST_USES = 50_000  # columns times rows of the model, up to which all of them are looked at
-MOST_OPEN = 64  # requests with more than one option that could be in a better plan
-MOST_ROWS = 256
-MARGIN = 1e-9  # share of the sizes summed that their rounding is allowed
+MOST_COLUMNS = 5_000  # models with more columns are not searched: visiting all of them costs more than a round should
+MOST_USES = 50_000  # models with more columns times rows are not searched
+MOST_OPEN = 64  # most requests with more than one option that could be in a better plan
+MOST_ROWS = 256  # models with more rows are not searched
+MARGIN = 1e-9  # allowance for rounding, as a share of the summed sizes
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Places = NDArray[np.intp]

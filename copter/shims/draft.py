@@ -25,11 +25,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
 
-SLACK = 1e-9  # of a row's capacity, allowed while a plan is made; what is returned has passed the exact check
-MOST_SLACK = 0.5  # units allowed beyond a capacity at most, so that whole numbers are never exceeded
-SHARED = 4  # slots to a template from which it pays to ask once for all of them
-ASKED_EVERY = 64  # idle requests between two looks at the clock
-STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # towards what shares have at least, until rounding no longer matters
+SLACK = 1e-9  # share of a row's capacity that a draft may exceed; returned plans pass the exact check
+MOST_SLACK = 0.5  # most units that a draft may exceed a capacity by: less than one, so that whole numbers are exact
+SHARED = 4  # with at least this many slots per template, one check of the template serves all of them
+ASKED_EVERY = 64  # idle requests visited between two looks at the clock
+# Shares of the way from a plan's shares to their lower bounds, tried in turn until the exact check passes.
+STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class Check:
 class Draft:
     """A plan under construction: a column for every slot, and the remaining units of every row (costs as minimised).
 
-    It begins with what every plan has to have: fixed columns, those with a lower bound above zero, and what continuous
-    requests must get; on top of that, as much of what the LP gives continuous requests as there is room for.
+    It begins with all that a plan must contain: fixed columns, columns with a lower bound above zero, and continuous
+    requests' lower bounds. It adds as much of continuous requests' LP values as there is room for.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class Draft:
     left, room : ndarray (n_rows,)
     column : ndarray (n_slots,) int32
     shares, share
-        Columns of continuous requests, and their values; a change of values is a new array.
+        Columns of continuous requests, and their values; changed values are stored in a new array.
     """
 
     def __init__(self, model: Model, slots: Ints | None = None, columns: Ints | None = None, x: Floats | None = None):
@@ -116,8 +117,9 @@ class Draft:
         self.give(self.shares.within(self.shares.spread(key, x[own])))
 
     def give(self, share: Floats) -> None:
-        """Move continuous requests' shares towards these values, which respect their bounds, as far as all rows
-        allow.
+        """Move continuous requests' shares towards these values as far as all rows allow.
+
+        The values must respect the requests' own bounds.
         """
         shares, rows = self.shares, len(self.left)
         if shares is None:
@@ -137,7 +139,7 @@ class Draft:
         self.left = kept + shares.use(before, rows) - shares.use(self.share, rows)
 
     def can_be_relieved(self) -> bool:
-        """Whether negative usage of some columns could provide what the forced columns lack."""
+        """Return whether negative usage of some columns could provide the units that the forced columns lack."""
         if self.conflict:
             return False
         short = self.exceeded()
@@ -167,7 +169,7 @@ class Draft:
         self.column[slots] = columns
 
     def take(self, slot: int, column: int, row: Ints, coefficient: Floats) -> bool:
-        """Give a slot a column if enough is left of every row."""
+        """Give a slot a column if each row has enough units left; return whether it did."""
         if bool(np.any(coefficient > self.left[row] + self.room[row])):
             return False
         np.subtract.at(self.left, row, coefficient)
@@ -187,7 +189,7 @@ class Draft:
     def exceeded(self) -> NDArray[np.intp]:
         """Return the rows whose usage exceeds their units, in exact arithmetic.
 
-        The last answer is kept with a copy of the columns and shares that it is about.
+        The result is cached together with a copy of its columns and shares.
         """
         last = self.last_check
         if last is None or not (
@@ -218,16 +220,16 @@ class Draft:
         )
 
     def holds(self) -> bool:
-        """Whether no request is contradictory and no row is exceeded, in exact arithmetic."""
+        """Return whether no request is contradictory and no row is exceeded, in exact arithmetic."""
         return not self.conflict and not len(self.exceeded())
 
     # The stages ---------------------------------------------------------------------------------------------------
 
     def round(self, slots: Ints, columns: Ints, x: Floats, whole: float, support: float) -> int:
-        """Take integral columns, then the others by weight where they fit; returns how many slots were split.
+        """Take integral columns, then others by weight if they fit; return how many slots were split.
 
-        Columns at one together may use more than there is, where the LP was not solved to its end: then the dearest of
-        them are taken first.
+        If the LP was not solved to its end, the columns at one may together exceed a resource: then the columns of
+        largest value are taken first.
         """
         free = ~self.forced[slots]
         slots, columns, x = slots[free], columns[free], x[free]
@@ -261,8 +263,9 @@ class Draft:
         fill(self.matrix, slots, columns, self.left, self.room, scale, self.column, stop)
 
     def candidates(self, idle: Ints, stop: Callable[[], bool]) -> tuple[Ints, list[Ints]]:
-        """Return idle slots and, for each, columns that include all that fit; slots that share a template are handled
-        once.
+        """Return idle slots and, for each, columns that include all that fit.
+
+        Slots that share a template are checked together.
         """
         slabs = self.matrix.slabs
         templates = [slabs[slot].template for slot in idle.tolist()]
@@ -314,7 +317,7 @@ class Draft:
             self.column[slots[worst]] = IDLE
 
     def improve_shares(self, left_s: Callable[[], float]) -> None:
-        """Give continuous requests their best shares of what the integer columns leave, by a linear program."""
+        """Give continuous requests their best shares of the remaining units, by a linear program."""
         shares = self.shares
         if shares is None or not shares.size or not self.holds() or left_s() <= 0.0:
             return
@@ -326,9 +329,7 @@ class Draft:
             self.share, self.left = before, left
 
     def previous(self, plan: IntegerPlan) -> Draft:
-        """Return a draft with the previous plan's columns, as far as they still fit, added to this draft's required
-        columns.
-        """
+        """Return a draft with this draft's required columns, plus the previous plan's columns as far as they fit."""
         draft = copy(self) if self.shares is None else Draft(self.model)
         draft.left, draft.column = draft.left.copy(), draft.column.copy()
         matrix = self.matrix
@@ -354,8 +355,9 @@ class Draft:
 
 
 def drafts_know(model: Model) -> bool:
-    """Whether a model has only what drafts handle: requests with limits (1 if integer), resources without lower
-    bounds.
+    """Return whether drafts can handle a model.
+
+    They handle requests with limits (1 if integer), and resources without lower bounds.
     """
     matrix = model.ledger.matrix
     rows = matrix.n_rows

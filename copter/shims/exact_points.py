@@ -14,10 +14,10 @@ from copter.shims.feasibility import exceeded, two_products
 
 Floats = NDArray[np.float64]
 
-NEAR = 1e-5  # of 1 + |side|: rows this near a side are held on it while continuous columns move
-STEPS = 4  # corrections, each of which leaves about the square root of the last one's error
-DENSE = 1_000_000  # cells up to which a correction is solved dense
-SMALLEST = 1e-6  # of the largest value: how large a column counts at least that moves in proportion to its size
+NEAR = 1e-5  # rows this close to a side, in units of 1 + |side|, stay on it while continuous columns move
+STEPS = 4  # most corrections; each leaves about the square root of the last one's error
+DENSE = 1_000_000  # systems of at most this many cells are solved as dense ones
+SMALLEST = 1e-6  # columns move in proportion to their size, or to this share of the largest value if they are smaller
 
 
 class ExactPoints:

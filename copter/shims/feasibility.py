@@ -14,9 +14,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Tally = tuple[Floats, Floats, NDArray[np.int64], NDArray[np.bool_]]
 
-HALF_ULP = 2.0**-53
-WHOLE_BELOW = 2.0**53  # whole numbers up to here, and their sums, are exact
-SPLIT = 2.0**27 + 1.0
+HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
+WHOLE_BELOW = 2.0**53  # sums of whole numbers are exact up to this size
+SPLIT = 2.0**27 + 1.0  # Veltkamp's factor, which splits a float64 into two halves of 26 bits
 
 
 def two_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ from copter.problem.solution import Solution
 from copter.shims.draft import Draft
 from copter.shims.plan import IDLE, IntegerPlan, no_keys, no_shares
 
-PROVEN = 1e-6  # relative gap within which a plan is as good as its certified bound
+PROVEN = 1e-6  # relative gap within which a plan counts as equal to its certified bound
 
 
 def planned(

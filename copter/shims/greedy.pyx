@@ -1,4 +1,4 @@
-"""Greedy integer points, compiled: columns offered in an order, and idle requests filled by value per unit."""
+"""Greedy integer plans: offers columns in an order, and fills idle requests by value per unit of resource."""
 
 import heapq as _heapq
 
@@ -9,11 +9,11 @@ from copter.model.matrix.block_matrix cimport BlockMatrix
 from copter.model.matrix.list_of_lists cimport Slab
 
 cdef enum:
-    ASKED_EVERY = 20_000  # columns looked at between two looks at the clock
+    ASKED_EVERY = 20_000  # columns visited between two looks at the clock
 
 
 cdef inline bint fits(const Pattern* pattern, int j, const double[::1] left, const double[::1] room) noexcept nogil:
-    """Whether every row has what a column uses."""
+    """Return whether each row has the units left that a column uses."""
     cdef int e
     for e in range(pattern.column_start[j], pattern.column_start[j + 1]):
         if not pattern.coefficient[e] <= left[pattern.row[e]] + room[pattern.row[e]]:
@@ -22,7 +22,7 @@ cdef inline bint fits(const Pattern* pattern, int j, const double[::1] left, con
 
 
 cdef inline bint may_be_one(const Block* block, int j) noexcept nogil:
-    """Whether a column's bounds and its request's limit let it be taken whole."""
+    """Return whether a column's bounds and its request's limit allow the value one."""
     cdef double upper = block.upper_each[j] if block.upper_each != NULL else block.upper
     cdef double lower = block.lower_each[j] if block.lower_each != NULL else 0.0
     return lower <= 1.0 <= upper and block.limit >= 1.0
@@ -35,14 +35,14 @@ cdef inline void take(const Pattern* pattern, int j, double[::1] left) noexcept 
 
 
 cdef int checked(BlockMatrix matrix, int slot, int column) except -1:
-    """IndexError unless a slot has such a column."""
+    """Raise IndexError unless the slot has this column."""
     if slot < 0 or slot >= matrix.n_slots or column < 0 or column >= matrix.blocks[slot].n_columns:
         raise IndexError(f"slot {slot} has no column {column}")
     return 0
 
 
 def integer_slots(BlockMatrix matrix):
-    """Which slots hold a request whose columns must be whole, (n_slots,) bool."""
+    """Return whether each slot holds a request whose columns must be whole, (n_slots,) bool."""
     cdef Py_ssize_t slot
     cdef Slab slab
     found = np.zeros(matrix.n_slots, dtype=bool)
@@ -54,7 +54,7 @@ def integer_slots(BlockMatrix matrix):
 
 
 def bound_slots(BlockMatrix matrix):
-    """Slots whose columns have bounds of their own or are fixed, ascending, (n,) int32: only these can be forced."""
+    """Return fixed slots and those with bounds on single columns, ascending, (n,) int32: no other is ever forced."""
     cdef Py_ssize_t slot
     cdef const Block* block
     found = np.zeros(matrix.n_slots, dtype=bool)
@@ -67,7 +67,7 @@ def bound_slots(BlockMatrix matrix):
 
 
 def takeable(BlockMatrix matrix, const int[::1] slots, const int[::1] columns):
-    """Whether each column's own bounds let it be one, (n,) bool."""
+    """Return whether each column's own bounds allow the value one, (n,) bool."""
     cdef Py_ssize_t i
     found = np.zeros(slots.shape[0], dtype=bool)
     cdef unsigned char[::1] view = found.view(np.uint8)
@@ -79,10 +79,10 @@ def takeable(BlockMatrix matrix, const int[::1] slots, const int[::1] columns):
 
 def offer(BlockMatrix matrix, const int[::1] slots, const int[::1] columns, const Py_ssize_t[::1] order,
           double[::1] left, const double[::1] room, int[::1] column_of_slot):
-    """Offer columns one by one, in an order; an idle slot takes the first of its own that fits.
+    """Offer columns one by one, in the given order; an idle slot takes the first of its columns that fits.
 
-    left, room (n_rows,): what is left of every row, and what it may be exceeded by. Both left and column_of_slot
-    change.
+    left, room (n_rows,): units left of each row, and units by which use may exceed these. Changes left and
+    column_of_slot in place.
     """
     cdef Py_ssize_t i, at
     cdef int slot
@@ -99,7 +99,7 @@ def offer(BlockMatrix matrix, const int[::1] slots, const int[::1] columns, cons
 
 cdef int best_of(BlockMatrix matrix, int slot, const int[::1] columns, const double[::1] left, const double[::1] room,
                  const double[::1] row_scale, double* ratio) noexcept nogil:
-    """Column of the listed ones that fits and costs least per unit of resource, first one on a tie; -1 for none."""
+    """Return the listed column that fits and costs least per unit of resource, the first on a tie; -1 for none."""
     cdef Block* block = &matrix.blocks[slot]
     cdef const Pattern* pattern = block.pattern
     cdef double cost, size, best = 0.0
@@ -124,10 +124,10 @@ cdef int best_of(BlockMatrix matrix, int slot, const int[::1] columns, const dou
 
 def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] left, const double[::1] room,
          const double[::1] row_scale, int[::1] column_of_slot, stop):
-    """Give idle slots columns that lower the cost, the best per unit of resource first, until nothing fits.
+    """Give idle slots columns that lower the cost, the best per unit of resource first, until none fits.
 
-    columns: for every slot, the int32 array of the columns that may be taken, ascending. stop: asked whether the time
-    is up; what has been taken stays then.
+    columns: for each slot, an ascending int32 array of the columns that it may take. stop: asked now and then whether
+    time is up; columns taken until then stay.
     """
     cdef Py_ssize_t i
     cdef int slot, column

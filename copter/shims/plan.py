@@ -41,26 +41,26 @@ class IntegerPlan:
     objective : float
         NaN where there is no plan.
     bound : float
-        The LP's bound; no plan is better if `bound_is_certified`.
+        Bound of the LP; if `bound_is_certified`, no plan is better.
     gap : float
         |objective - bound| / (1 + |objective| + |bound|); NaN where there is no plan.
     fractional_requests : int
         Integer requests that were split in the LP's solution.
     kept_previous : bool
-        Whether the plan was built on the previous one, because that was worth more than the rounded solution.
+        Whether the plan was built on the previous plan, which was worth more than the rounded solution.
     status : IntegerStatus
         OPTIMAL (within 1e-6 of a certified bound) or FEASIBLE: the plan has passed a check of every row in exact
-        arithmetic. PRIMAL_INFEASIBLE: what requests must have (fixed columns, lower bounds) is more than there is.
-        NONE_FOUND: there may be one, a search found none.
+        arithmetic. PRIMAL_INFEASIBLE: fixed columns and lower bounds need more units than the resources have.
+        NONE_FOUND: a search found no plan, but there may be one.
     bound_is_certified : bool
     conflict : tuple of ids
-        Of the requests that together must have more than there is of a resource, or each contradict themselves (two
-        columns that must be taken, or one that cannot be whole). Empty where there is a plan, and where a search found
+        Requests that together need more units of a resource than it has, or that each contradict themselves (two
+        columns that must be taken, or one that cannot be whole). Empty if there is a plan, or if a search found
         none though the LP has a point.
     short : tuple of ids
         Ids of the resources that the requests in conflict over-commit.
     proof : str
-        How the proof went that was asked for: "written", or why there is none; empty where none was asked for. A plan
+        "written", or the reason why the proof asked for was not written; empty if no proof was asked for. A plan
         with a proof is OPTIMAL, whatever the LP's bound.
     """
 

@@ -20,8 +20,8 @@ from copter.shims.plan import IntegerPlan
 from copter.shims.searched import plan_at, point_of
 from copter.storage.disk import PathLike
 
-SEARCH_SHARE = 0.5  # of the time that is left, for a better plan than the shim's
-BETTER = 1e-9  # relative
+SEARCH_SHARE = 0.5  # share of the time left for finding a plan better than the shim's
+BETTER = 1e-9  # least relative gain of a better plan
 
 
 def require_new(path: PathLike) -> None:

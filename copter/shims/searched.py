@@ -24,11 +24,11 @@ Floats = NDArray[np.float64]
 
 PREVIOUS = "the previous plan"
 CORE = "the core"
-LARGE = 500  # integer columns above which the requests that the LP does not split are left as they are first
-SPLIT = 1e-6  # of a column: nearer to a whole number it counts as one
-MORE = 40  # requests of a core, at least
+LARGE = 500  # with more integer columns, requests that the LP does not split keep their option at first
+SPLIT = 1e-6  # a column this close to a whole number counts as whole
+MORE = 40  # least number of requests in a core
 CORE_SHARE, CORE_S = 0.5, 10.0  # of the time that is left; of a search without a deadline
-INWARD = 2.0  # times a search's tolerance: how far rows are moved in, so that what it takes for a point is one
+INWARD = 2.0  # rows are moved inwards by this many times the search's tolerance, so that points it accepts are feasible
 
 
 def searched(

@@ -1,4 +1,4 @@
-"""What a plan uses of every row, in one pass over its terms."""
+"""Sums a plan's use of each row in one pass over its terms."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from copter.model.matrix.block_matrix cimport BlockMatrix
 
 
 def tally(const int[::1] row, const double[::1] coefficient, const double[::1] value, Py_ssize_t rows):
-    """Sums of coefficient * value by row, in the order of the terms, and what their rounding depends on.
+    """Return sums of coefficient * value by row, in the order of the terms, and data to bound their rounding.
 
     Parameters
     ----------
@@ -21,9 +21,9 @@ def tally(const int[::1] row, const double[::1] coefficient, const double[::1] v
     Returns
     -------
     use, size : ndarray (rows,) float64
-        Sums of the products and of their sizes.
+        Sums of the products and of their absolute values.
     count : ndarray (rows,) int64
-        Terms of each row.
+        Number of terms of each row.
     whole : ndarray (rows,) bool
         Whether all of a row's coefficients and values are whole numbers.
     """
@@ -49,7 +49,7 @@ def tally(const int[::1] row, const double[::1] coefficient, const double[::1] v
 
 
 def tally_columns(BlockMatrix matrix, const int[::1] column_of_slot):
-    """As :func:`tally`, for the columns that slots have (below zero: none), each at one; rows are all of the matrix.
+    """As :func:`tally`, over all rows of the matrix, with each slot's column (negative: none) at value one.
 
     Parameters
     ----------

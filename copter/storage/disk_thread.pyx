@@ -1,7 +1,7 @@
-"""Writes that a thread does and waits for without Python's lock, told of through pipes.
+"""A thread that writes files and waits for the disk without Python's lock; it reports through pipes.
 
-A thread in Python that waits for the disk takes the lock after every system call, and the thread that has it must give
-it up, and then waits for it in turn: on busy processors that is milliseconds each time. This thread never takes it.
+A Python thread takes the lock again after each system call: the thread that holds it must give it up, and then waits
+to get it back. On busy processors each such exchange takes milliseconds. This thread never takes the lock.
 """
 
 import os as _os
@@ -45,7 +45,7 @@ cdef struct Outcome:
 
 
 cdef bint transfer(int file, char* buffer, size_t count, bint out) noexcept nogil:
-    """Whether all of a buffer was read or written; a pipe takes or gives so few bytes in one piece."""
+    """Read or write a whole buffer through a pipe; return whether all bytes passed. Pipes pass so few bytes at once."""
     cdef ssize_t done
     while count > 0:  # ends: count falls, but for calls that a signal cut short
         done = write(file, buffer, count) if out else read(file, buffer, count)
@@ -59,7 +59,7 @@ cdef bint transfer(int file, char* buffer, size_t count, bint out) noexcept nogi
 
 
 cdef int carry_out(const Order* order) noexcept nogil:
-    """Write, and wait for the disk; 0 or an errno."""
+    """Write an order's data and wait for the disk; return 0 or an errno."""
     cdef const char* left = order.data
     cdef size_t count = order.length
     cdef ssize_t done
@@ -78,7 +78,7 @@ cdef int carry_out(const Order* order) noexcept nogil:
 
 
 cdef void carry_out_all(int orders, int outcomes) noexcept nogil:
-    """Orders as they come, until nobody is left to give them, or to be told."""
+    """Carry out orders as they come, until the pipe of orders or that of outcomes is closed."""
     cdef Order order
     cdef Outcome outcome
     while transfer(orders, <char*>&order, sizeof(Order), False):  # ends: the pipe closes with its owner
@@ -113,11 +113,11 @@ cdef class DiskThread:
         self.thread.start()
 
     def fileno(self):
-        """A descriptor that can be read when an order is done: for an event loop, or a selector."""
+        """Return a descriptor that is readable once an order is done: for an event loop or a selector."""
         return self.outcomes_out
 
     def put(self, int file, bytes data, bint sync, long long room_from=0, long long room_by=0):
-        """Give an order: append `data` to a file, and wait until the disk has it if `sync`.
+        """Order the thread to append `data` to a file, and with `sync` to wait until the disk has it.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ cdef class DiskThread:
         data : bytes
         sync : bool
         room_from, room_by : int
-            Before that, let the file grow by so many bytes, from there on.
+            First reserve `room_by` bytes of the file from offset `room_from` on; 0 bytes for none.
         """
         cdef Order order
         if self.waiting or self.orders_in < 0:
@@ -139,9 +139,9 @@ cdef class DiskThread:
         _os.write(self.orders_in, (<char*>&order)[:sizeof(Order)])
 
     def outcome(self):
-        """(errno of the order or 0, whether there is room as asked, whether the file system can make any).
+        """Wait until the order is done; return (errno or 0, whether room was reserved, whether it ever can be).
 
-        Waits until the order is done.
+        The last item is False where the file system cannot reserve room.
         """
         cdef Outcome outcome
         cdef bytes told
@@ -156,7 +156,7 @@ cdef class DiskThread:
         return outcome.error, outcome.room == 0, outcome.room not in (EOPNOTSUPP, EINVAL)
 
     def close(self):
-        """End the thread, after the order that it has."""
+        """End the thread after its present order."""
         if self.orders_in >= 0:
             _os.close(self.orders_in)
             self.orders_in = -1

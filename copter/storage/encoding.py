@@ -13,9 +13,9 @@ import numpy as np
 
 from copter.errors import InvalidDataError, SnapshotError
 
-DEEPEST = 64  # levels of tuples within tuples
+DEEPEST = 64  # most levels of nested tuples
 TEXT = frozenset((str,))
-SMALL = 4096  # bytes; larger arrays are handed on as they lie in memory
+SMALL = 4096  # bytes; larger arrays are written from their own memory, without a copy
 ARRAYS = {b"d": "<f8", b"f": "<f4", b"i": "<i4", b"q": "<i8", b"B": "|u1", b"?": "|b1"}
 CODES = {np.dtype(kind).newbyteorder("="): code for code, kind in ARRAYS.items()}
 

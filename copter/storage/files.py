@@ -12,8 +12,8 @@ from copter.storage.disk import DISK, Disk
 from copter.storage.disk import PathLike as PathLike
 
 OURS = b"\x89COPTER"  # first bytes of all files that this project writes
-FRONT = 4096  # bytes
-TOGETHER = 1 << 16  # bytes; smaller pieces of a file go out in one write
+FRONT = 4096  # bytes read first to recognise a file
+TOGETHER = 1 << 16  # bytes; pieces of a file smaller than this are collected into one write
 
 
 def write_atomically(path: PathLike, buffers: Iterable[bytes | memoryview]) -> None:

@@ -25,9 +25,9 @@ FORMAT = 2  # 1: without rows of requests' own beyond limits
 HEADER = struct.Struct("<8sHHQ16s16s")  # magic, format, whether a base follows, first edit, lineage, chain before it
 RECORD = struct.Struct("<4sQQ")  # mark, number of the edit, length; then a CRC-32 of these and the chain
 MARK = b"EDIT"
-DIGEST = 16
-CRC = 4
-JOINED = 1 << 20  # bytes; shorter records go out in one write
+DIGEST = 16  # bytes of the chained digest of the records
+CRC = 4  # bytes of a record's CRC-32
+JOINED = 1 << 20  # bytes; records shorter than this are collected into one write
 SECTOR = 512  # bytes that a disk writes whole or not at all
 
 

@@ -10,7 +10,7 @@ from copter.errors import SnapshotError
 from copter.storage.encoding import Buffers
 
 HEADER = struct.Struct("<8sHHQ")  # magic, format, zero, length of the payload; then the digest of these and the payload
-DIGEST = 32
+DIGEST = 32  # bytes of the digest of header and payload
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,16 @@ FORMAT = 1
 HEAD = struct.Struct("<8sHHI")
 FRONT = struct.Struct("<4sIQQ")
 WORD = struct.Struct("<I")
-DIGEST = 16  # bytes
-PIECE = 1 << 20  # bytes of a piece as read: what is compressed at once, and so what a reader needs beyond the record
+DIGEST = 16  # bytes of the digest of a record
+# Bytes of an uncompressed piece: pieces are compressed one by one, and a reader needs room for one at a time.
+PIECE = 1 << 20
 PLAIN = 1 << 31  # bit of a piece's length: the piece is not compressed
-SAMPLE = 1 << 12  # bytes at four places of a piece that are compressed to see whether the rest is worth it: 2% of it
-WORTH = 0.6  # of its length: a piece whose sample shrinks less is stored as it is. Costs shrink to two thirds, and that
-# takes as long as the LP of a round of Sia
-LEVEL = 1  # of zlib: level 6 takes four times as long for a tenth less
-MOST = 1 << 33  # bytes of one record as read: 8 GiB, some twenty times a model of 13 million columns
+SAMPLE = 1 << 12  # bytes compressed at each of four places of a piece, to decide whether compressing the rest pays
+# A piece is compressed if its sample shrinks below this share of its length. Costs shrink to two thirds only, and
+# compressing them takes as long as the LP of a round of Sia.
+WORTH = 0.6
+LEVEL = 1  # zlib's level of compression: level 6 takes four times as long and saves a tenth
+MOST = 1 << 33  # most bytes of an uncompressed record: 8 GiB, some twenty times a model of 13 million columns
 BASE, ROUND, PLAN, ENDS = b"BASE", b"ROUN", b"PLAN", b"ENDS"
 KINDS = (BASE, ROUND, PLAN, ENDS)
 

@@ -12,8 +12,10 @@ from copter.storage.encoding import Buffers
 from copter.storage.files import PathLike
 from copter.tape.layout import DIGEST, head, record
 
-WAITING = 8  # records that may wait to be written; one more waits for the disk, so that memory does not grow
-LINGER_S = 0.25  # seconds that the thread waits for more, and so the longest that a process waits at its end
+# Most records that wait to be written; a recorder that has one more waits for the disk: memory stays bounded.
+WAITING = 8
+# Seconds for which the writing thread waits for more records, and so the longest delay at a process's end.
+LINGER_S = 0.25
 Later = Callable[[], tuple[bytes, int, Buffers] | None]
 
 

@@ -1,18 +1,18 @@
-"""The judge of the answers on a tape. ``program.py`` reads the tape and does the edits; neither imports copter.
+"""Judges the answers on a tape. ``program.py`` reads the tape and applies the edits; neither imports copter.
 
 For min c'x (a maximisation has its signs turned), rows lower <= A x <= upper (private rows among them), and requests r
-whose columns keep to their box and to least <= sum x_r <= limit:
+whose columns obey their bounds (the box) and least <= sum x_r <= limit:
 
-- Bound. Multipliers y of rows (of the sign that a bound of their row answers for, else zero) prove c'x >= y'b + sum_r
+- Bound. Multipliers y of rows (zero where a row lacks the bound for their sign) prove c'x >= y'b + sum_r
   min over box and sum of (c_r - A_r'y)'x. It is evaluated outward (Neumaier and Shcherbina, 2004): d = c - A'y in
   floating point is wrong by at most g (|c| + |A|'|y|), g = n u / (1 - n u) with n operations, u = 2^-53 (Higham 2002,
-  lemma 3.1); sums are exact (fsum). The answer's bound must be no more; where it is, by less than 1e-9, the same is
+  lemma 3.1); sums are exact (fsum). The answer's bound must not exceed this; if it does by less than 1e-9, the same is
   evaluated in rational numbers.
 - Infeasible. The same with c = 0 must be above zero. Unbounded rounds are counted as unanswered.
-- LP point. Objective recomputed; rows, boxes and gap within the settings' tolerance, if it is called optimal.
-- Plan. Every row, sum and box in exact rational arithmetic; the objective recomputed. Figures that are not whole stand
-  for decimals, so half a unit in the last place of each (2^-53 of the sum of sizes) is allowed to them, nothing else.
-  A better bound than the prices' that a search of all choices found is not proven here, and counted as such.
+- LP point. The objective is recomputed; an optimal one has rows, boxes and gap within the settings' tolerance.
+- Plan. Each row, sum and box is checked in rational arithmetic; the objective is recomputed. Fractional numbers stand
+  for decimals, so they may be off by half a unit in the last place (2^-53 of the sum of sizes), and no more.
+  A bound from a search of all choices, better than that of the prices, is counted as not proven here.
 """
 
 import sys
@@ -27,17 +27,17 @@ import numpy as np
 from .program import FAULTS, Flat, Path, Program, U, Unusable, records
 from .tree import is_proof, is_rejected
 
-NEAR = 1e-9  # relative: a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
+NEAR = 1e-9  # relative; a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
 NONE = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
 
 
 def rational(array: Any) -> Any:
-    """An array's finite numbers as fractions."""
+    """Return an array's finite numbers as fractions."""
     return np.array([Fraction(each) if abs(each) < inf else each for each in array.tolist()], object)
 
 
 def added(at: Any, terms: Any, n: int) -> Any:
-    """The sums of the terms that belong to 0, ..., n - 1."""
+    """Return, for each of 0, ..., n - 1, the sum of the terms that belong to it."""
     if terms.dtype != object:
         return np.bincount(at, terms, n)
     total = np.full(n, Fraction(0), object)
@@ -46,7 +46,7 @@ def added(at: Any, terms: Any, n: int) -> Any:
 
 
 def spread(array: Any, first: Any, triples: Any) -> Any:
-    """`array` with values at (request, its column or row), given where each request begins."""
+    """Return `array` with values set at (request, its column or row), given the first entry of each request."""
     place, which, value = triples
     at = first[place] + which
     assert ((place >= 0) & (which >= 0) & (at < first[place + 1])).all(), "a value is of no column"
@@ -55,7 +55,7 @@ def spread(array: Any, first: Any, triples: Any) -> Any:
 
 
 def multipliers(program: Program, flat: Flat, prices: Any, own: Any) -> Any:
-    """A multiplier for each row, from prices of resources and (request, 1 + its private row, value)."""
+    """Return one multiplier for each row, from prices of resources and (request, 1 + its private row, value)."""
     y, rows = np.zeros(len(flat.row_low)), own[1] > 0
     y[list(program.row_of.values())] = prices
     return spread(y, flat.own_first, (own[0][rows], own[1][rows] - 1, own[2][rows]))
@@ -63,7 +63,7 @@ def multipliers(program: Program, flat: Flat, prices: Any, own: Any) -> Any:
 
 @np.errstate(all="ignore")  # a number that is none proves nothing
 def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False) -> Any:
-    """Lower bound on the minimum that multipliers of rows prove: rounded down or, if exact, in rational numbers."""
+    """Return the lower bound on the minimum that row multipliers prove: rounded down or, if exact, rational."""
     given = y, flat.cost * with_costs, flat.value, flat.low, flat.high, flat.limit, flat.least
     y, cost, value, low, high, limit, least = map(rational, given) if exact else given
     side = np.where(y > 0, flat.row_low, flat.row_high)
@@ -98,7 +98,7 @@ def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False) -> 
 
 
 def point(flat: Flat, x: Any) -> tuple[float, float, float]:
-    """(objective, violation relative to the bounds' norm, largest violation) of an LP's point (F8)."""
+    """Return (objective, violation relative to the bounds' norm, largest violation) of an LP's point (F8)."""
     rows = added(flat.row, flat.value * x[flat.column], len(flat.row_low)), flat.row_low, flat.row_high
     sums = added(flat.owner, x, len(flat.limit)), flat.least, flat.limit
     values, low, high = map(np.concatenate, zip((x, flat.low, flat.high), rows, sums, strict=True))
@@ -108,7 +108,7 @@ def point(flat: Flat, x: Any) -> tuple[float, float, float]:
 
 
 def broken(at: Any, a: Any, b: Any, low: Any, high: Any) -> Any:
-    """Places of the sums of a * b that are not within their bounds, exactly; see the top for what is allowed."""
+    """Return where the exact sum of a * b is outside its bounds; the module says which rounding is allowed."""
     terms = rational(a) * rational(b)
     total, size = added(at, terms, len(low)), added(at, abs(terms), len(low))
     decimal = np.bincount(at, (a % 1 != 0) | (b % 1 != 0), len(low)) > 0
@@ -120,7 +120,7 @@ def broken(at: Any, a: Any, b: Any, low: Any, high: Any) -> Any:
 
 
 def plan_faults(program: Program, flat: Flat, plan: Any) -> Iterator[str]:
-    """Faults of a plan, in which a whole request has one column at 1 or none, a continuous one its shares."""
+    """Yield the faults of a plan: a whole request has one column at 1 or none, a continuous one its shares."""
     assert len(plan["column"]) == len(program.requests), "it has another number of requests"
     whole = np.flatnonzero(plan["column"] >= 0)
     x = spread(np.zeros(len(flat.cost)), flat.first, (whole, plan["column"][whole], 1.0))
@@ -154,7 +154,7 @@ def objective_fault(program: Program, value: float, told: float) -> Iterator[str
 
 
 def bound_fault(program: Program, flat: Flat, bound: float, y: Any) -> Iterator[str]:
-    """Whether a bound is better than its multipliers prove: first outward, then, if that is not enough, exactly."""
+    """Yield a fault if a bound is better than its multipliers prove: first outward, then, if needed, exactly."""
     told = program.sign * (Fraction(bound) - Fraction(program.offset))
     for exact in False, True:
         lowest = proven(flat, y, exact=exact)
@@ -167,7 +167,7 @@ def bound_fault(program: Program, flat: Flat, bound: float, y: Any) -> Iterator[
 
 @np.errstate(all="ignore")
 def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]]:
-    """Check a round; returns (what was checked, what is wrong)."""
+    """Check a round; return (checks made, faults)."""
     answer, settings, faults, checked = mark["answer"], mark["settings"], [], []
     flat, m = Flat(program), len(program.row_of)
     if answer["status"] == "primal_infeasible":
@@ -202,9 +202,9 @@ def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]
 
 
 def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Yield (round, what was checked, what is wrong) for every round of a tape, and "cut short ..." for a torn tape.
+    """Yield (round, checks made, faults) for each round of a tape, and "cut short ..." for a torn tape.
 
-    Unusable if it cannot be read, or an edit cannot be done.
+    Raises Unusable if the tape cannot be read or an edit cannot be applied.
     """
     programs, waiting = {}, None
     for kind, stream, number, value in chain(records(path), [(b"ENDS", None, None, None)]):

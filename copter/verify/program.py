@@ -1,4 +1,4 @@
-"""A tape's records, and the model that its edits leave, as one flat linear program; it imports nothing of copter."""
+"""The records of a tape, and the model after its edits as one flat linear program; it imports nothing of copter."""
 
 import os
 import struct
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 Path = str | os.PathLike[str]
-U = 2.0**-53
+U = 2.0**-53  # largest relative error of one rounded operation in float64
 TYPES = {b"d": "<f8", b"f": "<f4", b"i": "<i4", b"q": "<i8", b"B": "|u1", b"?": "|b1"}
 FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, struct.error, zlib.error)
 
@@ -60,7 +60,7 @@ def unpacked(content: bytes) -> bytes:
 
 
 def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
-    """(kind, stream, round, value) of every whole record of a tape; copter/tape/layout.py says how they lie."""
+    """Yield (kind, stream, round, value) of each whole record of a tape; copter/tape/layout.py describes the layout."""
     with open(path, "rb") as file:
         head, size = file.read(16), file.seek(0, 2)
         if head[:8] != b"\x89COPTERT" or len(head) < 16 or zlib.crc32(head[:12]) != struct.unpack("<I", head[12:])[0]:
@@ -93,7 +93,7 @@ def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
 
 
 class Template:
-    """Entries (column, row, value) of a request's columns in the resources, and in private rows of its own."""
+    """Entries (column, row, value) of a request's columns: in the resources and in the request's private rows."""
 
     def __init__(self, serial: int, shared: bool, contents: Any) -> None:
         self.serial, self.shared = serial, shared
@@ -107,7 +107,7 @@ class Template:
 
 @dataclass
 class Request:
-    """What a request has besides its template; `own` are bounds of private rows, lower ones, then upper ones."""
+    """A request's data besides its template; `own` are bounds of private rows, lower ones, then upper ones."""
 
     template: Template
     base: Any
@@ -123,7 +123,7 @@ class Request:
     fixed: int = -1
 
     def arrays(self) -> tuple[Any, Any, Any]:
-        """Return (cost, lower, upper) of the columns; no column exceeds what the sum leaves for it."""
+        """Return (cost, lower, upper) of the columns; the limit on the sum replaces infinite upper bounds."""
         cost = self.scale * np.asarray(self.base, dtype=np.float64) + self.offset
         cost[list(self.single)] = list(self.single.values())
         low, high = np.zeros(self.template.n) + self.lower, np.zeros(self.template.n) + self.upper
@@ -137,7 +137,7 @@ class Request:
 
 
 class Program:
-    """A model after the recorded operations, minimised; only `do` changes it, and `sign` is the sign of the costs."""
+    """A model after the recorded operations, minimised; only `do` changes it. `sign` is the sign of the costs."""
 
     def __init__(self, state: Any) -> None:
         self.sign, self.offset = -1.0 if state["sense"] == "max" else 1.0, state["offset"]
@@ -159,7 +159,7 @@ class Program:
             self.do("exceptions", (name, *state["exceptions"].get(at, (None, None))))
 
     def template(self, source: Any, shared: bool = False) -> Template:
-        """A template by its serial number, or a new one."""
+        """Return a template by its serial number, or a new one."""
         if isinstance(source, tuple):
             self.templates[self.next] = Template(self.next, shared, source)
             source, self.next = self.next, self.next + 1
@@ -170,7 +170,7 @@ class Program:
         self.requests[name] = Request(self.template(source), *rest)
 
     def leave(self, name: Any) -> None:
-        """A request leaves its template, which goes if it was its own."""
+        """Remove a request from its template; a template of its own is deleted."""
         template = self.requests[name].template
         if not template.shared:
             del self.templates[template.serial]

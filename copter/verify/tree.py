@@ -1,15 +1,15 @@
-"""The judge of a mixed-integer program's proof: a tree of branchings, its leaves with prices or rays.
+"""Judges a proof for a mixed-integer program: a tree of branchings whose leaves have prices or rays.
 
 It imports nothing of copter. The file is JSON, numbers as hexadecimal doubles: the program (min or max c'x + offset,
 rows, columns), a point, a bound, and nodes. A branching splits the values of a whole column into those up to k and
-those from k + 1 on; the first node has the program's bounds. In rational arithmetic, for the minimisation:
+values from k + 1 on; the first node has the program's bounds. In rational arithmetic, for the minimisation:
 
 - a leaf with prices y proves c'x >= y'b + min over the leaf's box of (c - A'y)'x; where all costs are whole numbers of
   whole columns, the next whole number;
 - a leaf with a ray is empty if the same with c = 0 is above zero;
-- the bound must be no more than any leaf proves, so no point of the program is better;
+- the bound must not exceed what any leaf proves, so no point of the program is better;
 - the point's whole columns are whole and its columns within their bounds; its rows hold to 1e-6 of 1 + |side|, and the
-  line of the file says so where they do not hold exactly (see ``judge.py`` for decimals).
+  file's line of output says so if they do not hold exactly (see ``judge.py`` for decimals).
 """
 
 import json
@@ -22,7 +22,7 @@ from .program import Path, Unusable
 from .vipr import verify_vipr
 
 FORMAT = "copter-proof 1"
-NEAR = Fraction(1, 10**6)  # of 1 + |side|: how far a point's row may be off
+NEAR = Fraction(1, 10**6)  # largest violation of a row by a point, in units of 1 + |side|
 
 
 class Problem:
@@ -161,7 +161,7 @@ def judge_proof(told: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def is_proof(path: Path) -> bool:
-    """Whether a file is a proof or a certificate rather than a tape."""
+    """Return whether a file is a proof or a certificate rather than a tape."""
     with open(path, "rb") as file:
         front = file.read(4)
     return front[:1] in (b"{", b"%") or front == b"VER "
@@ -183,7 +183,7 @@ def verify_proof(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def is_rejected(path: Path) -> bool:
-    """Check a proof file, printing one line per fault and one for the result."""
+    """Check a proof file, print one line per fault and one for the result; return whether it is rejected."""
     found, faults = verify_proof(path)
     for fault in faults:
         print(f"{path}: the proof is rejected: {fault}")

@@ -1,9 +1,9 @@
-"""A reader and judge of certificates in the format VIPR 1.1 (github.com/scipopt/vipr): integer programs, exactly.
+"""Checks certificates in the format VIPR 1.1 (github.com/scipopt/vipr) for integer programs, in rational numbers.
 
 It imports nothing of copter. A certificate holds the program in rational numbers, points, and derived constraints, each
-with its reason: an assumption (``asm``), a combination of constraints before it (``lin``), the same rounded (``rnd``),
-or two constraints under assumptions that leave no whole number out (``uns``); ``sol`` is the objective of the best
-point. What is to be proven (``RTP``) is that there is no point, or a range that the optimum is in.
+with its reason: an assumption (``asm``), a combination of earlier constraints (``lin``), the same rounded (``rnd``),
+or two constraints under assumptions that cover all whole numbers (``uns``); ``sol`` is the objective of the best
+point. The claim to prove (``RTP``) is that there is no point, or a range for the optimum.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ VERSIONS = ("1.0", "1.1")
 
 @dataclass
 class Constraint:
-    """A sum of columns against a number, under assumptions by their places."""
+    """A linear constraint, with the places of the assumptions under which it holds."""
 
     sense: int
     right: Fraction
@@ -28,13 +28,13 @@ class Constraint:
     under: frozenset[int] = frozenset()
 
     def is_absurd(self) -> bool:
-        """Whether no point at all satisfies it."""
+        """Return whether no point can satisfy the constraint."""
         if self.terms:
             return False
         return {1: self.right > 0, -1: self.right < 0, 0: self.right != 0}[self.sense]
 
     def implies(self, other: "Constraint") -> bool:
-        """Whether all points that satisfy it satisfy the other, by sides alone."""
+        """Return whether each point that satisfies this constraint satisfies the other, judged by right sides alone."""
         if self.is_absurd():
             return True
         if self.terms != other.terms:
@@ -46,7 +46,7 @@ class Constraint:
 
 @dataclass
 class Certificate:
-    """What a file says, as far as it has been read."""
+    """The contents of a certificate, as far as it has been read."""
 
     whole: set[int] = field(default_factory=set)
     objective: dict[int, Fraction] = field(default_factory=dict)
@@ -56,37 +56,37 @@ class Certificate:
 
 
 class Words:
-    """The words of a file, one after the other, without comments."""
+    """The words of a file, one by one, without comments."""
 
     def __init__(self, text: str) -> None:
         self.waiting = iter(word for line in text.splitlines() for word in line.split("%", 1)[0].split())
 
     def next(self) -> str:
-        """The next word; ValueError at the end."""
+        """Return the next word; ValueError at the end."""
         for word in self.waiting:
             return word
         raise ValueError("it is cut short")
 
     def expect(self, *words: str) -> None:
-        """ValueError unless these come next."""
+        """Read these words; ValueError if others come next."""
         for word in words:
             found = self.next()
             if found != word:
                 raise ValueError(f"{found!r} is where {word!r} should be")
 
     def count(self) -> int:
-        """A whole number that is not negative."""
+        """Return the next word as a whole number >= 0."""
         word = self.next()
         if not word.isdigit():
             raise ValueError(f"{word!r} is no count")
         return int(word)
 
     def number(self) -> Fraction:
-        """A rational number."""
+        """Return the next word as a rational number."""
         return Fraction(self.next())
 
     def terms(self, columns: int, objective: dict[int, Fraction]) -> dict[int, Fraction]:
-        """A sparse sum; the word OBJ stands for the objective."""
+        """Return a sparse sum; the word OBJ stands for the objective."""
         word = self.next()
         if word == "OBJ":
             return dict(objective)
@@ -101,7 +101,7 @@ class Words:
 
 
 def judged(words: Words) -> Iterator[str]:
-    """What is wrong, as it is read; ValueError for what is no certificate."""
+    """Read and check a certificate; yield its faults, and raise ValueError if it is no certificate."""
     told = Certificate()
     words.expect("VER")
     if words.next() not in VERSIONS:
@@ -137,7 +137,7 @@ def judged(words: Words) -> Iterator[str]:
 
 
 def point_faults(told: Certificate, name: str, point: dict[int, Fraction]) -> Iterator[str]:
-    """What is wrong with a point."""
+    """Yield the faults of a point."""
     for j, value in point.items():
         if j in told.whole and value.denominator != 1:
             yield f"point {name}: column {j} is not whole"
@@ -148,7 +148,7 @@ def point_faults(told: Certificate, name: str, point: dict[int, Fraction]) -> It
 
 
 def derived(told: Certificate, words: Words, columns: int) -> Iterator[str]:
-    """Read one derived constraint, and say what its reason does not show."""
+    """Read one derived constraint, and yield a fault if its reason does not imply it."""
     name = words.next()
     wanted = Constraint(SENSES[words.next()], words.number(), words.terms(columns, told.objective))
     words.expect("{")
@@ -181,14 +181,14 @@ def derived(told: Certificate, words: Words, columns: int) -> Iterator[str]:
 
 
 def known(told: Certificate, at: int) -> tuple[int, Constraint]:
-    """A constraint before this one; ValueError."""
+    """Return an earlier constraint; ValueError if the place is not before this one."""
     if at >= len(told.constraints):
         raise ValueError(f"constraint {at} is not known yet")
     return at, told.constraints[at]
 
 
 def combined(told: Certificate, words: Words, sense: int) -> Constraint:
-    """A combination of constraints, of a sense that its multipliers give."""
+    """Return a combination of constraints; its sense follows from its multipliers."""
     terms: dict[int, Fraction] = {}
     right, under, ways = Fraction(0), frozenset[int](), set()
     for _ in range(words.count()):
@@ -208,7 +208,7 @@ def combined(told: Certificate, words: Words, sense: int) -> Constraint:
 
 
 def round_inward(told: Certificate, found: Constraint) -> None:
-    """Round the side of a sum that is whole at every point."""
+    """Round the right side of a constraint whose sum is a whole number at each point."""
     if any(j not in told.whole or value.denominator != 1 for j, value in found.terms.items()):
         raise ValueError("a sum is rounded that is not whole")
     if found.sense:
@@ -216,7 +216,7 @@ def round_inward(told: Certificate, found: Constraint) -> None:
 
 
 def are_all(told: Certificate, left: Constraint, right: Constraint) -> bool:
-    """Whether every point satisfies one of two constraints: sum <= k or sum >= k + 1, of whole numbers."""
+    """Return whether each point satisfies one of two constraints: sum <= k or sum >= k + 1, of whole numbers."""
     if left.terms != right.terms or {left.sense, right.sense} != {-1, 1}:
         return False
     low, high = (left, right) if left.sense < 0 else (right, left)
@@ -225,7 +225,7 @@ def are_all(told: Certificate, left: Constraint, right: Constraint) -> bool:
 
 
 def result_faults(told: Certificate, wanted: str, low: str | None, high: str | None) -> Iterator[str]:
-    """What was to be proven and is not."""
+    """Yield the claims that were to be proven and are not."""
     shown = [each for each in told.constraints if not each.under]
     if wanted == "infeas":
         if not any(each.is_absurd() for each in shown):
@@ -245,7 +245,7 @@ def result_faults(told: Certificate, wanted: str, low: str | None, high: str | N
 
 
 def verify_vipr(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """(counts, what is wrong) of a certificate; Unusable if it is none."""
+    """Check a certificate; return (counts, faults). Raises Unusable if it is none."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()

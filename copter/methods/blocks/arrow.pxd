@@ -1,5 +1,5 @@
 cdef enum:
-    MOST_BORDER = 16  # rows of a border at most
+    MOST_BORDER = 16  # most rows of a border
 
 cdef void factorise(double* factor, const double* before, int p, const int* border, int b) noexcept nogil
 

@@ -1,8 +1,10 @@
-"""Blocks whose K is an arrow: private rows of disjoint columns, and a few rows, the border, across them (K2).
+"""Solves K x = b for blocks whose matrix K is an arrow: diagonal except for a few dense rows, the border (K2).
 
-Hare's jobs are such blocks: a row for each interval, and two over all columns. The factor of such a K of p rows with a
-border of b is held in p * p numbers: the inverse of the diagonal (p, zero for the border), the border's rows (b, p,
-zero in the border itself), and the Cholesky factor (b, b) of what the diagonal leaves of the border.
+K is an arrow if the block's private rows have disjoint columns, apart from a few border rows that may share columns
+with any row. Hare's jobs are such blocks: one row for each interval, and two border rows over all columns. For p
+private rows of which b are border rows, the factor takes p * p numbers. It holds the inverse of the diagonal (p, zero
+at border rows), the border's rows (b, p, zero in the border's own columns), and the Cholesky factor (b, b) of the
+Schur complement of the border.
 """
 
 import numpy as np
@@ -10,25 +12,25 @@ import numpy as np
 from libc.math cimport sqrt
 
 cdef enum:
-    LEAST_ROWS = 4  # private rows from which on a block is looked at
-    PART = 2  # the border has one row in so many at most
+    LEAST_ROWS = 4  # private rows; smaller blocks are factorised as dense ones
+    PART = 2  # border rows are at most 1 / PART of a block's private rows
 
-cdef double REST = 1e128  # pivot of a row that rounding has used up
-cdef double USED_UP = 1e-13  # of the diagonal
+cdef double REST = 1e128  # value of a pivot that is only rounding error: the solution in its row becomes zero
+cdef double USED_UP = 1e-13  # a pivot below this share of its diagonal entry is only rounding error
 
 
 def arrows(const int[::1] column_start, const int[::1] private_start, const int[::1] own_start,
            const int[::1] own_row):
-    """Which blocks are arrows: (border_start, border_row, place, group_start, group_column), all int32.
+    """Find the blocks that are arrows: (border_start, border_row, place, group_start, group_column), all int32.
 
     border_start : ndarray (blocks + 1,)
-        The border of block g, rows counted within the block and ascending, is border_row[border_start[g] ..
-        border_start[g + 1] - 1], or -1 alone where there is none; where it is empty the block is no arrow.
+        The border of block g is border_row[border_start[g] .. border_start[g + 1] - 1]: row numbers within the block,
+        ascending. One entry of -1 stands for an arrow without a border; no entry means that the block is no arrow.
     place : ndarray (private rows,)
-        Place of every row in its block's border, or -1.
+        Position of each row in its block's border; -1 for rows outside the border.
     group_start : ndarray (private rows + 1,)
-        Columns of every row that is not of a border: group_column[group_start[i] .. group_start[i + 1] - 1]. Columns in
-        border rows alone are in no group.
+        The columns of a row i outside the border are group_column[group_start[i] .. group_start[i + 1] - 1]. Columns
+        that have entries in border rows only are in no group.
     """
     cdef int blocks = <int>column_start.shape[0] - 1, g, p, b, j, e, base, at = 0, most, k
     cdef int rows = private_start[blocks], last = column_start[blocks]
@@ -85,7 +87,7 @@ def arrows(const int[::1] column_start, const int[::1] private_start, const int[
 
 cdef bint shared(int low, int high, int base, const int[::1] own_start, const int[::1] own_row,
                  const int[::1] place, int[::1] row_of) noexcept nogil:
-    """Whether a column is in two rows outside the border; `row_of` gets the one row of every column."""
+    """Return whether some column has entries in two rows outside the border; write each column's row to `row_of`."""
     cdef int j, e
     for j in range(low, high):
         row_of[j] = -1
@@ -98,10 +100,10 @@ cdef bint shared(int low, int high, int base, const int[::1] own_start, const in
 
 
 cdef void factorise(double* factor, const double* before, int p, const int* border, int b) noexcept nogil:
-    """The factor from the diagonal, the border's rows and the border's own square, in its place.
+    """Factorise an arrow in place from its diagonal, its border rows and the border's own square.
 
-    `before` (b,) are the square's diagonal entries. A pivot that rounding has used up becomes so large that its row
-    rests.
+    `before` (b,) holds the diagonal of the border's square before elimination. A pivot that is only rounding error is
+    replaced by a huge number, so that the solution is zero in its row.
     """
     cdef double* rows = factor + p
     cdef double* square = rows + b * p
@@ -132,7 +134,7 @@ cdef void factorise(double* factor, const double* before, int p, const int* bord
 
 cdef void solve(const double* factor, int p, const int* border, int b, const double* right,
                 double* solution) noexcept nogil:
-    """solution = K^-1 right; they may be the same array."""
+    """Write K^-1 right to `solution`; both may be the same array."""
     cdef const double* rows = factor + p
     cdef const double* square = rows + b * p
     cdef double[MOST_BORDER] own

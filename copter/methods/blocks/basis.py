@@ -23,23 +23,25 @@ Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
 SLICE = 10  # pivots between two looks at the clock
-COLD_ITERATIONS = 20  # iterations that a cold interior-point solve is taken to need
-PASSES = 20.0  # multiplications for each entry in one such iteration
-PRODUCTS = 1.5  # multiplications for each pair of entries of a block in different rows, to eliminate the block
-CALLS = 500_000.0  # multiplications that one iteration is taken to cost whatever the size
-PART = 1e6  # entries above which pivots may cost only (PART / entries)^2 of a cold solve, as a part may do (K17)
-FEW_ROWS = 64  # coupling rows up to which the proximal method, not interior points, comes after pivots
-PROXIMAL_PASSES = 200.0  # passes over the entries that the proximal method is taken to need
-TILED = 0.1  # time of a multiplication in the tiled factorisation, in multiplications of a pivot
-MOST_COLD = (2.0, 1.25)  # cold solves that pivots may cost, from prices and from a basis; halved by every failure
-AGAIN = 3  # times that a basis may be inverted afresh in a round
-LARGE = 2_000_000  # bytes of inverse and entries above which they fall out of the cache, so that pivots are slower
-SLOWER = 2.0  # time of a multiplication of a pivot above LARGE, in those of a cold solve
-MOST_FAILURES = 5  # failures in a row that are counted: the basis rests for 2^failures rounds
-TOLERANCE = 1e-9  # how far a value may be outside its bounds, relative to the largest bound of a row or one
+COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
+PASSES = 20.0  # assumed multiplications per entry in one such iteration
+PRODUCTS = 1.5  # assumed multiplications to eliminate a block, per pair of its entries in different rows
+CALLS = 500_000.0  # assumed fixed cost of one iteration, in multiplications
+# Above this many entries, pivots may cost only (PART / entries)^2 of a cold solve: a part may do instead (K17).
+PART = 1e6
+FEW_ROWS = 64  # with at most this many coupling rows the proximal method, not the interior point, follows pivots
+PROXIMAL_PASSES = 200.0  # assumed passes over the entries of a solve by the proximal method
+TILED = 0.1  # cost of a multiplication in the tiled factorisation over that of one in a pivot
+# Most cost of pivots, in cold solves: starting from prices, from a basis; each failure halves it.
+MOST_COLD = (2.0, 1.25)
+AGAIN = 3  # most inversions of the basis in one round after the first
+LARGE = 2_000_000  # bytes of inverse and entries; above, they do not fit the cache and pivots are slower
+SLOWER = 2.0  # cost of a multiplication in a pivot above LARGE, over that of one in a cold solve
+MOST_FAILURES = 5  # most consecutive failures counted: the basis is left unused for 2^failures rounds
+TOLERANCE = 1e-9  # largest distance of a value outside its bounds, relative to 1 or the largest bound of a row
 APART = 1e-8  # relative perturbation of costs, so that no two are equal
 LEAST_COST = 1e-3  # costs below this share of the largest are perturbed as if they had this size
-CLOSED = 1e-7  # error of the rows, and of basic reduced costs, that is accepted at the end
+CLOSED = 1e-7  # largest accepted error of rows, and of basic reduced costs, at the end
 
 
 class Ending(IntEnum):

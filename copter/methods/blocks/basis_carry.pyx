@@ -1,4 +1,4 @@
-"""What of a kept basis holds in an edited program, and its prices for the costs as they are (method/blocks.md, K14)."""
+"""Carries a basis over to an edited program and computes its prices for the true costs (method/blocks.md, K14)."""
 
 import numpy as np
 
@@ -9,7 +9,9 @@ from copter.methods.blocks.block_basis cimport ARTIFICIAL, BlockBasis
 
 
 def moved_costs(const double[::1] cost, const int[::1] column_start, const int[::1] slots, double apart, double least):
-    """Costs that differ a little, so that no two columns tie; always alike for the same column of the same slot.
+    """Return slightly changed costs, so that no two columns tie.
+
+    A column of a slot always gets the same change.
 
     Parameters
     ----------
@@ -19,7 +21,7 @@ def moved_costs(const double[::1] cost, const int[::1] column_start, const int[:
     apart : float
         Relative change.
     least : float
-        Size of a cost that the change is relative to, at least.
+        The change is relative to |cost|, or to this number where |cost| is smaller.
 
     Returns
     -------
@@ -41,9 +43,9 @@ def moved_costs(const double[::1] cost, const int[::1] column_start, const int[:
 
 def same_blocks(BlockBasis before, BlockBasis now, const int[::1] old_slots, const long long[::1] old_generation,
                 const int[::1] slots, const long long[::1] generation):
-    """Where each old block with basic variables now stands, if only bounds have changed in it; -1 for all others.
+    """Return the new position of each old block that has basic variables and differs in bounds only; -1 for others.
 
-    Blocks are known by slot and generation. Where slots are not in ascending order, they are looked for.
+    A block is the same if its slot and its generation are. Slots that are not in ascending order are searched for.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def same_blocks(BlockBasis before, BlockBasis now, const int[::1] old_slots, con
 
 
 cdef bint is_same(BlockBasis before, int old, BlockBasis now, int g) noexcept nogil:
-    """Whether two blocks have the same columns, and the new one a bound for all that rest at one."""
+    """Return whether two blocks have the same columns, and the new one has each bound that a variable rests at."""
     cdef int i = before.column_start[old], j = now.column_start[g], e, f, k
     cdef int size = before.column_start[old + 1] - i, length
     cdef int s = before.n_columns + old, t = now.n_columns + g
@@ -99,19 +101,20 @@ cdef bint is_same(BlockBasis before, int old, BlockBasis now, int g) noexcept no
 
 
 cdef bint rests(BlockBasis basis, int g, int v) noexcept nogil:
-    """Whether a variable of a block is at one of its bounds: neither basic nor the key."""
+    """Return whether a variable of a block is nonbasic and at a bound: neither basic nor the key."""
     return basis.place[v] < 0 and basis.key[g] != v
 
 
 def carried_basis(BlockBasis before, BlockBasis now, const int[::1] place):
-    """The old basis in the numbers of an edited program, which may have more rows.
+    """Return the old basis in the numbering of an edited program, which may have more rows.
 
     Returns
     -------
     heads : ndarray (rows,) int32
-        An artificial variable in place of one whose block has changed or gone; the activities of the rows that are new.
+        Basic variables. An artificial variable replaces each one whose block has changed or gone; new rows get their
+        activity.
     keys : ndarray (blocks,) int32
-        Of the blocks that have stayed; -1 for the others.
+        Key of each block that has stayed; -1 for other blocks.
     at_upper : ndarray (variables,) uint8
     """
     cdef int g, j, k, p, v, shift, first = now.n_columns + now.n_blocks, old_first = before.n_columns + before.n_blocks
@@ -147,7 +150,7 @@ def carried_basis(BlockBasis before, BlockBasis now, const int[::1] place):
 
 
 def true_prices(BlockBasis basis, const double[::1] cost):
-    """Prices of the basis for other costs than those that it pivoted with; none that no bound answers for.
+    """Return the prices of the basis for the given costs, not those it pivoted with; a price no bound allows is zero.
 
     Parameters
     ----------
@@ -184,7 +187,7 @@ def true_prices(BlockBasis basis, const double[::1] cost):
 
 def key_costs(const int[::1] key, const int[::1] private_start, const int[::1] start, const int[::1] row,
               const double[::1] value, const double[::1] cost, const double[::1] y):
-    """Reduced cost of the key of every block with a row of its own, zero where the key is the sum (K13).
+    """Return the reduced cost of each private row's block key; zero where the key is the block's sum (K13).
 
     Returns
     -------

@@ -1,7 +1,7 @@
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
 cdef enum:
-    ARTIFICIAL = -1
+    ARTIFICIAL = -1  # number of an artificial variable at a position of the working basis
 
 
 cdef class BlockBasis:

@@ -1,9 +1,9 @@
-"""A basis of a block program in which every block has a key, and its values (docs/method/blocks.md, K11 to K13).
+"""A basis of a block program with one key variable for each block, and its values (docs/method/blocks.md, K11 to K13).
 
-Variables are numbered: columns first, then the sums of the blocks, then the activities of the coupling rows. The value
-of a block's key follows from the others of its block. The other basic variables stand at the positions of a working
-basis with as many columns as there are coupling rows. A position may hold an artificial variable, fixed at zero, whose
-cost makes given prices those of the basis.
+Variables are numbered: first the columns, then the blocks' sums, then the coupling rows' activities. The value of a
+block's key follows from the other variables of its block. The other basic variables occupy the positions of a working
+basis with one column for each coupling row. A position may hold an artificial variable: it is fixed at zero, and its
+cost is chosen so that the basis has given prices.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from libc.string cimport memset
 
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
-cdef double TIE = 1e-12  # a reduced cost this small is zero
+cdef double TIE = 1e-12  # reduced costs of at most this size count as zero
 
 
 cdef class BlockBasis:
@@ -69,7 +69,7 @@ cdef class BlockBasis:
     # Where it starts ----------------------------------------------------------------------------------------------
 
     def begin(self, double[::1] y):
-        """Start from prices: every block at its best for them, an artificial variable where a price is not zero."""
+        """Start from prices: fill each block at best for them, with an artificial variable in rows of nonzero price."""
         cdef int r, g, v
         cdef int first = self.n_columns + self.n_blocks
         self.inverse.reset()
@@ -92,10 +92,10 @@ cdef class BlockBasis:
         return True
 
     def take(self, WorkingInverse inverse, double[::1] y, int[::1] heads, int[::1] keys, unsigned char[::1] at_upper):
-        """Start from a basis: its inverse, prices, heads, the keys of its blocks, and who rests at an upper bound.
+        """Start from a given basis: its inverse, prices, heads, keys of blocks, and flags of variables at upper bounds.
 
-        Blocks without a variable among the heads are settled at the prices. False where a variable that should rest has
-        no bound to rest at.
+        Blocks without a variable among the heads are filled at best for the prices. Returns False if a nonbasic
+        variable has no bound to rest at.
         """
         cdef int g, j, p, r, v, s, first = self.n_columns + self.n_blocks
         self.inverse = inverse
@@ -134,12 +134,12 @@ cdef class BlockBasis:
         return True
 
     cdef bint rest(self, int v) noexcept nogil:
-        """Put a variable at its bound; False where there is none."""
+        """Put a nonbasic variable at its bound; return False if it has none."""
         self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
         return fabs(self.x[v]) < INFINITY
 
     cdef bint settle(self, int g) noexcept nogil:
-        """Fill a block in the order of its reduced costs; False where its bounds contradict each other."""
+        """Fill a block in ascending order of reduced cost; return False if its bounds contradict each other."""
         cdef int j, best, s = self.n_columns + g, first = self.column_start[g], last = self.column_start[g + 1]
         cdef double total = 0.0, price, least, room, width
         for j in range(first, last):
@@ -177,7 +177,7 @@ cdef class BlockBasis:
         return True
 
     cdef void drop_twins(self, int g, int[::1] bucket) noexcept nogil:
-        """Fix columns of a block that equal another one and cost no less."""
+        """Fix each column of a block that has a twin with the same entries and no larger cost."""
         cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1], mask = 1
         cdef unsigned int at
         while mask < 2 * (last - first):  # ends: mask doubles
@@ -200,7 +200,7 @@ cdef class BlockBasis:
             bucket[at] = i
 
     cdef unsigned int hash_of(self, int j) noexcept nogil:
-        """Hash of a column's rows and first coefficient."""
+        """Return a hash of a column's rows and first coefficient."""
         cdef unsigned int result = 2166136261u
         cdef int e
         for e in range(self.start[j], self.start[j + 1]):
@@ -210,7 +210,7 @@ cdef class BlockBasis:
         return result ^ (result >> 15)
 
     cdef bint is_twin(self, int i, int j) noexcept nogil:
-        """Whether two columns have the same entries and the same lower bound."""
+        """Return whether two columns have the same entries and the same lower bound."""
         cdef int e, size = self.start[i + 1] - self.start[i]
         if self.start[j + 1] - self.start[j] != size or self.low[i] != self.low[j]:
             return False
@@ -222,7 +222,7 @@ cdef class BlockBasis:
         return True
 
     cdef void refresh(self) noexcept nogil:
-        """Values of all basic variables from those of the others."""
+        """Compute the values of all basic variables from those of the nonbasic ones."""
         cdef int g, j, k, e, r, p, v, s, m = self.n_rows, first = self.n_columns + self.n_blocks
         cdef double rest
         cdef double* shift = &self.shift[0]
@@ -269,11 +269,11 @@ cdef class BlockBasis:
         return self.block_of[v] if v < self.n_columns else v - self.n_columns
 
     cdef double sign(self, int v) noexcept nogil:
-        """Coefficient of a variable in its block's row."""
+        """Return the coefficient of a variable in its block's sum row."""
         return 1.0 if v < self.n_columns else -1.0
 
     cdef double key_share(self, int v) noexcept nogil:
-        """How much the key falls where v of its block rises by one."""
+        """Return how far the key of a block falls when its variable v rises by one."""
         return self.sign(v) * self.sign(self.key[self.block(v)])
 
     cdef void move_key(self, int v, double amount) noexcept nogil:
@@ -287,13 +287,13 @@ cdef class BlockBasis:
             self.x[self.head[p]] = amount
 
     cdef double excess(self, int v) noexcept nogil:
-        """How far a variable is below (negative) or above its bounds."""
+        """Return how far a variable is above its upper bound, or below its lower one (negative)."""
         if self.x[v] < self.low[v]:
             return self.x[v] - self.low[v]
         return max(self.x[v] - self.high[v], 0.0)
 
     cdef void reduced(self, int v, double* cost, double* entry) noexcept nogil:
-        """Reduced cost of a variable, and its entry in the tableau row of rho."""
+        """Write the reduced cost of a variable, and its entry in the tableau row of rho."""
         cdef int k, r
         cdef double share
         if v >= self.n_columns + self.n_blocks:
@@ -310,7 +310,7 @@ cdef class BlockBasis:
             entry[0] -= share * self.dot(k, &self.rho[0])
 
     cdef void effective(self, int v, double amount, double* out) noexcept nogil:
-        """out += amount times the column of a variable, its key moved along, (rows,)."""
+        """Add `amount` times a variable's column to out (rows,), with the matching move of its key."""
         cdef int e, k
         cdef double share
         if v >= self.n_columns + self.n_blocks:
@@ -326,7 +326,7 @@ cdef class BlockBasis:
                 out[self.row[e]] -= share * self.value[e]
 
     cdef void swap(self, int p) noexcept nogil:
-        """The variable at a position and the key of its block change places (K12)."""
+        """Exchange the variable at a position with the key of its block (K12)."""
         cdef int v = self.head[p], g = self.block(v), k = self.key[g], i, w, count = 0
         cdef int first = self.n_columns + self.n_blocks
         for i in range(self.n_rows):
@@ -342,7 +342,7 @@ cdef class BlockBasis:
     # How good it is -----------------------------------------------------------------------------------------------
 
     def error(self):
-        """How far rows are from closed, relative to their size, and basic reduced costs from zero: the larger."""
+        """Return the larger of two errors: relative residual of the rows, largest reduced cost of a basic variable."""
         cdef int j, e, p, v, r, first = self.n_columns + self.n_blocks
         cdef double worst = 0.0, cost, entry
         size = np.ones(self.n_rows)

@@ -1,17 +1,17 @@
-"""The centre of every block at given prices of the coupling rows (docs/method/blocks.md, K10)."""
+"""Finds each block's point on the central path for given prices of the coupling rows (docs/method/blocks.md, K10)."""
 
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs, sqrt
 
 cdef enum:
-    STEPS = 60  # of the search for one private row's price
+    STEPS = 60  # most steps of the search for one private row's price
 
-cdef double CLOSED = 1e-9  # of a private row's terms, that may be left over
-cdef double LEAST = 1e-12  # of a reduced cost that should be positive
+cdef double CLOSED = 1e-9  # a private row holds if its residual is below this share of the size of its terms
+cdef double LEAST = 1e-12  # least reduced cost used where one must be positive: values stay finite
 
 
 cdef inline double place(double reduced, double low, double high, double mu) noexcept nogil:
-    """Where a variable of this reduced cost is on the central path; it lies strictly within its bounds."""
+    """Return a variable's value on the central path at a reduced cost; it lies strictly between its bounds."""
     cdef double width, size, step
     if low == high:
         return low
@@ -27,7 +27,7 @@ cdef inline double place(double reduced, double low, double high, double mu) noe
 
 
 cdef inline double slope(double x, double low, double high, double mu) noexcept nogil:
-    """How fast a variable falls as its reduced cost rises."""
+    """Return how fast a variable's central value falls as its reduced cost rises."""
     cdef double total = 0.0
     if low == high:
         return 0.0
@@ -39,7 +39,7 @@ cdef inline double slope(double x, double low, double high, double mu) noexcept 
 
 
 cdef inline double inside(double x, double low, double high) noexcept nogil:
-    """A value that rounding has put onto a bound, next to it."""
+    """Return a value strictly between the bounds, next to the bound that rounding has put it on."""
     cdef double least
     if low == high:
         return low
@@ -53,7 +53,7 @@ cdef inline double inside(double x, double low, double high) noexcept nogil:
 
 
 cdef inline void bound_of(double at, bint falling, double* low, double* high) noexcept nogil:
-    """A row's price stays below (falling: above) a limit."""
+    """Narrow the interval [low, high] of a row's price by a limit: from below if `falling`, else from above."""
     if falling:
         low[0] = max(low[0], at)
     else:
@@ -61,7 +61,7 @@ cdef inline void bound_of(double at, bint falling, double* low, double* high) no
 
 
 cdef class Centre:
-    """Blocks of a program, of at most one private row each, that are to be put at their centres.
+    """Blocks, each with at most one private row, that :meth:`put` moves to their centres.
 
     Parameters
     ----------
@@ -69,8 +69,9 @@ cdef class Centre:
         Coupling rows.
     column_start, private_start, start, row, value, own_start, own_row, own_value
         As for :class:`copter.methods.blocks.eliminate.Elimination`.
-    cost, lower, upper : ndarray
-        Of the columns; of the columns, coupling rows and private rows.
+    cost : ndarray (columns,)
+    lower, upper : ndarray (columns + rows,)
+        Bounds of columns, coupling rows, private rows.
     """
 
     cdef int n_rows, n_columns, n_blocks
@@ -88,14 +89,16 @@ cdef class Centre:
 
     def put(self, double mu, double[::1] y, double[::1] reduced, double[::1] x, double[::1] z, double[::1] v,
             int n_threads):
-        """Fill x, z, v, the reduced costs and the private rows' part of y from the coupling rows' part.
+        """Compute x, z, v, the reduced costs and the private rows' prices from the coupling rows' prices.
 
         Parameters
         ----------
         mu : float
+            Parameter of the central path.
         y : ndarray (rows,)
-            Of the coupling rows; the private rows' are filled in.
+            Prices: read for coupling rows, written for private rows.
         reduced, x, z, v : ndarray (columns + rows,)
+            Written: reduced costs, values, and multipliers of lower and upper bounds.
         n_threads : int
         """
         cdef int g, j, n = self.n_columns
@@ -143,7 +146,7 @@ cdef class Centre:
         self.x[j] = inside(place(self.reduced[j], self.lower[j], self.upper[j], self.mu), self.lower[j], self.upper[j])
 
     cdef double balance(self, int first, int last, int slack) noexcept nogil:
-        """The private row's price at which its columns and its slack agree, from a price of zero."""
+        """Return the private row's price at which its columns' sum equals its slack; the search starts at zero."""
         cdef int j, e, _step
         cdef double low = -INFINITY, high = INFINITY, at, left, rate, size, price = 0.0, reach = 1.0, moved
         if self.lower[slack] == -INFINITY and self.upper[slack] == INFINITY:
@@ -187,7 +190,7 @@ cdef class Centre:
 
     cdef void imbalance(self, int first, int last, int slack, double price, double* left, double* rate,
                         double* size) noexcept nogil:
-        """The row's columns less its slack at a price; how fast that rises; how large its terms are."""
+        """Write the row's sum of columns less its slack at a price, its derivative, and the size of its terms."""
         cdef int j, e
         cdef double x = place(price, self.lower[slack], self.upper[slack], self.mu), b
         left[0], size[0] = -x, fabs(x) + 1e-12

@@ -1,7 +1,7 @@
 """The dual simplex method on a block program (docs/method/blocks.md, K12, K14 and K15).
 
-Most blocks are settled: nothing of them but their key is basic. Their columns take part in a ratio test by whole-block
-flips, which are found by classes of columns.
+Most blocks are settled: only their key is basic. A ratio test passes the breakpoints of a settled block together
+(flips of the whole block); classes of columns find these breakpoints.
 """
 
 from libc.math cimport INFINITY, fabs, sqrt
@@ -13,12 +13,12 @@ from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
 cdef enum:
-    STALE = -3  # in place of an ending: look again, then go on
-    OFTEN = 25  # pivots between two looks at what rounding has done
-    LOOSE = 16  # blocks for each loose one, from which on items are sorted anew
-    MANY = 64  # breakpoints within reach that are more than are needed
-    FLIPS = 4  # breakpoints of one ratio test for each variable: one is usual, a few where keys change
-    ROUNDS = 20  # times that blocks are settled anew without a pivot in between: one or two are usual
+    STALE = -3  # returned in place of an ending: compute reduced costs and values anew, then go on
+    OFTEN = 25  # pivots between two checks of the rounding error
+    LOOSE = 16  # items are sorted anew once more than one block in LOOSE is loose
+    MANY = 64  # breakpoints; more unused ones than this within reach shrink the reach
+    FLIPS = 4  # most breakpoints that one ratio test passes for each variable; one is usual, a few where keys change
+    ROUNDS = 20  # most times that blocks are settled anew between two pivots; one or two are usual
 
 cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
     OPTIMAL = 0
@@ -26,15 +26,16 @@ cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
     UNFINISHED = 2
     UNSTABLE = 3
 
-cdef double RATE = 1e-7  # least entry of a tableau row that counts
-cdef double PIVOT = 1e-6  # least pivot
-cdef double DRIFT = 1e-6  # relative difference, made by rounding, of a pivot's values by row and by column
-cdef double FARTHER = 4.0  # times a step: what is within reach of the next one
-cdef double TIE = 1e-12  # steps this close are taken as equal, and the larger pivot is taken
+cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
+cdef double PIVOT = 1e-6  # least size of a pivot
+# Most relative difference of a pivot computed by row and by column; more calls for fresh values.
+cdef double DRIFT = 1e-6
+cdef double FARTHER = 4.0  # the next ratio test's reach is this many times the last step
+cdef double TIE = 1e-12  # steps whose difference is at most this count as equal; the largest pivot among them is taken
 
 
 cdef class BlockDual(BlockItems):
-    """The method: pivots from a dual feasible basis to an optimal one.
+    """The dual simplex method: pivots from a dual feasible basis to an optimal one.
 
     Parameters
     ----------
@@ -54,10 +55,10 @@ cdef class BlockDual(BlockItems):
 
     def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
               const double[::1] row_upper):
-        """Go on with other bounds of the sums and of the rows, finite where they were; everything counts from zero.
+        """Continue with new bounds of the sums and rows; each must be finite where the old one was. Counters restart.
 
-        Settled blocks whose bounds are others are settled anew, all others stay as they are. False where the bounds of
-        a block contradict each other; a start must follow then.
+        Settled blocks whose bounds have changed are filled anew; others stay as they are. Returns False if the bounds
+        of a block contradict each other: then start again with `begin` or `take`.
         """
         cdef int g, r, v, settled = 0, n = self.n_columns, first = self.n_columns + self.n_blocks
         cdef bint holds = True
@@ -102,10 +103,10 @@ cdef class BlockDual(BlockItems):
     # The main loop ------------------------------------------------------------------------------------------------
 
     def run(self, int most):
-        """At most so many pivots: how it ended, as copter.methods.blocks.basis.Ending counts.
+        """Make at most `most` pivots; return an ending as numbered by copter.methods.blocks.basis.Ending.
 
-        Blocks are settled anew at most `ROUNDS` times between two pivots, and a ratio test passes at most `FLIPS`
-        breakpoints for each variable: beyond either, rounding has made it go in circles, and it ends UNSTABLE.
+        The run ends UNSTABLE if rounding makes it cycle: if blocks are settled anew more than `ROUNDS` times without a
+        pivot, or a ratio test passes more than `FLIPS` breakpoints for each variable.
         """
         cdef int status, last = self.pivots + most, before, rounds = 0
         with nogil:
@@ -143,7 +144,7 @@ cdef class BlockDual(BlockItems):
             self.pivots += 1
 
     cdef int choose_row(self, double* excess) noexcept nogil:
-        """The position whose variable is farthest outside its bounds, in lengths of its row; a key is swapped in."""
+        """Choose the leaving position by dual steepest edge: largest violation over row length; keys are swapped in."""
         cdef int p, v, k, best = -1, best_key = -1, first = self.n_columns + self.n_blocks
         cdef double most = 0.0, over, score
         for p in range(self.n_rows):
@@ -165,7 +166,7 @@ cdef class BlockDual(BlockItems):
         return best
 
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil:
-        """Move prices and values, and exchange the variable at position p for q; False where the pivot is too small."""
+        """Update prices and values and let q enter at position p; return False if the pivot is small or inexact."""
         cdef int i, g, v, m = self.n_rows, first = self.n_columns + self.n_blocks
         cdef double side = -1.0 if to_upper else 1.0, theta, bound, cost, entry
         cdef double* alpha = &self.alpha[0]
@@ -218,7 +219,7 @@ cdef class BlockDual(BlockItems):
         return True
 
     cdef void move(self, const double* alpha, double theta) noexcept nogil:
-        """The basic variables' values fall by theta times alpha, keys follow."""
+        """Lower the basic variables' values by theta times alpha, and update the keys."""
         cdef int i, v, first = self.n_columns + self.n_blocks
         for i in range(self.n_rows):
             if alpha[i] == 0.0:
@@ -234,11 +235,11 @@ cdef class BlockDual(BlockItems):
     # The ratio test -----------------------------------------------------------------------------------------------
 
     cdef int choose_column(self, double excess, double length, double* step) noexcept nogil:
-        """The entering variable: the last breakpoint at which the dual objective still rises; those before flip.
+        """Choose the entering variable: the last breakpoint up to which the dual objective rises; earlier ones flip.
 
-        Few breakpoints are passed, so those within reach are looked at first, and all others where they do not
-        suffice. The reach is relative to the row's length. -1 where all breakpoints do not suffice: there is no
-        feasible point.
+        Usually few breakpoints are passed, so the search first looks within a reach relative to the row's length, and
+        beyond it only if those do not suffice. Returns -1 if all breakpoints together do not suffice: the program is
+        infeasible.
         """
         cdef int v
         cdef double side = -1.0 if excess > 0.0 else 1.0, left = fabs(excess)
@@ -254,7 +255,7 @@ cdef class BlockDual(BlockItems):
         return v
 
     cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil:
-        """Go past the breakpoints up to an end, as :meth:`choose_column`; -1 where they do not suffice."""
+        """Pass the breakpoints up to `end`, as in :meth:`choose_column`; return -1 if they do not suffice."""
         cdef int v, count = 0
         cdef double here
         self.astray = False
@@ -279,7 +280,7 @@ cdef class BlockDual(BlockItems):
         return -1
 
     cdef void scan_all(self, double side, double end) noexcept nogil:
-        """Breakpoints of the settled blocks."""
+        """Collect the breakpoints of the settled blocks."""
         cdef int c, e, t, p, m
         cdef double rate, reach
         for c in range(self.n_pairs):
@@ -296,13 +297,13 @@ cdef class BlockDual(BlockItems):
             self.scan_once(self.late_blocks[t], side, end)
 
     cdef void scan_once(self, int g, double side, double end) noexcept nogil:
-        """Scan a block, unless this visit has been there."""
+        """Scan a block unless this search has scanned it already."""
         if self.stamp[g] != self.visits:
             self.stamp[g] = self.visits
             self.scan(g, side, end)
 
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil:
-        """Breakpoints of rows and of the blocks that are not settled; the first that cannot flip ends the search."""
+        """Collect breakpoints of rows and unsettled blocks; the first that cannot flip lowers `end` to its step."""
         cdef int p, g, v, r, first = self.n_columns + self.n_blocks
         for r in range(self.n_rows):
             if self.place[first + r] < 0:
@@ -317,7 +318,7 @@ cdef class BlockDual(BlockItems):
                 self.hard_of(g, side, end)
 
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil:
-        """Breakpoints of one block that is not settled."""
+        """Collect the breakpoints of one unsettled block."""
         cdef int j, k = self.key[g], s = self.n_columns + g
         cdef double key_cost = 0.0, key_entry = 0.0, cost, entry
         if k < self.n_columns:
@@ -330,7 +331,7 @@ cdef class BlockDual(BlockItems):
                 self.consider(j, cost - key_cost, entry - key_entry, side, end)
 
     cdef void consider(self, int v, double cost, double entry, double side, double* end) noexcept nogil:
-        """Add a breakpoint of a variable that is not of a settled block; those that cannot flip end the search."""
+        """Add the breakpoint of a variable outside settled blocks; one that cannot flip lowers `end` to its step."""
         cdef double here
         if not self.step_of(v, cost, entry, side, &here) or here > end[0]:
             return
@@ -339,7 +340,7 @@ cdef class BlockDual(BlockItems):
         self.ahead.add(v, here)
 
     cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil:
-        """Whether a variable at a bound limits the step, and where."""
+        """Return whether a nonbasic variable limits the dual step; write the step at which it does."""
         cdef double rate = -side * entry
         if self.low[v] == self.high[v]:
             return False
@@ -351,7 +352,7 @@ cdef class BlockDual(BlockItems):
         return True
 
     cdef void scan(self, int g, double side, double end) noexcept nogil:
-        """Add the breakpoint of a settled block whose reduced cost is the first to reach zero."""
+        """Add the breakpoint of a settled block: the first of its reduced costs to reach zero."""
         cdef int j, s = self.n_columns + g, best = -1
         cdef double price, rate
         if self.count[g] > 0:
@@ -370,7 +371,7 @@ cdef class BlockDual(BlockItems):
             self.ahead.add(best, end)
 
     cdef void scan_exactly(self, int g, double side, double end) noexcept nogil:
-        """As :meth:`scan`, of a block whose items do not say all, by its columns."""
+        """As :meth:`scan`, column by column, for a block whose items are out of date."""
         cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
         cdef double key_cost = 0.0, key_entry = 0.0, here
         if k < self.n_columns:
@@ -392,7 +393,7 @@ cdef class BlockDual(BlockItems):
         return fabs(entry)
 
     cdef int largest_of(self, int v, double here, double* step) noexcept nogil:
-        """Among breakpoints that tie with the chosen one, the one with the largest pivot."""
+        """Return the variable with the largest pivot among those whose breakpoint ties with that of v."""
         cdef int other
         cdef double most = self.rate_of(v), rate, last = here + TIE
         step[0] = here
@@ -406,7 +407,7 @@ cdef class BlockDual(BlockItems):
         return v
 
     cdef double range_of(self, int v) noexcept nogil:
-        """How far a variable at a bound can go before it, or the key of its settled block, meets the other bound."""
+        """Return how far a variable can move until it, or the key of its settled block, meets its other bound."""
         cdef int k
         cdef double width = self.high[v] - self.low[v], direction, room
         if v >= self.n_columns + self.n_blocks or self.count[self.block(v)] > 0:
@@ -417,7 +418,7 @@ cdef class BlockDual(BlockItems):
         return min(width, max(room, 0.0))
 
     cdef void flip(self, int v) noexcept nogil:
-        """Move a variable over its range; where the key meets its bound first, the variable becomes the key."""
+        """Move a variable over its range; if the key meets its bound first, the variable becomes the key."""
         cdef int k, g
         cdef double width = self.high[v] - self.low[v], amount = self.range_of(v), direction
         direction = -1.0 if self.at_upper[v] else 1.0
@@ -442,7 +443,7 @@ cdef class BlockDual(BlockItems):
     # Against rounding ---------------------------------------------------------------------------------------------
 
     cdef void look(self) noexcept nogil:
-        """Reduced costs and lengths anew."""
+        """Compute the reduced costs and row lengths anew."""
         self.inverse.measure()
         self.resettle()
         if not (self.looked and self.classes.covers(&self.y[0])):
@@ -453,7 +454,7 @@ cdef class BlockDual(BlockItems):
         self.looked = True
 
     cdef int resettle(self) noexcept nogil:
-        """Reduced costs anew; blocks settled anew where they have the wrong sign, by rounding or an edit: how many."""
+        """Compute reduced costs anew and fill blocks anew whose reduced costs have a wrong sign; return how many."""
         cdef int g, changed = 0
         self.passes += 1
         self.since = 0
@@ -469,7 +470,7 @@ cdef class BlockDual(BlockItems):
         return changed
 
     cdef bint is_settled(self, int g) noexcept nogil:
-        """Whether no reduced cost of a block has the wrong sign."""
+        """Return whether all reduced costs of a block have the sign that its bounds require."""
         cdef int j, k = self.key[g], s = self.n_columns + g
         cdef double key_cost = 0.0, cost
         if k < self.n_columns:

@@ -1,8 +1,8 @@
-"""The passes of the interior-point method over a block program (docs/method/blocks.md).
+"""Passes of the interior-point method over a block program (docs/method/blocks.md).
 
-The variables are the columns in the layout's order, then one slack a row (coupling rows first, then private ones by
-block), with A x - s = 0. What a direction needs takes two passes over the blocks, with the private rows eliminated and
-restored on the way. What is summed is summed a piece.
+The variables are the columns in the layout's order, then one slack for each row (coupling rows first, then private
+rows by block), with A x - s = 0. A direction takes two passes over the blocks: the first eliminates the private rows,
+the second restores them. Blocks are divided into pieces, one a thread, and each piece keeps sums of its own.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from libc.string cimport memset
 from copter.methods.blocks.eliminate cimport Elimination
 
 cdef enum:
-    SUMS = 8  # numbers that a pass adds up, a cache line of its own for every piece
+    SUMS = 8  # float64 numbers that a pass adds up in each piece: one cache line, so that threads do not share it
 
 
 cdef class BlockInterior(Elimination):
@@ -70,9 +70,9 @@ cdef class BlockInterior(Elimination):
     # Residuals ----------------------------------------------------------------------------------------------------
 
     def measure(self):
-        """Residuals and weights of the point: (mu sum, |dual|^2, primal objective, dual objective, |primal|^2).
+        """Compute residuals and weights of the point: (mu sum, |dual|^2, primal objective, dual objective, |primal|^2).
 
-        Fills `weight` (theta), `primal` (s - A x) and the reduced costs that are wrong by how much.
+        Fills `weight` (theta), `primal` (s - A x) and the dual residuals.
         """
         cdef int piece, n = self.n_pieces, i
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
@@ -114,11 +114,11 @@ cdef class BlockInterior(Elimination):
                 self.measure_one(n + i, y[i], sums)
 
     cdef inline int end_of(self, int piece) noexcept nogil:
-        """The block after the last one of a piece; columns of no block count as one more block."""
+        """Return the end of a piece's blocks; columns outside blocks count as one last block."""
         return self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
 
     cdef inline void bounds_of(self, int g, int* first, int* last, int* base) noexcept nogil:
-        """First and last column of a block, and its first private row."""
+        """Write the first and the last column of a block, and its first private row."""
         first[0], base[0] = self.column_start[g], self.private_start[g]
         last[0] = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
 
@@ -126,7 +126,7 @@ cdef class BlockInterior(Elimination):
         return self.private_start[g] if g == self.n_blocks else self.private_start[g + 1]
 
     cdef void rest_of_rows(self, const double[::1] x, double[::1] out) noexcept nogil:
-        """out = s - A x of the coupling rows, from the activities that the pieces have summed."""
+        """Write s - A x of the coupling rows to `out`, from the activities that the pieces have summed."""
         cdef int i, piece
         cdef double total
         for i in range(self.n_rows):
@@ -136,7 +136,7 @@ cdef class BlockInterior(Elimination):
             out[i] = total
 
     cdef inline void measure_one(self, int j, double reduced, double* sums) noexcept nogil:
-        """Weight, wrong reduced cost and sums of one variable."""
+        """Compute one variable's weight and dual residual, and add its terms to the sums."""
         cdef double lower = self.lower[j], upper = self.upper[j], x = self.x_[j], inverse = self.proximal, wrong
         if lower == upper:
             self.weight_[j] = 0.0
@@ -161,7 +161,7 @@ cdef class BlockInterior(Elimination):
     # Directions ---------------------------------------------------------------------------------------------------
 
     def aim(self, int stage, double target, double ahead, double behind):
-        """Right sides of the complementarity equations; stage 0 affine, 1 Mehrotra's corrector, 2 one of centrality."""
+        """Set the complementarity targets; stage 0: affine, 1: Mehrotra's corrector, 2: a centrality corrector."""
         cdef int j, n = self.n_pieces
         for j in prange(self.size, nogil=True, num_threads=n, schedule="static"):
             self.aim_one(j, stage, target, ahead, behind)
@@ -190,7 +190,7 @@ cdef class BlockInterior(Elimination):
                 self.high_[j] += centred(product, target)
 
     cdef inline double known(self, int j) noexcept nogil:
-        """h of a variable: wrong reduced cost less what the complementarity equations ask for."""
+        """Return h of a variable: its dual residual less the right side of its complementarity equations."""
         cdef double value = self.wrong_[j]
         if self.lower[j] > -INFINITY:
             value -= self.low_[j] / (self.x_[j] - self.lower[j])
@@ -199,9 +199,9 @@ cdef class BlockInterior(Elimination):
         return value
 
     def right_side(self):
-        """The normal equations' right side, primal + A theta h - theta_s h_s.
+        """Compute the normal equations' right side, primal + A theta h - theta_s h_s.
 
-        `right` gets its private rows; `coupling` its coupling rows, from which the private ones have been eliminated.
+        Writes the private rows to `right`, and the coupling rows, with the private rows eliminated, to `coupling`.
         """
         cdef int piece, n = self.n_pieces, i, j
         cdef double total
@@ -216,7 +216,7 @@ cdef class BlockInterior(Elimination):
                 self.coupling_[i] = total
 
     cdef inline double weighed(self, int j) noexcept nogil:
-        """theta h of a variable; h is kept."""
+        """Return theta h of a variable and store h."""
         if self.weight_[j] == 0.0:
             return 0.0
         self.known_[j] = self.known(j)
@@ -250,7 +250,7 @@ cdef class BlockInterior(Elimination):
                     self.add_column(j, amount, activity)
 
     cdef inline void add_column(self, int j, double weight, double* activity) noexcept nogil:
-        """activity += weight a_j."""
+        """Add weight * a_j to `activity`."""
         cdef int e
         if self.plain:
             for e in range(self.start[j], self.start[j + 1]):
@@ -260,7 +260,7 @@ cdef class BlockInterior(Elimination):
                 activity[self.row[e]] += self.value[e] * weight
 
     cdef inline double used(self, int j, const double[::1] y) noexcept nogil:
-        """a_j'y over the coupling rows."""
+        """Return a_j'y over the coupling rows."""
         cdef int e
         cdef double usage = 0.0
         if self.plain:
@@ -272,9 +272,9 @@ cdef class BlockInterior(Elimination):
         return usage
 
     def direction(self):
-        """From the coupling rows' dy: the other dy, dx, dz, dv; the longest steps; what of the rows is left, squared.
+        """From the coupling rows' dy, compute the other dy, dx, dz, dv; return (primal step, dual step, |residual|^2).
 
-        Steps are primal and dual, at most 1, and stay inside the bounds. `left` gets primal - A dx + ds.
+        The steps are the longest ones, at most 1, that stay inside the bounds. Writes primal - A dx + ds to `left`.
         """
         cdef int piece, n = self.n_pieces, i
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
@@ -354,7 +354,7 @@ cdef class BlockInterior(Elimination):
                 sums[5] = -self.dv_[j] / self.v_[j]
 
     def complementarity(self, double ahead, double behind):
-        """Sum of the complementarity products after a step."""
+        """Return the sum of the complementarity products after steps of these lengths."""
         cdef int j, n = self.n_pieces
         cdef double total = 0.0
         for j in prange(self.size, nogil=True, num_threads=n, schedule="static"):
@@ -366,7 +366,7 @@ cdef class BlockInterior(Elimination):
         return total
 
     def move(self, double ahead, double behind):
-        """Take the step; values and multipliers stay positive by at least a rounding unit."""
+        """Take the step; distances to bounds and multipliers stay above one unit of rounding."""
         cdef int j, n = self.n_pieces, i
         for j in prange(self.size, nogil=True, num_threads=n, schedule="static"):
             self.move_one(j, ahead, behind)
@@ -395,11 +395,11 @@ cdef class BlockInterior(Elimination):
     # What the normal equations need -------------------------------------------------------------------------------
 
     def form_reduced(self, must_stop=None):
-        """Fill the reduced matrix for the weights of the point; False if `must_stop` has ended it."""
+        """Form the reduced matrix for the point's weights; return False if `must_stop` has ended it."""
         return self.form(self.weight_, self.private_weight, must_stop)
 
     def set_weight(self, double[::1] weight):
-        """Take other weights (columns, then rows)."""
+        """Set the weights: columns first, then rows."""
         cdef int i
         for i in range(self.size):
             self.weight_[i] = weight[i]
@@ -407,7 +407,7 @@ cdef class BlockInterior(Elimination):
             self.private_weight[i] = weight[self.n_columns + self.n_rows + i]
 
     def usage(self, const double[::1] y, double[::1] out):
-        """out (columns,) = A'y."""
+        """Write A'y to out (columns,)."""
         cdef int piece, n = self.n_pieces
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
             self.usage_piece(piece, y, out)
@@ -425,7 +425,7 @@ cdef class BlockInterior(Elimination):
                 out[j] = usage
 
     def product(self, const double[::1] x, double[::1] out):
-        """out (rows,) = A x."""
+        """Write A x to out (rows,)."""
         cdef int piece, n = self.n_pieces, i
         cdef double total
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
@@ -452,7 +452,7 @@ cdef class BlockInterior(Elimination):
 
 
 cdef inline double centred(double product, double target) noexcept nogil:
-    """Change that brings a complementarity product back to between 0.1 and 10 times the target."""
+    """Return the change that brings a complementarity product back into 0.1 to 10 times the target."""
     if product < 0.1 * target:
         return 0.1 * target - product
     if product > 10.0 * target:

@@ -1,9 +1,9 @@
-"""How far every variable of a settled block is from its breakpoint, kept from pivot to pivot (method/blocks.md, K15).
+"""Distances of the settled blocks' variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K15).
 
-An item is a column or a block's sum, numbered as the variables are. Its distance, its reduced cost where that is to
-stay positive, is that of when it was laid down, less what the classes of two columns have moved since: its own and its
-key's. Items of the same two classes move alike, so that a ratio test goes through pairs of classes, and through items
-only where the nearest of a pair is within reach.
+An item is a column or a block's sum, numbered as the variables are. An item's distance is its reduced cost, with the
+sign that must stay positive. The distance is stored once; later it is the stored one less the moves of two classes of
+columns since then: that of the item and that of its block's key. Items of the same pair of classes move alike, so a
+ratio test looks at pairs of classes, and at the items of a pair only if its nearest item is within reach.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from libc.math cimport INFINITY
 from copter.methods.blocks.column_classes cimport ColumnClasses
 
 cdef class BlockItems(BlockBasis):
-    """Reduced costs by items.
+    """A block basis with distances to breakpoints, item by item.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ cdef class BlockItems(BlockBasis):
     # Laying down --------------------------------------------------------------------------------------------------
 
     cdef void fill(self) noexcept nogil:
-        """Costs less prices of all columns."""
+        """Compute the reduced costs of all columns."""
         cdef int j
         for j in range(self.n_columns):
             self.now[j] = self.cost[j] - self.dot(j, &self.y[0])
 
     cdef void lay(self) noexcept nogil:
-        """All items anew, by costs that have just been filled; moves count from here."""
+        """Store the distances of all items from the reduced costs just computed; moves restart at zero."""
         cdef int g, t
         for t in range(self.n_changed):
             self.is_changed[self.changed[t]] = 0
@@ -65,7 +65,7 @@ cdef class BlockItems(BlockBasis):
         self.work += self.n_items
 
     cdef void pair(self) noexcept nogil:
-        """Sort the items by their two classes: those of pair c are item[pair_start[c]:pair_start[c + 1]]."""
+        """Sort the items by their pair of classes: those of pair c are item[pair_start[c]:pair_start[c + 1]]."""
         cdef int v, c, mask = <int>len(self.table) - 1
         for v in range(mask + 1):
             self.table[v] = -1
@@ -86,7 +86,7 @@ cdef class BlockItems(BlockBasis):
                 self.pair_start[c + 1] += 1
 
     cdef int find_pair(self, int v, int mask) noexcept nogil:
-        """The number of an item's pair of classes; a new one where there is none."""
+        """Return the number of an item's pair of classes; register the pair if it is new."""
         cdef int c, at
         cdef unsigned int hashed = <unsigned int>self.plus[v] * 2654435761u ^ <unsigned int>self.minus[v] * 2246822519u
         at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
@@ -102,7 +102,7 @@ cdef class BlockItems(BlockBasis):
         return c
 
     cdef void lay_block(self, int g) noexcept nogil:
-        """A block's items, by costs that have just been filled."""
+        """Store the distances of a block's items from the reduced costs just computed."""
         cdef int j, c, k = self.key[g], s = self.n_columns + g, key_class = 0
         cdef const double* moved = &self.classes.moved[0]
         cdef double key_cost = 0.0
@@ -127,14 +127,14 @@ cdef class BlockItems(BlockBasis):
                 self.base[j] = self.now[j] - key_cost + (moved[key_class] - moved[c])
 
     cdef void change(self, int g) noexcept nogil:
-        """Note that a block's items do not hold any more."""
+        """Mark a block's items as out of date."""
         if not self.is_changed[g]:
             self.is_changed[g] = 1
             self.changed[self.n_changed] = g
             self.n_changed += 1
 
     cdef void relay(self) noexcept nogil:
-        """Lay down the blocks anew whose items do not hold; they are loose: not of their pairs any more."""
+        """Store the distances of out-of-date blocks anew; they become loose: not listed under their pairs any more."""
         cdef int t, g, j
         for t in range(self.n_changed):
             g = self.changed[t]
@@ -151,7 +151,7 @@ cdef class BlockItems(BlockBasis):
     # Along a row of the tableau -----------------------------------------------------------------------------------
 
     cdef void spread(self) noexcept nogil:
-        """Slopes along rho; blocks with columns in late rows are noted."""
+        """Compute the classes' slopes along rho, and list the blocks with columns in late rows."""
         cdef int t, e, g, r
         for t in range(self.n_late_blocks):
             self.is_late[self.late_blocks[t]] = 0
@@ -170,14 +170,14 @@ cdef class BlockItems(BlockBasis):
                     self.n_late_blocks += 1
 
     cdef void advance(self, double step) noexcept nogil:
-        """Items after a step along the slopes; late blocks are to be laid down anew."""
+        """Move all items by a step along the slopes; blocks with columns in late rows become out of date."""
         cdef int t
         self.classes.move(step)
         for t in range(self.n_late_blocks):
             self.change(self.late_blocks[t])
 
     cdef void price_of(self, int v, double side, double* price, double* rate) noexcept nogil:
-        """An item's distance, and how fast it shrinks."""
+        """Write an item's distance to its breakpoint and the rate at which it shrinks."""
         cdef int p = self.plus[v], m = self.minus[v]
         rate[0] = side * (self.classes.slope[p] - self.classes.slope[m])
         price[0] = self.base[v] - (self.classes.moved[p] - self.classes.moved[m])

@@ -1,16 +1,16 @@
-"""What a point of a block program proves: its objective, violations, and a bound from its prices (F8 to F11, K18)."""
+"""Judges a point of a block program: objective, violations, and a bound from its prices (F8 to F11, K18)."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 
-cdef double HALF_ULP = 2.0 ** -53
+cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
 
 
 def prove(const int[::1] column_start, const int[::1] start, const int[::1] row, const double[::1] value,
           const double[::1] cost, const double[:, ::1] bounds, const double[:, ::1] sums, const double[:, ::1] rows,
           const double[::1] x, const double[::1] y):
-    """Judge a point of blocks with at most a limited sum each.
+    """Judge a point of a program whose blocks have no private row but a limit on their sum.
 
     Parameters
     ----------
@@ -26,16 +26,16 @@ def prove(const int[::1] column_start, const int[::1] start, const int[::1] row,
     -------
     objective : float
     violation, largest : float
-        Of rows, sums and bounds: Euclidean length, largest.
+        Euclidean norm and maximum of the violations of rows, sums and bounds.
     size : float
-        Euclidean length of the rows' finite bounds, the larger of each.
+        Euclidean norm of the rows' bounds: for each row the finite bound larger in size.
     bound : float
-        Dual value without the reduced costs of the wrong sign on unbounded columns.
+        Dual objective; leaves out reduced costs of the wrong sign on unbounded columns.
     margin : float
-        What rounding may have added to the bound; infinite where reduced costs of the wrong sign, or those that
-        rounding may have hidden, have no bound to answer for them.
+        Most by which rounding may have raised the bound; infinite if an unbounded column has a reduced cost of
+        the wrong sign, or may have one that rounding hides.
     wrong, wrong_most, cost_size : float
-        Those reduced costs: length and largest; length of the costs.
+        Euclidean norm and maximum of reduced costs of the wrong sign; Euclidean norm of the costs.
     """
     cdef int g, i, j, e, n_blocks = column_start.shape[0] - 1, m = y.shape[0], first, last, count = 0
     cdef double objective = 0.0, squares = 0.0, largest = 0.0, bound = 0.0, size = 0.0, error = 0.0, wrong = 0.0
@@ -111,7 +111,7 @@ def prove(const int[::1] column_start, const int[::1] start, const int[::1] row,
 
 cdef double sum_price(int first, int last, double least, double most, const double* reduced,
                       const double[:, ::1] bounds) noexcept nogil:
-    """A price of a block's sum that gives the best bound, or nearly: that at which the cheapest columns fill it."""
+    """Return the price of a block's sum with the (nearly) best bound: where the cheapest columns fill the sum."""
     cdef int j, best
     cdef double room = most, width, floor = -INFINITY, needed = least
     # Cheapest first, those below zero, until the limit is full; then, if the least asks for more, those above.

@@ -1,4 +1,4 @@
-"""Breakpoints of a ratio test, the first on top: a binary heap of (step, variable)."""
+"""Breakpoints of a ratio test in a binary heap of (step, variable), smallest step on top."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ cdef class Breakpoints:
         self.add(variable, step)
 
     def pop(self):
-        """Take the first breakpoint off: (variable, step)."""
+        """Remove the breakpoint of the smallest step and return (variable, step)."""
         cdef double step = self.step[0]
         if self.size == 0:
             raise IndexError("there are no breakpoints")
@@ -40,7 +40,7 @@ cdef class Breakpoints:
         self.step[at], self.variable[at] = step, variable
 
     cdef int take(self) noexcept nogil:
-        """Take the first one off: its variable."""
+        """Remove the breakpoint of the smallest step and return its variable."""
         cdef int first = self.variable[0], at = 0, child, variable
         cdef double step
         self.size -= 1

@@ -1,19 +1,19 @@
-"""Columns with the same entries in the rows that matter, and their slopes along a row of the tableau (K15)."""
+"""Classes of columns with the same entries in moving rows, and their slopes along a tableau row (K15)."""
 
 import numpy as np
 
 from libc.string cimport memset
 
 cdef enum:
-    EMPTY = 0  # the class of columns without entries in moving rows
+    EMPTY = 0  # number of the class of columns without entries in moving rows
 
 
 cdef class ColumnClasses:
-    """Classes of columns: reduced costs of columns of one class move alike.
+    """Classes of columns whose reduced costs move alike.
 
-    Only rows whose activity is at a bound have a multiplier in a row of the tableau. Columns are told apart by their
-    entries in those of them whose price is not zero: the moving rows. Other rows are late: they are found when they
-    have a multiplier, and their columns must be looked at one by one.
+    Only rows whose activity is at a bound have a multiplier in a tableau row. The moving rows are those of them with a
+    nonzero price when the classes are formed; columns with equal entries in moving rows form a class. All other rows
+    are late: once one has a multiplier, its columns must be looked at one by one.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ cdef class ColumnClasses:
     # Which columns are alike --------------------------------------------------------------------------------------
 
     cdef bint covers(self, const double* y) noexcept nogil:
-        """Whether every row with a price is a moving one, and few late ones were met."""
+        """Return whether all rows with a nonzero price are moving rows, and few late rows were met."""
         cdef int i
         if 2 * self.late_work > self.start[self.n_columns]:
             return False
@@ -59,7 +59,7 @@ cdef class ColumnClasses:
         return True
 
     cdef void choose(self, const double* y, bint again) noexcept nogil:
-        """Classes by the rows whose price is not zero, and again by those that were late; moves are forgotten."""
+        """Form classes by the rows of nonzero price, and with `again` also the late rows met; moves become zero."""
         cdef int i
         self.n_moving = 0
         for i in range(self.n_rows):
@@ -72,7 +72,7 @@ cdef class ColumnClasses:
         self.classify()
 
     cdef void classify(self) noexcept nogil:
-        """Give every column the number of its class."""
+        """Give each column the number of its class."""
         cdef int j, at, mask = <int>len(self.table) - 1
         for j in range(mask + 1):
             self.table[j] = -1
@@ -85,7 +85,7 @@ cdef class ColumnClasses:
         self.forget()
 
     cdef int size_of(self, int j) noexcept nogil:
-        """Write a column's entries in moving rows after those of the last class: how many."""
+        """Append a column's entries in moving rows to the list of classes' entries; return how many."""
         cdef int e, first = self.class_start[self.n_classes], at = first
         for e in range(self.start[j], self.start[j + 1]):
             self.class_row[at], self.class_value[at] = self.place[self.row[e]], self.value[e]
@@ -93,7 +93,7 @@ cdef class ColumnClasses:
         return at - first
 
     cdef int find(self, int j, int size, int mask) noexcept nogil:
-        """The class of the entries that are written after the last one; a new one where there is none."""
+        """Return the class with the entries just appended; make a new class if none has them."""
         cdef unsigned int hashed = 2166136261u
         cdef int e, c, at, first = self.class_start[self.n_classes], other
         for e in range(first, first + size):
@@ -121,11 +121,11 @@ cdef class ColumnClasses:
     # Slopes and moves ---------------------------------------------------------------------------------------------
 
     cdef void forget(self) noexcept nogil:
-        """Count moves from here."""
+        """Set all moves to zero."""
         memset(&self.moved[0], 0, self.n_classes * sizeof(double))
 
     cdef bint spread(self, const double* rho) noexcept nogil:
-        """Slopes of the classes: products with rho. Whether there are late rows, whose columns have others."""
+        """Compute the classes' slopes, the products with rho; return whether late rows make some columns differ."""
         cdef int i, s, c, e
         cdef double total
         self.n_late = 0
@@ -146,7 +146,7 @@ cdef class ColumnClasses:
         return self.n_late > 0
 
     cdef void move(self, double step) noexcept nogil:
-        """Add a step along the slopes to the moves."""
+        """Add a step along the slopes to the classes' moves."""
         cdef int c
         for c in range(1, self.n_classes):
             self.moved[c] += step * self.slope[c]

@@ -1,16 +1,16 @@
-"""How far prices may move before a column is worth having in a block that stays as it was (method/blocks.md, K17)."""
+"""How far prices may move before a column improves a block that is not re-solved (method/blocks.md, K17)."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, fmax, fmin
 
-cdef double ALIKE = 1e-12  # of a column's size: two columns no farther apart use the same
+cdef double ALIKE = 1e-12  # two columns whose difference is below this share of their norm count as equal
 
 
 def column_reach(const int[::1] column_start, const int[::1] start, const int[::1] row, const double[::1] value,
                  const double[::1] cost, const double[::1] lower, const double[::1] upper, const double[:, ::1] sums,
                  const double[::1] x, const double[::1] y, const double[::1] weight, double tie):
-    """What every block has at its best, as much as it can as before, and how far prices may move before that changes.
+    """Find each block's best values, nearest to the last ones, and how far prices may move before they change.
 
     Parameters
     ----------
@@ -18,26 +18,26 @@ def column_reach(const int[::1] column_start, const int[::1] start, const int[::
     start, row, value : CSC arrays
     cost, lower, upper : ndarray (columns,)
     sums : ndarray (2, blocks)
-        Least and most of the blocks' sums, infinite where there is none.
+        Lower, then upper bounds of the blocks' sums; infinite for none.
     x : ndarray (columns,)
-        Values before.
+        The last values.
     y, weight : ndarray (rows,)
-        Prices, and what a move of one is of each.
+        Prices, and the size of a unit move of each price.
     tie : float
-        Reduced costs no farther apart are equal.
+        Reduced costs that differ by no more than this count as equal.
 
     Returns
     -------
     held : ndarray (columns,)
-        Values at which every settled block is at its best, those before as far as they are: its cheapest columns have
-        what its sum must be, in the shares that they had.
+        Best values of each settled block, the last ones where these are best: the cheapest columns fill its sum
+        in the shares that they had.
     reach : ndarray (columns,)
-        At prices closer than y + r w, |r| the reach, a column is no better than the cheapest of its block. Negative
-        for all columns of a block that is not settled, as bounds of single columns or no limit forbid it.
+        While no price i moves by more than reach * weight[i], the column is no better than its block's cheapest.
+        Negative for all columns of an unsettled block: single columns have bounds, or its sum has no limit.
     worth : ndarray (blocks,)
-        What one more of a block's sum would cost, where a bound of it keeps it from that; else zero.
+        Cost of one more unit of a block's sum where a bound of the sum binds; else zero.
     loss : ndarray (blocks,)
-        How much less the values held cost than those before, at the prices; zero where a block is not settled.
+        Cost of the last values less that of `held`, at the prices; zero for an unsettled block.
     """
     cdef int g, n = <int>cost.shape[0], n_blocks = <int>column_start.shape[0] - 1
     kept, found, prices, better = np.zeros(n), np.empty(n), np.zeros(n_blocks), np.zeros(n_blocks)
@@ -59,7 +59,7 @@ cdef double of_block(int first, int last, const int[::1] start, const int[::1] r
                      const double[::1] cost, const double[::1] lower, const double[::1] upper, double least,
                      double most, const double[::1] x, const double[::1] y, const double[::1] weight, double tie,
                      double* spread, double* reduced, double[::1] held, double[::1] reach) noexcept nogil:
-    """Fill in values and reaches of a block's columns; what one more of its sum would cost."""
+    """Fill in the values and reaches of a block's columns; return the cost of one more unit of its sum."""
     cdef int j, e, best = first
     cdef double q, amount, before = 0.0, size
     for j in range(first, last):
@@ -97,7 +97,7 @@ cdef double of_block(int first, int last, const int[::1] start, const int[::1] r
 cdef bint settled(int first, int last, int best, double amount, double before, double tie, const double[::1] lower,
                   const double[::1] upper, const double[::1] x, const double* reduced,
                   double[::1] held) noexcept nogil:
-    """Put a block's sum on its cheapest columns, in the shares that they had; whether their bounds let it."""
+    """Put a block's sum on its cheapest columns in their last shares; return whether their bounds allow it."""
     cdef int j
     cdef double share = amount / before if before > 0.0 else 0.0
     if amount == INFINITY:
@@ -113,13 +113,13 @@ cdef bint settled(int first, int last, int best, double amount, double before, d
 
 
 cdef inline double over(double margin, double move) noexcept nogil:
-    """How many units of a move, each worth `move`, a margin holds out."""
+    """Return how many moves, each of size `move`, a margin withstands."""
     return margin / move if move > 0.0 else INFINITY
 
 
 cdef double size_of(int j, const int[::1] start, const int[::1] row, const double[::1] value,
                     const double[::1] weight) noexcept nogil:
-    """Sum of |a| w over a column."""
+    """Return the weighted 1-norm sum of |a| w of a column."""
     cdef int e
     cdef double total = 0.0
     for e in range(start[j], start[j + 1]):
@@ -129,7 +129,7 @@ cdef double size_of(int j, const int[::1] start, const int[::1] row, const doubl
 
 cdef double distance(int j, const int[::1] start, const int[::1] row, const double[::1] value,
                      const double[::1] weight, const double* spread, double size) noexcept nogil:
-    """Sum of |a - b| w over a column and the one that is spread out, whose own sum is `size`; 0 for like ones."""
+    """Return sum |a - b| w of a column a and the column b in `spread` with norm `size`; 0 for nearly equal ones."""
     cdef int e
     cdef double total = size, b
     for e in range(start[j], start[j + 1]):
@@ -139,7 +139,7 @@ cdef double distance(int j, const int[::1] start, const int[::1] row, const doub
 
 
 def largest_of_rows(int n_rows, const int[::1] row, const double[::1] value):
-    """Largest entry of every row, as a positive number, (rows,)."""
+    """Return the largest |entry| of each row, (rows,)."""
     cdef Py_ssize_t e
     found = np.zeros(n_rows)
     cdef double[::1] largest = found

@@ -1,8 +1,8 @@
-"""Private rows eliminated block by block: the normal equations of a block program, reduced to its coupling rows.
+"""Normal equations of a block program, reduced to its coupling rows: private rows are eliminated block by block.
 
-Columns are sorted by block. The entries of a column are split: those in coupling rows (`start`, `row`, `value`) and
-those in the private rows of its block (`own_start`, `own_row`, `own_value`, rows counted within the block). Columns of
-no block come last. Equation numbers are those of docs/method/blocks.md.
+Columns are sorted by block; columns of no block come last. The entries of a column are split: those in coupling rows
+(`start`, `row`, `value`) and those in the private rows of its block (`own_start`, `own_row`, `own_value`, with row
+numbers counted within the block). Equation numbers are those of docs/method/blocks.md.
 """
 
 import numpy as np
@@ -19,16 +19,18 @@ from copter.methods.blocks.tiled_cholesky cimport TILE
 from copter.methods.blocks.arrow import arrows as _arrows
 
 cdef enum:
-    PANEL = 48  # dense rank-one terms that are gathered before they are added at once
-    WIDE = 4  # an arrow's rows are gathered if they meet more than one coupling row in so many
-    PAIRED = 16  # columns of a block whose entries are paired directly, if no two of them share a coupling row
+    PANEL = 48  # rank-one terms of dense rows that are collected before one BLAS call adds them all
+    WIDE = 4  # an arrow's rows are collected in the panel if they touch more than 1 / WIDE of the coupling rows
+    PAIRED = 16  # most columns of a block whose entries are paired directly, if no two of them share a coupling row
 
-cdef double LEAST_PIVOT = 1e-300
-cdef double CHUNK = 2e7  # multiplications between two looks at the clock, of every thread
+cdef double LEAST_PIVOT = 1e-300  # least pivot of a private row: keeps divisions finite
+cdef double CHUNK = 2e7  # multiplications of each thread between two looks at the clock
 
 
 cdef class Elimination:
-    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (K1-K2).
+    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for column weights T (K1-K2).
+
+    A holds the coupling rows, B the private rows, delta the weights of the private rows' slacks.
 
     Parameters
     ----------
@@ -37,13 +39,13 @@ cdef class Elimination:
     column_start : ndarray (blocks + 1,) int32
         Columns of block g are column_start[g] .. column_start[g + 1] - 1; those after the last one are of no block.
     private_start : ndarray (blocks + 1,) int32
-        Private rows of block g, in the order of all private rows.
+        Private rows of block g are private_start[g] .. private_start[g + 1] - 1.
     start, row, value : CSC arrays
         Entries in coupling rows; rows ascend within a column.
     own_start, own_row, own_value : CSC arrays
-        Entries in private rows, counted within the block.
+        Entries in private rows; row numbers are counted within the block.
     n_pieces : int
-        Runs of blocks, one a thread.
+        Number of pieces, runs of consecutive blocks; each thread works on one piece.
     """
 
     def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
@@ -79,7 +81,7 @@ cdef class Elimination:
         self.factor = np.zeros(max(int((rows * rows).sum()), 1))
 
     def _find_touched(self):
-        """Coupling rows that every block touches, ascending, and the place among them of every entry."""
+        """List the coupling rows that each block touches, ascending, and each entry's position in its block's list."""
         cdef int g, e, n = 0, at
         last = self.column_start[self.n_blocks]
         touched = np.empty(self.start[last], dtype=np.int32)
@@ -107,15 +109,15 @@ cdef class Elimination:
         self.most_touched = int(np.diff(first).max(initial=0))
 
     def _pieces(self, int count):
-        """First blocks of `count` runs of blocks with about as many entries each, (count + 1,) int32."""
+        """Return the first blocks of `count` pieces with about equal numbers of entries, (count + 1,) int32."""
         weight = np.asarray(self.start)[np.asarray(self.column_start)].astype(np.float64)
         cuts = np.searchsorted(weight, np.linspace(0.0, weight.max(initial=0.0), count + 1)[1:count])
         return np.concatenate(([0], cuts, [self.n_blocks])).astype(np.int32)
 
     def form(self, double[::1] theta, double[::1] private, must_stop=None):
-        """Fill :attr:`reduced` (lower triangle) for these weights of the columns and of the private rows' slacks.
+        """Compute :attr:`reduced` (lower triangle) for weights of the columns and of the private rows' slacks.
 
-        False if `must_stop`, asked between runs of blocks, has ended it.
+        Returns False if `must_stop`, asked between pieces, has ended the work.
         """
         cdef int piece, i, j, m = self.n_rows, n = self.n_pieces, parts = 1 + <int>(self.work / (CHUNK * n)), part
         cdef long long first, count
@@ -153,7 +155,7 @@ cdef class Elimination:
                 self.outer(j, total, self.theta[j])
 
     cdef void outer(self, int j, double* total, double weight) noexcept nogil:
-        """total += weight a_j a_j', lower triangle."""
+        """Add weight a_j a_j' to `total`, lower triangle."""
         cdef int e, f, m = self.n_rows
         cdef double scaled
         for e in range(self.start[j], self.start[j + 1]):
@@ -162,7 +164,7 @@ cdef class Elimination:
                 total[<size_t>self.row[e] * m + self.row[f]] += scaled * self.value[f]
 
     cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil:
-        """A block with one private row, by its column of most weight as key: no large terms are subtracted (K2)."""
+        """Add a block with one private row, its column of largest weight as key: no large terms cancel (K2)."""
         cdef int first = self.column_start[g], last = self.column_start[g + 1], j, key = -1, e, m = self.n_rows, r, i
         cdef double most = -1.0, weight, b, ratio, kappa = 0.0, key_weight, divisor, scaled, share
         cdef double* z = &self.dense[piece, 0]
@@ -230,9 +232,10 @@ cdef class Elimination:
         return filled
 
     cdef void disjoint(self, int piece, int g, double delta, double* total) noexcept nogil:
-        """A block with one private row, no two columns of which share a coupling row: every pair of entries once (K2).
+        """Add a block with one private row whose columns share no coupling row: each pair of entries once (K2).
 
-        Nothing is subtracted: a column has the weight of all the others and of the slack, two have a negative one.
+        Nothing cancels: the weight of a column is a sum over the other columns and the slack, and the weight of a pair
+        of columns is a single negative product.
         """
         cdef int first = self.column_start[g], count = self.column_start[g + 1] - first, c, d, e, i, k, m = self.n_rows
         cdef int r = self.touched_start_view[g + 1] - self.touched_start_view[g]
@@ -273,7 +276,7 @@ cdef class Elimination:
 
     cdef void cross(self, int j, const double* z, int r, const int* touched, double weight,
                     double* total) noexcept nogil:
-        """total += weight (a_j z' + z a_j'), lower triangle; z over the r touched rows, ascending."""
+        """Add weight (a_j z' + z a_j') to `total`, lower triangle; z is over the r touched rows, ascending."""
         cdef int e, i, lo, hi, m = self.n_rows
         cdef double scaled
         for e in range(self.start[j], self.start[j + 1]):
@@ -288,7 +291,7 @@ cdef class Elimination:
                     total[<size_t>lo * m + hi] += scaled * z[i]
 
     cdef void add_panel(self, int piece, int filled, double* total) noexcept nogil:
-        """total -= P'P for the first rows of the panel, lower triangle."""
+        """Subtract P'P, with P the filled rows of the panel, from `total`, lower triangle."""
         cdef int m = self.n_rows, i, j, a, b, rows, columns, depth = filled
         cdef double minus = -1.0, one = 1.0
         cdef double* panel = &self.panel[piece, 0, 0]
@@ -304,7 +307,7 @@ cdef class Elimination:
                       total + <size_t>i * m + j, &m)
 
     cdef int many_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil:
-        """A block with any number of private rows: factorise K, subtract W'W with W = L^-1 B T A' (K2)."""
+        """Add a block with any number of private rows: factorise K = L L', subtract W'W with W = L^-1 B T A' (K2)."""
         cdef int first = self.column_start[g], last = self.column_start[g + 1], j, e, f, i, k, m = self.n_rows, r
         cdef int step = 1, rows, columns, a, b
         cdef double weight, scaled, one = 1.0, zero = 0.0
@@ -357,12 +360,12 @@ cdef class Elimination:
         return filled
 
     cdef inline int border_of(self, int g, const int** border) noexcept nogil:
-        """How many rows an arrow's border has, and where they stand."""
+        """Return the number of rows in an arrow's border, and write where they are listed."""
         border[0] = &self.border_row[0] + self.border_start[g]
         return 0 if border[0][0] < 0 else self.border_start[g + 1] - self.border_start[g]
 
     cdef int arrow_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil:
-        """A block whose K is an arrow: every diagonal row is eliminated from its own columns, then the border (K2)."""
+        """Add a block whose K is an arrow: eliminate each diagonal row from its own columns, then the border (K2)."""
         cdef int first = self.column_start[g], last = self.column_start[g + 1], base = self.private_start[g]
         cdef int j, e, f, i, k
         cdef int r = self.touched_start_view[g + 1] - self.touched_start_view[g]
@@ -417,7 +420,7 @@ cdef class Elimination:
 
     cdef void diagonal_row(self, int piece, int row, int i, int b, int p, int r, const int* touched, double* factor,
                            double* wide, double* total) noexcept nogil:
-        """Eliminate one diagonal row from its columns, and from the border's rows of V; the factor gets its pivot."""
+        """Eliminate one diagonal row from its columns and from the border's rows of V; store its pivot."""
         cdef int c, j, e, f, k, count = 0, m = self.n_rows, one, other
         cdef double pivot = self.slack[row], weight, scaled
         cdef double* z = &self.dense[piece, 0]
@@ -454,7 +457,7 @@ cdef class Elimination:
 
     cdef int subtract_rows(self, int piece, int b, int r, const int* touched, double* total,
                            int filled) noexcept nogil:
-        """total -= W'W for the rows W (b, r) over the touched rows, gathered where they are wide."""
+        """Subtract W'W from `total` for rows W (b, r) over the touched rows; dense rows are gathered in the panel."""
         cdef int k, i, e, m = self.n_rows
         cdef double weight
         cdef double* row
@@ -481,7 +484,7 @@ cdef class Elimination:
     # Solving ------------------------------------------------------------------------------------------------------
 
     def eliminate(self, const double[::1] private, double[::1] coupling, double[::1] scaled):
-        """coupling -= A T B' K^-1 private; scaled = K^-1 private."""
+        """Subtract A T B' K^-1 private from `coupling`; write K^-1 private to `scaled`."""
         cdef int g, j, e, p
         cdef double weight
         with nogil:
@@ -498,7 +501,7 @@ cdef class Elimination:
                             coupling[self.row[e]] -= weight * self.value[e]
 
     def restore(self, const double[::1] price, const double[::1] private, double[::1] own):
-        """own = K^-1 (private - B T A' price): the private rows' part of a solution."""
+        """Write K^-1 (private - B T A' price), the private rows' part of a solution, to `own`."""
         cdef int g, threads = self.n_pieces, piece
         for piece in prange(threads, nogil=True, num_threads=threads, schedule="static", chunksize=1):
             for g in range(self.cuts[piece], self.cuts[piece + 1]):
@@ -543,7 +546,7 @@ cdef class Elimination:
 
 
 cdef void cholesky(double* matrix, int p) noexcept nogil:
-    """Factorise in place (row-major lower); a pivot that rounding has used up becomes so large that its row rests."""
+    """Factorise in place (row-major, lower triangle); a pivot that is only rounding error becomes huge."""
     cdef int i, j, k
     cdef double pivot, before
     for j in range(p):

@@ -13,9 +13,9 @@ from copter.methods.blocks.program import BlockProgram
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-ROUNDS = 3  # corrections towards the face, at most
-LEAST_ROOM = 1e-12  # a column inside its bounds has at least this room, relative to the largest
-SEED = 20_151  # of the costs that choose among the vertices: the same program gives the same vertex
+ROUNDS = 3  # most corrections towards the optimal face
+LEAST_ROOM = 1e-12  # least room of a column inside its bounds, relative to the largest room
+SEED = 20_151  # seed of the random costs that choose a vertex: the same program always gets the same vertex
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
-PIVOT = 1e-13  # a pivot of the reduced matrix below this share of its diagonal is of a dependent row
-STALL = 8  # iterations without progress end the method
-LEAST_CLOSED = 0.5  # share of the rows' residuals that a step closes at least
-CLOSED = 1e-10  # residual of the rows left by a step, relative to the right sides, that is not solved for again
+PIVOT = 1e-13  # a pivot of the reduced matrix below this share of its diagonal entry belongs to a dependent row
+STALL = 8  # the method ends after this many iterations without progress
+LEAST_CLOSED = 0.5  # least share of the rows' residuals that a step must remove
+CLOSED = 1e-10  # residual of the rows after a step, relative to the right sides, that needs no second solve
 SLOPE = 1e-12  # added to every diagonal entry of the reduced matrix, relative to the mean diagonal at the start
 
 

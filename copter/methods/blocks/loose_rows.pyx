@@ -1,4 +1,4 @@
-"""Coupling rows of a block program that cannot bind, whatever its blocks do (docs/method/blocks.md, K5)."""
+"""Finds the coupling rows of a block program that cannot bind within the blocks' bounds (docs/method/blocks.md, K5)."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from libc.math cimport INFINITY, fmax, fmin
 def reach_of_rows(int n_rows, const int[::1] column_start, const int[::1] private_start, const int[::1] start,
                   const int[::1] row, const double[::1] value, const int[::1] own_start, const int[::1] own_row,
                   const double[::1] own_value, const double[::1] lower, const double[::1] upper):
-    """Least and largest activity of every coupling row that the blocks' bounds and first private rows allow.
+    """Return each coupling row's least and largest activity within the blocks' bounds and first private rows.
 
     Parameters
     ----------
     n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value
         As for :class:`.Elimination`.
     lower, upper : ndarray (columns + rows,)
-        Of the columns, the coupling rows, the private rows.
+        Bounds of columns, coupling rows, private rows.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def reach_of_rows(int n_rows, const int[::1] column_start, const int[::1] privat
 cdef double limit_of(int g, int n, int n_rows, const int[::1] column_start, const int[::1] private_start,
                      const int[::1] own_start, const int[::1] own_row, const double[::1] own_value,
                      const double[::1] lower, const double[::1] upper) noexcept nogil:
-    """Upper bound of a block's first private row if all its columns are in it and none can be negative, or infinity."""
+    """Return the upper bound of a block's first private row if it has all columns and all are >= 0, else infinity."""
     cdef int j
     if private_start[g + 1] == private_start[g]:
         return INFINITY
@@ -76,14 +76,14 @@ cdef double limit_of(int g, int n, int n_rows, const int[::1] column_start, cons
 
 
 cdef inline double least_product(double a, double lower, double upper) noexcept nogil:
-    """Least a x for a value between two bounds."""
+    """Return the least a x for lower <= x <= upper."""
     if a == 0.0:
         return 0.0
     return a * lower if a > 0.0 else a * upper
 
 
 def kept_entries(const int[::1] place, const int[::1] start, const int[::1] row, const double[::1] value):
-    """(start, row, value) of the entries in rows that have a place (not -1), by their places."""
+    """Return (start, row, value) of the entries in rows whose `place` is not -1, renumbered by `place`."""
     cdef int j, n = <int>start.shape[0] - 1
     cdef Py_ssize_t e, count = 0
     for e in range(row.shape[0]):
@@ -104,7 +104,7 @@ def kept_entries(const int[::1] place, const int[::1] start, const int[::1] row,
 
 
 def row_terms(int n_rows, const int[::1] start, const int[::1] row, const double[::1] value, const double[::1] x):
-    """Positive terms a x of every coupling row, summed, and negative ones, as a positive number.
+    """Return, for each coupling row, the sum of its positive terms a x and the size of the sum of its negative terms.
 
     Parameters
     ----------

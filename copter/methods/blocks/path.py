@@ -17,9 +17,10 @@ Ages = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
-LEVELS = (3e-3, 1e-2, 3e-2, 1e-1)  # relative gaps at which prices are kept, the first to be tried first
-MOST_BEFORE = 4  # sets of closed rows of which the path is kept
-NEAR = 0.2  # Newton decrement from which a start is near enough, in square roots of the number of pairs
+LEVELS = (3e-3, 1e-2, 3e-2, 1e-1)  # relative gaps at which prices are kept; a warm start tries the first one first
+MOST_BEFORE = 4  # most sets of closed rows whose paths are kept
+# A start is near the path up to this Newton decrement, in square roots of the number of complementarity pairs.
+NEAR = 0.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

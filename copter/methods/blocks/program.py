@@ -14,7 +14,7 @@ from copter.model.matrix.bounds import write_bounds
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-ROUNDING = 1e-9  # of a row's reach, by which it must stay within its bounds to be loose
+ROUNDING = 1e-9  # a loose row stays within its bounds by at least this share of its largest possible activity
 
 
 @dataclass(frozen=True, slots=True)

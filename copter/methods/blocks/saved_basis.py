@@ -13,7 +13,7 @@ from copter.methods.blocks.basis import MOST_FAILURES, Kept, WarmBasis, cold_wor
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.working_inverse import WorkingInverse
 
-MOST_ROWS = 1000  # coupling rows up to which the inverse is worth its place
+MOST_ROWS = 1000  # with more coupling rows the inverse is not saved: it would take too much space
 
 
 def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:

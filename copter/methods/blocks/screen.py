@@ -18,14 +18,14 @@ Ints = NDArray[np.int32]
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-LEAST_ROWS = 64  # coupling rows from which leaving some out is worth a sample
-LEAST_ENTRIES = 4.0  # entries of a column in coupling rows, on average, from which it is worth it too
-BLOCKS = 3000  # blocks of a sample, at least
+LEAST_ROWS = 64  # with fewer coupling rows, leaving some out does not pay for a sample
+LEAST_ENTRIES = 4.0  # with fewer coupling entries per column on average, it does not pay either
+BLOCKS = 3000  # least number of blocks of a sample
 FEWEST, MOST = 4, 16  # a sample has one block of so many
-WIDE = 0.25  # share of the coupling rows: a block with a column that has more of them is in every sample
-CLOSE = 3e-3  # how far the sample is solved, relative
-NEAR = 0.25  # of a row's size: no farther from a bound, a row is one that may bind
-ROUNDING = 1e-9  # of a row's size, by which it may be over its bound
+WIDE = 0.25  # a block is in every sample if one column touches more than this share of the coupling rows
+CLOSE = 3e-3  # relative accuracy to which the sample is solved
+NEAR = 0.25  # a row may bind if its activity is within this share of its size of a bound
+ROUNDING = 1e-9  # excess over a bound, as a share of the row's size, that counts as rounding
 
 
 def is_worth_it(program: BlockProgram) -> bool:

@@ -35,7 +35,7 @@ PARTS = 8  # parts tried, each larger than the last, before the whole program is
 MORE = 0.02
 """Second part: this share of the blocks with a positive reduced gain; each later part takes twice as many."""
 
-LEAST_MORE = 1000  # ... but at least this many blocks, where so many have a positive reduced gain
+LEAST_MORE = 1000  # least number of blocks of each later part, if so many have a positive reduced gain
 
 
 def has_parts(program: BlockProgram) -> bool:

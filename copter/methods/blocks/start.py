@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 
 LEAST_START = 1.0  # least distance of Mehrotra's starting point from every bound
 INSIDE = 0.1  # distance of a row's activity from its bounds, as a share of its size
-MOST_FREE = 0.01  # share of the columns that may have neither a limit nor two bounds for their shares to be known
+MOST_FREE = 0.01  # largest share of columns without a limit or two bounds; with more the columns' shares are unknown
 
 
 class Method(Protocol):

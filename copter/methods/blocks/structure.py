@@ -20,8 +20,9 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-MOST_PRIVATE = 64  # rows of one block
-COUPLING = (0, *(1 << k for k in range(3, 12)), *(3 << k for k in range(2, 10)))  # rows that are tried
+MOST_PRIVATE = 64  # most private rows of one block
+# Numbers of coupling rows that the search for blocks tries.
+COUPLING = (0, *(1 << k for k in range(3, 12)), *(3 << k for k in range(2, 10)))
 
 
 @dataclass(frozen=True, slots=True)

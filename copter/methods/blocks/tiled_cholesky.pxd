@@ -1,2 +1,2 @@
 cdef enum:
-    TILE = 56  # rows of a tile: its products are small enough for BLAS to stay in this thread
+    TILE = 56  # rows of a tile: products of tiles are small enough for BLAS to use this thread only

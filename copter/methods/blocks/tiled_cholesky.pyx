@@ -1,6 +1,6 @@
-"""Cholesky of a dense matrix, tile by tile (docs/method/blocks.md, K3).
+"""Cholesky factorisation of a dense matrix, tile by tile (docs/method/blocks.md, K3).
 
-BLAS is called on tiles only, because its own threads wait for each other in a spin.
+BLAS is called on single tiles only: on larger matrices it starts threads of its own, which wait for each other busily.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.linalg.cython_blas cimport ddot, dgemm
 
 
 cdef void update_tile(double* matrix, int m, int k, int i, int j) noexcept nogil:
-    """A_ij -= L_ik L_jk' of tiles (row-major, whole matrix of m columns)."""
+    """Subtract the tiles' product L_ik L_jk' from A_ij (row-major; the whole matrix has m columns)."""
     cdef int rows = min(TILE, m - i * TILE), columns = min(TILE, m - j * TILE), depth = TILE
     cdef double minus = -1.0, one = 1.0
     # Row-major C (rows x columns) is column-major C' (columns x rows): C' -= L_jk L_ik', both stored transposed.
@@ -21,7 +21,7 @@ cdef void update_tile(double* matrix, int m, int k, int i, int j) noexcept nogil
 
 
 cdef void scale_tile(double* matrix, int m, int k, int i, const double* inverse, double* work) noexcept nogil:
-    """L_ik = A_ik inv(L_kk)'."""
+    """Overwrite the tile A_ik with L_ik = A_ik inv(L_kk)'."""
     cdef int rows = min(TILE, m - i * TILE), columns = min(TILE, m - k * TILE), r, c, size = TILE
     cdef double* tile = &matrix[<size_t>(i * TILE) * m + k * TILE]
     cdef double one = 1.0, zero = 0.0
@@ -33,7 +33,7 @@ cdef void scale_tile(double* matrix, int m, int k, int i, const double* inverse,
 
 
 cdef void invert_tile(const double* matrix, int m, int k, double* inverse) noexcept nogil:
-    """Inverse of the lower triangular tile L_kk, row-major with zeros above."""
+    """Write the inverse of the lower triangular tile L_kk, row-major with zeros above the diagonal."""
     cdef int n = min(TILE, m - k * TILE), i, j, h
     cdef const double* tile = &matrix[<size_t>(k * TILE) * m + k * TILE]
     cdef double total
@@ -48,7 +48,7 @@ cdef void invert_tile(const double* matrix, int m, int k, double* inverse) noexc
 
 
 cdef void factor_tile(double* matrix, int m, int k, const double* least) noexcept nogil:
-    """Cholesky of a diagonal tile; a pivot below its least value becomes so large that its row rests."""
+    """Factorise a diagonal tile; a pivot of at most its `least` becomes huge, so that its row's solution is zero."""
     cdef int n = min(TILE, m - k * TILE), i, j, h
     cdef double* tile = &matrix[<size_t>(k * TILE) * m + k * TILE]
     cdef double pivot
@@ -69,8 +69,8 @@ cdef void factor_tile(double* matrix, int m, int k, const double* least) noexcep
 def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads, must_stop=None):
     """Factorise a dense matrix (lower triangle, row-major) in place.
 
-    Rows whose pivot falls to their `least` are left out: the solution is zero there. `must_stop` is asked after every
-    column of tiles; False if it has ended the work.
+    The solution is zero in each row whose pivot is at most its `least`. `must_stop` is asked after each column of
+    tiles; returns False if it has ended the work.
     """
     cdef int m = <int>matrix.shape[0], tiles = (m + TILE - 1) // TILE, k, i, t, rest, row, column
     inverse, works = np.empty(TILE * TILE), np.empty((max(tiles, 1), TILE * TILE))
@@ -104,7 +104,7 @@ def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads
 
 
 def dense_solve(const double[:, ::1] factor, double[::1] right):
-    """Solve in place with the factor of :func:`dense_cholesky`."""
+    """Overwrite `right` with the solution, using the factor of :func:`dense_cholesky`."""
     cdef int m = <int>factor.shape[0], i, j, one = 1
     cdef double* x
     cdef const double* row

@@ -1,19 +1,19 @@
-"""Columns of a block program's answer that a session keeps: all that are not at zero, and those a shim may choose."""
+"""Selects the columns that a session keeps of a block program's solution: nonzero ones, and candidates for a shim."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, fmax, fmin
 
-cdef double ROUNDED = 1.0 + 1e-12  # times a limit, that a sum above it by rounding alone may be
+cdef double ROUNDED = 1.0 + 1e-12  # a sum of up to this many times its limit exceeds it by rounding only
 
 
 def working_columns(const int[::1] column_start, const int[::1] start, const int[::1] row, const double[::1] value,
                     const double[::1] cost, const double[::1] lower, const double[::1] upper, const double[::1] limit,
                     const int[::1] slots, const double[::1] x, const double[::1] y, double slack):
-    """Columns that are not zero or whose lower bound is not, and those whose reduced cost is near their block's least.
+    """Return columns with a nonzero value or lower bound, and columns of nearly the least reduced cost in their block.
 
-    A column that is left out counts as at its lower bound. Values of a block whose sum is above its limit by rounding
-    are shrunk to it; where none of it may be negative, no column is above the limit either.
+    A column that is left out is at its lower bound. The values of a block whose sum exceeds its limit by rounding
+    are scaled down to the limit. If no column of a block can be negative, none exceeds the limit either.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def working_columns(const int[::1] column_start, const int[::1] start, const int
     slots : ndarray (blocks,) int32
     x, y : ndarray (columns,), (rows,)
     slack : float
-        How near, in parts of the block's largest cost; negative for none of those.
+        Largest distance from the least reduced cost, as a share of the block's largest |cost|; negative: no candidates.
 
     Returns
     -------

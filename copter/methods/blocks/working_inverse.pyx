@@ -1,4 +1,4 @@
-"""The inverse of a working basis, dense: one row and one column for every coupling row (docs/method/blocks.md, K11)."""
+"""The dense inverse of the working basis, a square matrix of one row a coupling row (docs/method/blocks.md, K11)."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ from libc.string cimport memset
 cdef class WorkingInverse:
     """The inverse M of the working basis, kept by columns: `entry[i, p]` is M[p, i] for position p and row i.
 
-    A column of a loose row has one entry, so that updates only walk over the rows that are `tight`.
+    The column of a row whose activity is basic (a loose row) has one entry; updates visit `tight` rows only.
 
     Attributes
     ----------
     entry : ndarray (rows, rows)
     norm : ndarray (rows,)
-        Squared length of each row of M: the weights of dual steepest edge pricing.
+        Squared Euclidean norm of each row of M: the weights of dual steepest edge pricing.
     """
 
     def __init__(self, int n_rows):
@@ -24,26 +24,26 @@ cdef class WorkingInverse:
         self.entry, self.norm = self.entries, self.norms
 
     def reset(self):
-        """M = -I: every position holds the activity of its row."""
+        """Set M = -I: each position holds the activity of its row."""
         self.entries[:] = 0.0
         np.fill_diagonal(self.entries, -1.0)
         self.norms[:] = 1.0
 
     cdef void row(self, int p, double* out) noexcept nogil:
-        """out = row p of M, (rows,)."""
+        """Write row p of M to out (rows,)."""
         cdef int i
         for i in range(self.n_rows):
             out[i] = self.entry[i, p]
 
     cdef void add_column(self, int i, double factor, double* out) noexcept nogil:
-        """out += factor times column i of M, (positions,)."""
+        """Add factor times column i of M to out (positions,)."""
         cdef int p
         cdef const double* column = &self.entry[i, 0]
         for p in range(self.n_rows):
             out[p] += factor * column[p]
 
     cdef void pivot(self, int p, const double* alpha, const double* rho) noexcept nogil:
-        """Replace the basis column at position p by one whose column of the tableau is alpha; rho is row p of M."""
+        """Replace the basic variable at position p; alpha is the tableau column of the new one, rho is row p of M."""
         cdef int i, q, m = self.n_rows
         cdef double factor, inverse = 1.0 / alpha[p], before, after
         cdef double* column
@@ -66,7 +66,7 @@ cdef class WorkingInverse:
             column[p] = factor
 
     cdef void measure(self) noexcept nogil:
-        """The lengths of the rows again, from the entries."""
+        """Compute the squared norms of the rows anew."""
         cdef int i, q
         memset(&self.norm[0], 0, self.n_rows * sizeof(double))
         for i in range(self.n_rows):
@@ -74,7 +74,7 @@ cdef class WorkingInverse:
                 self.norm[q] += self.entry[i, q] * self.entry[i, q]
 
     cdef void combine(self, int p, double scale, int count, const int* others, const double* factors) noexcept nogil:
-        """Row p of M becomes (row p + sum of factors times other rows) * scale."""
+        """Replace row p of M by scale * (row p + sum of factors[k] * row others[k])."""
         cdef int i, k
         cdef double total, norm = 0.0
         for i in range(self.n_rows):

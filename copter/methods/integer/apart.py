@@ -13,7 +13,7 @@ from copter.methods.integer.branch_and_bound import RELATIVE_GAP, Report, Task
 from copter.methods.integer.worker import given_back, taken
 from copter.problem.linear_program import LinearProgram
 
-ENDING_S = 2.0  # seconds past its time limit after which the process is ended
+ENDING_S = 2.0  # a process that runs this many seconds past its time limit is ended
 SLICE_S = 0.5  # seconds between two looks for Ctrl-C while waiting
 
 

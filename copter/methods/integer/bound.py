@@ -10,8 +10,8 @@ from copter.problem.dual_bound import proven_dual_bound
 
 Floats = NDArray[np.float64]
 
-MARGIN = 1e-9  # relative loss that propagating bounds in floating point is allowed
-WHOLE = 1e-6
+MARGIN = 1e-9  # relative loss that rounding may cause in propagated bounds
+WHOLE = 1e-6  # a bound of an integer objective is rounded up unless it exceeds a whole number by less than this
 
 
 def proven_bound(problem: IntegerProblem, y: Floats) -> float:

@@ -31,10 +31,11 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-SHARE = 0.97  # share of the time limit that HiGHS gets where points come only at its end; the rest is for sending them
+# Share of the time limit that HiGHS gets if it returns points only at its end; the rest is for sending them.
+SHARE = 0.97
 IDLE_S = 60.0  # seconds that a process without a task waits for the next one
 LOOK_S = 1.0  # seconds between two looks at whether the parent is still there
-RELATIVE_GAP = 1e-6
+RELATIVE_GAP = 1e-6  # default relative gap at which branch and bound ends
 SOLVED, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
 
 

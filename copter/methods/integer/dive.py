@@ -15,9 +15,9 @@ Floats = NDArray[np.float64]
 
 SHARE = 0.25  # share of the fractional columns that one batch fixes before the next relaxation
 SHRINK = 0.2  # factor on the size of a batch after one that led nowhere
-WHOLE = 1e-5  # a value this close to a whole number is one
-PASSES = 60  # relaxations of one dive, at most
-STEPS_BACK = 8
+WHOLE = 1e-5  # a value this close to a whole number counts as whole
+PASSES = 60  # most relaxations of one dive
+STEPS_BACK = 8  # most times that a dive undoes a batch of fixed columns before it gives up
 TIME_SHARE = 0.3  # share of the time left that one dive may take
 
 

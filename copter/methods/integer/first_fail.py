@@ -16,11 +16,11 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-FAILURES = 10  # contradictions before the first descent starts again with other random choices
-GROWTH = 1.2  # factor on FAILURES from one descent to the next
-MOST_CONTINUOUS = 500  # continuous columns whose rows are looked at after every step
+FAILURES = 10  # contradictions of the first descent before a restart with other random choices
+GROWTH = 1.2  # factor on the allowed contradictions from one descent to the next
+MOST_CONTINUOUS = 500  # with more continuous columns their rows are not checked after each step
 PART_S = 1.0  # seconds for the LP over the continuous columns
-REST = 1e-2  # appeal of a column at rest in the relaxation; four times as much with every descent, up to 1
+REST = 1e-2  # weight of columns at rest in the relaxation; four times as much with each descent, up to 1
 
 
 class FirstFail:

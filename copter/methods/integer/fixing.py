@@ -9,7 +9,7 @@ from copter.methods.integer.problem import Domain, IntegerProblem
 
 Floats = NDArray[np.float64]
 
-RESTARTS = 12  # times that a column which could take no value is moved to the front
+RESTARTS = 12  # times that a column without a feasible value is moved to the front of the order
 
 
 def fix_in_order(

@@ -18,12 +18,13 @@ from copter.methods.integer.worker import given_back, taken, warmed_up
 
 Floats = NDArray[np.float64]
 
-HIGHS = "HiGHS"
-LEAST_S = 1.0  # seconds below which a long search is not handed over
-LEAST_START_S = 0.2  # seconds below which a short search takes the kept process or none: one takes as long to start
+HIGHS = "HiGHS"  # name of the solver that takes over
+LEAST_S = 1.0  # seconds; a long search with less time left is not handed over
+# Seconds; a search with less time uses the process already running or none: one takes as long to start.
+LEAST_START_S = 0.2
 SLICE_S = 0.05  # seconds between two looks at the clock while waiting
-GRACE = 0.2  # share of a short search's time that it may take beyond its limit
-ENDING_S = 2.0  # seconds past the process's own limit after which it is ended
+GRACE = 0.2  # share of a short search's time limit that it may overrun
+ENDING_S = 2.0  # a process that runs this many seconds past its own limit is ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from libc.math cimport ceil, floor
 
-cdef int CANDIDATES = 40  # columns of a violated row that are looked at in a step
-cdef int TENURE = 10  # steps for which a column that has moved stays, and up to as many again
+cdef int CANDIDATES = 40  # most columns of a violated row that one step examines
+cdef int TENURE = 10  # a column that has moved stays for this many steps, plus up to as many random ones
 
 
 cdef inline unsigned long long random(unsigned long long* state) noexcept nogil:
-    """Xorshift."""
+    """Return the next number of a xorshift generator."""
     state[0] ^= state[0] << 13
     state[0] ^= state[0] >> 7
     state[0] ^= state[0] << 17
@@ -28,10 +28,11 @@ def jump(
     double[::1] x, double[::1] activity, double[::1] weight, long long[::1] held_until,
     int[::1] violated, int[::1] place, unsigned long long seed, long long first, long long steps,
 ):
-    """Move columns of violated rows one by one to where weighted violation falls most; weights rise where none does.
+    """Local search: move columns of violated rows, one by one, to where the weighted violation falls most.
 
-    All arrays from `x` on are changed in place; `violated` begins with the violated rows and place[i] is row i's place
-    in it or -1. Returns (number of violated rows, steps made); it ends when there are none.
+    Where no move lowers the weighted violation, the weights of violated rows rise. All arrays from `x` on are changed
+    in place; `violated` begins with the violated rows, and place[i] is row i's position in it or -1. Returns (number of
+    violated rows, steps made); ends early when no row is violated.
     """
     cdef int m = row_lower.shape[0], n_violated = 0, i, j, k, q, p, length, _tried, best_column, at, last
     cdef long long step = first

@@ -7,7 +7,7 @@ import numpy as np
 from copter.methods.integer.problem import Domain, IntegerProblem, room
 from copter.methods.integer.relaxation import Relaxation
 
-SWEEPS = 3
+SWEEPS = 3  # most sweeps over the columns
 
 
 def one_opt(problem: IntegerProblem, relaxation: Relaxation) -> bool:

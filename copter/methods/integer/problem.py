@@ -17,11 +17,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Exactly = Callable[[Floats], "Floats | None"]
 
-FEASIBLE = 1e-6  # how far a row may be violated, in units of 1 + |side|
-ENTRIES = 20_000_000  # entries that one propagation may look at
-ENTRIES_A_S = 10_000_000  # entries that one propagation may look at for each second that is left
-WHOLE = 1e-3  # how far a row of whole columns and coefficients may be violated: less than a unit is nothing
-IMPROVEMENT = 1e-4  # relative gain that a better point must bring where the objective is not integer
+FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
+ENTRIES = 20_000_000  # most matrix entries that one propagation visits
+ENTRIES_A_S = 10_000_000  # most matrix entries that one propagation visits per second of the time left
+WHOLE = 1e-3  # largest violation of a row of whole columns and coefficients: less than one unit is rounding
+IMPROVEMENT = 1e-4  # least relative gain of a better point, if the objective is not integer
 
 
 class IntegerProblem:

@@ -28,10 +28,10 @@ from copter.verify.tree import FORMAT, Problem
 
 Floats = NDArray[np.float64]
 
-MOST_NODES = 5_000
-MOST_ENTRIES = 200_000  # of a matrix that a proof is written for
-ENOUGH = Fraction(1, 10**6)  # of 1 + |objective|: how much better a leaf's bound may be than the point
-WHOLE = 1e-6
+MOST_NODES = 5_000  # most nodes of a proof's tree
+MOST_ENTRIES = 200_000  # most entries of a matrix for which a proof is written
+ENOUGH = Fraction(1, 10**6)  # tolerance of a leaf's bound against the point's objective, in units of 1 + |objective|
+WHOLE = 1e-6  # a value this close to a whole number counts as whole
 
 
 def hexes(values: Any) -> list[str]:

@@ -1,19 +1,19 @@
-"""Domain propagation: what the rows of a program say about the bounds of its columns (method/integer.md, M2 and M3)."""
+"""Domain propagation: the bounds of columns that the rows of a program imply (method/integer.md, M2 and M3)."""
 
 import numpy as np
 
 from libc.math cimport ceil, fabs, floor, isinf, rint
 
-cdef double FEASIBLE = 1e-6  # of 1 + |side|: how far a row's least activity may be beyond its side
-cdef double INTEGRAL = 1e-6  # a bound of an integer column this close to a whole number is that number
-cdef double WORTHWHILE = 1e-3  # of a continuous column's range: smaller cuts are left out
-cdef double LARGEST = 1e8  # a continuous column's first finite bound must be below this
+cdef double FEASIBLE = 1e-6  # a row holds if its least activity exceeds its side by at most this times (1 + |side|)
+cdef double INTEGRAL = 1e-6  # an integer column's bound this close to a whole number counts as that number
+cdef double WORTHWHILE = 1e-3  # a continuous column's bound moves only if the cut exceeds this share of its range
+cdef double LARGEST = 1e8  # an infinite bound of a continuous column is replaced only by one of smaller size than this
 
 
 cdef class Propagator:
-    """The rows of one program, both ways, and the working memory of a propagation.
+    """The rows of one program, by row and by column, and the working memory of a propagation.
 
-    `row_lower` and `row_upper` are the caller's arrays: what is changed in them holds from the next call on.
+    `row_lower` and `row_upper` are the caller's arrays: changes of their entries hold from the next call on.
     """
 
     cdef const int[::1] row_start, row_column, column_start, column_row
@@ -38,8 +38,10 @@ cdef class Propagator:
         self.decision = 0
 
     def propagate(self, double[::1] lower, double[::1] upper, long long budget):
-        """Tighten bounds in place, from all rows on, looking at no more entries than the budget; False if one
-        contradicts the bounds."""
+        """Tighten bounds in place, starting from all rows; visit at most `budget` entries.
+
+        Returns False if a row contradicts the bounds.
+        """
         cdef int i
         cdef bint holds
         with nogil:
@@ -51,8 +53,10 @@ cdef class Propagator:
         return holds
 
     def restrict(self, double[::1] lower, double[::1] upper, int column, double low, double high, long long budget):
-        """Tighten one column's bounds in place and let the rows follow; False, with all bounds as they were, if that
-        cannot be."""
+        """Tighten one column's bounds in place and propagate to the rows.
+
+        Returns False, with all bounds restored, if a row contradicts the new bounds.
+        """
         cdef bint holds
         with nogil:
             self.budget = budget
@@ -63,10 +67,10 @@ cdef class Propagator:
         self, double[::1] lower, double[::1] upper, const long long[::1] order, const double[::1] target,
         long long budget,
     ):
-        """Fix columns in this order, each at the whole number nearest its target that the rows allow.
+        """Fix columns in the given order, each at the whole number nearest its target that the rows allow.
 
-        One whose nearest value contradicts a row takes the next one on the other side. Returns the place in the order
-        of the first column that can take neither, or the order's length.
+        If the nearest whole number contradicts a row, the next one on the other side of the target is tried. Returns
+        the place in the order of the first column that can take neither, or the order's length.
         """
         cdef Py_ssize_t at, n = order.shape[0]
         cdef int j
@@ -116,7 +120,7 @@ cdef class Propagator:
         self.n_trail += 1
 
     cdef bint attempt(self, double[::1] lower, double[::1] upper, int column, double low, double high) noexcept nogil:
-        """Restrict a column and propagate; undo everything where that fails."""
+        """Restrict a column's bounds and propagate; restore all bounds if a row is contradicted."""
         cdef int q, k
         if low < lower[column]:
             low = lower[column]
@@ -137,7 +141,7 @@ cdef class Propagator:
         return False
 
     cdef bint run(self, double[::1] lower, double[::1] upper) noexcept nogil:
-        """Visit waiting rows until there are none, or one cannot hold."""
+        """Visit waiting rows until none waits; return False if a row cannot hold."""
         cdef int m = <int>self.queue.shape[0], i
         cdef bint holds = True
         while self.waiting > 0:  # ends: rows are woken by visits alone, and each visit takes from the budget
@@ -151,7 +155,7 @@ cdef class Propagator:
         return holds
 
     cdef bint visit(self, double[::1] lower, double[::1] upper, int i) noexcept nogil:
-        """Tighten the columns of one row."""
+        """Tighten the bounds of the columns of one row; return False if the row cannot hold."""
         cdef double least = 0.0, most = 0.0, a, low, high, side, rest, bound
         cdef int no_least = 0, no_most = 0, p, q, j, from_upper
         cdef bint rises
@@ -207,7 +211,7 @@ cdef class Propagator:
         return True
 
     cdef bint tighten(self, double[::1] lower, double[::1] upper, int j, double bound, bint above) noexcept nogil:
-        """Take a bound over if it is worth it."""
+        """Tighten one bound of a column if the cut is large enough; return whether it moved."""
         cdef double now = upper[j] if above else lower[j], other = lower[j] if above else upper[j], gain
         if self.integer[j]:
             bound = floor(bound + INTEGRAL) if above else ceil(bound - INTEGRAL)
@@ -229,7 +233,7 @@ cdef class Propagator:
 
 
 cdef inline double nearest(double target, double lower, double upper) noexcept nogil:
-    """The whole number nearest a target within whole bounds."""
+    """Return the whole number nearest a target within whole bounds."""
     cdef double value = rint(target)
     if value < lower:
         return lower

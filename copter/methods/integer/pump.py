@@ -11,8 +11,8 @@ from copter.methods.integer.relaxation import Relaxation
 
 Floats = NDArray[np.float64]
 
-ROUNDS = 25
-FLIPS = (10, 30)  # columns that are moved at random where rounding comes back to the same point
+ROUNDS = 25  # most rounds of rounding and projection
+FLIPS = (10, 30)  # least and most columns moved at random when rounding returns to the same point
 
 
 def pump(problem: IntegerProblem, relaxation: Relaxation, x: Floats, rng: np.random.Generator) -> bool:

@@ -16,8 +16,8 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-GUIDE = 1e-3  # relative primal residual up to which an unfinished point still guides
-GUIDE_TOLERANCE = 1e-5  # tolerance of relaxations that only say where to go next
+GUIDE = 1e-3  # an unfinished point of at most this relative primal residual still guides the search
+GUIDE_TOLERANCE = 1e-5  # tolerance of relaxations that only guide the search
 
 
 @dataclass(frozen=True, slots=True)

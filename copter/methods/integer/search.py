@@ -31,23 +31,23 @@ Floats = NDArray[np.float64]
 Callback = Callable[[float, float], bool | None]
 
 PROVEN = 1e-6  # relative gap at which a point counts as optimal
-ROOT_SHARE = 0.6  # share of the time for the first relaxation
-BLIND_SHARE = 0.05  # share of the time for what needs no relaxation
-ROUND_SHARE = 0.05
-REPAIR_SHARE = 0.2
-REPAIR_STEPS = 400_000
-FIRST_FAIL_S = 60.0
-FIRST_FAIL_SHARE = 0.6  # share of the time left for first-fail descents
-CORE = 3  # columns at rest per row that stay in the core
-PERTURBATIONS = 100
-ROUNDINGS = 30  # random roundings in a round of improvement
-IDLE_ROUNDS = 3  # rounds that improve nothing before the search ends
-FAILED_ROUNDS = 6  # rounds without any point before the search gives up
+ROOT_SHARE = 0.6  # share of the time for the root relaxation
+BLIND_SHARE = 0.05  # share of the time for heuristics that need no relaxation
+ROUND_SHARE = 0.05  # share of the time left for one round of improvement
+REPAIR_SHARE = 0.2  # share of the time left for one repair
+REPAIR_STEPS = 400_000  # most moves of one repair
+FIRST_FAIL_S = 60.0  # seconds assumed for branch and bound if it has no limit: first-fail descents get a share of them
+FIRST_FAIL_SHARE = 0.6  # share of the time left, or of branch and bound's time if less, for first-fail descents
+CORE = 3  # columns at rest kept in the core program, per row
+PERTURBATIONS = 100  # most random perturbations of a point in one call
+ROUNDINGS = 30  # random roundings in one round of improvement
+IDLE_ROUNDS = 3  # the search ends after this many rounds without improvement
+FAILED_ROUNDS = 6  # the search gives up after this many rounds without any point
 PART_S, PART_SHARE = 10.0, 0.2  # most seconds of branch and bound on a neighbourhood, and share of the time left
 SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # up to which a program goes straight to branch and bound
 DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # of branch and bound before anything else: seconds, and share of the time
 TOLD_S = 0.02  # seconds between two calls of the callback while nothing changes
-PATIENCE_S = 1.0  # seconds of the first relaxation after which branch and bound is started beside it
+PATIENCE_S = 1.0  # branch and bound starts beside a root relaxation that takes longer than this many seconds
 
 
 def is_small(integers: int, entries: int) -> bool:

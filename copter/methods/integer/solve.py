@@ -21,9 +21,9 @@ from copter.settings import Settings
 from copter.storage.disk import PathLike
 
 ENDING_SHARE, ENDING_S = 0.02, 0.25  # of the time, and at most, kept back for ending what is under way
-SEARCH_SHARE = 0.5  # of the time, for the search where a proof follows
+SEARCH_SHARE = 0.5  # share of the time for the search if a proof follows
 LONGEST_S = 1e9  # seconds; a deadline beyond this counts as none
-LARGEST_GAP = 1e300
+LARGEST_GAP = 1e300  # largest relative gap that a caller may ask for
 SHIMS = ("rounding", "dive", "exact")
 
 

@@ -14,10 +14,10 @@ from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
-MOST_AUGMENTED = 1_000_000  # entries up to which a program is tried again with this system
-SLOPE = 1e-12  # added to the diagonal of every row, so that dependent rows do not make the system singular
-REFINEMENTS = 5
-ACCURATE = 1e-14
+MOST_AUGMENTED = 1_000_000  # programs with more entries are not tried again with this system
+SLOPE = 1e-12  # added to each row's diagonal entry, so that dependent rows do not make the system singular
+REFINEMENTS = 5  # most steps of iterative refinement
+ACCURATE = 1e-14  # relative residual at which refinement ends
 
 
 class AugmentedSystem:

@@ -1,8 +1,8 @@
 """Multifrontal Cholesky factorisation of A diag(theta) A' + delta I, for one pattern and many theta (equation I5).
 
-Everything that depends on the pattern alone (elimination tree, supernodes, the rows of every front) is done once. A
-factorisation then walks the supernodes in postorder: it adds the children's updates to a dense front, factorises the
-front's own columns by BLAS, and hands the rest on to the parent.
+The elimination tree, the supernodes and the rows of each front depend on the pattern alone and are computed once. A
+factorisation then visits the supernodes in postorder: it adds the children's updates to a dense front, eliminates the
+front's own columns by BLAS, and passes the Schur complement to the parent.
 """
 
 import numpy as np
@@ -12,15 +12,15 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memmove, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, dtrsm, dtrsv
 
-cdef int BLOCK = 64  # columns of a front that are eliminated at once
-cdef int SMALL = 1024  # entries of a front below which loops of our own are faster than calls of BLAS
-cdef double CHECK_FLOPS = 1e8  # between two looks at the clock
+cdef int BLOCK = 64  # columns of a front that are eliminated together
+cdef int SMALL = 1024  # fronts with fewer entries use plain loops, which are faster there than BLAS calls
+cdef double CHECK_FLOPS = 1e8  # floating-point operations between two looks at the clock
 # A pivot that is too small becomes this many times the least one: the diagonal entry before elimination.
 cdef double SKIP = 1e14
 
 
 def elimination_tree(const int[::1] start, const int[::1] index, int[::1] parent):
-    """Write the elimination tree of a symmetric pattern (both triangles, compressed columns); roots have -1."""
+    """Write the elimination tree of a symmetric pattern (both triangles, compressed columns); a root's parent is -1."""
     cdef Py_ssize_t n = parent.shape[0], j, p
     cdef int i, above
     ancestor_array = np.full(n, -1, dtype=np.int32)
@@ -39,7 +39,7 @@ def elimination_tree(const int[::1] start, const int[::1] index, int[::1] parent
 
 
 def postorder(const int[::1] parent, int[::1] order):
-    """Write the nodes of a forest, every child before its parent."""
+    """Write the nodes of a forest in postorder: every child before its parent."""
     cdef Py_ssize_t n = parent.shape[0], j, k = 0
     cdef int node, top
     head_array, next_array = np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
@@ -68,7 +68,7 @@ def postorder(const int[::1] parent, int[::1] order):
 
 
 def column_counts(const int[::1] start, const int[::1] index, const int[::1] parent, int[::1] count):
-    """Write the nonzeros of every column of the factor, its diagonal included."""
+    """Write the number of nonzeros of each column of the factor, the diagonal included."""
     cdef Py_ssize_t n = parent.shape[0], i, p
     cdef int k
     mark_array = np.full(n, -1, dtype=np.int32)
@@ -87,10 +87,10 @@ def column_counts(const int[::1] start, const int[::1] index, const int[::1] par
 
 
 def supernodes(const int[::1] parent, const int[::1] count, int[::1] first):
-    """Write the first column of every supernode and return how many there are; small ones join their parents.
+    """Write the first column of each supernode and return the number of supernodes.
 
-    Neighbours in postorder are one supernode where the front gains no row, or so few explicit zeros that one larger
-    dense block is cheaper than two small ones.
+    Neighbours in postorder are merged if the front gains no row, or so few explicit zeros that one larger dense block
+    is cheaper than two small ones.
     """
     cdef Py_ssize_t n = parent.shape[0], j
     cdef int groups = 0
@@ -125,7 +125,7 @@ def supernodes(const int[::1] parent, const int[::1] count, int[::1] first):
 
 
 cdef inline double entries(double columns, double rows) noexcept nogil:
-    """Entries of the lower trapezium of a front's own columns."""
+    """Return the number of entries in the lower trapezium of a front's own columns."""
     return columns * rows - columns * (columns - 1) / 2
 
 
@@ -135,7 +135,7 @@ cdef inline bint worth_joining(int columns, double share_of_zeros) noexcept nogi
 
 
 def front_rows(const int[::1] start, const int[::1] index, const int[::1] first, int groups):
-    """(start, rows, parent) of the rows below every supernode's own columns, and the supernode they are handed to."""
+    """Return (start, rows, parent): the rows below each supernode's own columns, and its parent supernode."""
     cdef Py_ssize_t n = first[groups], total = 0, capacity = 4 * n + 64, p, q, begin
     cdef int s, j, i, child
     mark_array, group_array = np.full(n, -1, dtype=np.int32), np.empty(n, dtype=np.int32)
@@ -184,9 +184,9 @@ def normal_matrix(const int[::1] row_start, const int[::1] row_index, const doub
                   const int[::1] column_start, const int[::1] column_index, const double[::1] column_value,
                   const double[::1] theta, const int[::1] start, const int[::1] index, double[::1] value,
                   double[::1] work, Py_ssize_t begin, Py_ssize_t end):
-    """Write columns `begin` to `end` of the lower triangle of A diag(theta) A' into a fixed pattern.
+    """Write columns `begin` to `end` - 1 of the lower triangle of A diag(theta) A' into a fixed pattern.
 
-    `work` is as long as A has rows, and zero.
+    `work` has one zero for each row of A, and is all zero again on return.
     """
     cdef Py_ssize_t i, p, q
     cdef int k, r
@@ -207,7 +207,7 @@ def normal_matrix(const int[::1] row_start, const int[::1] row_index, const doub
 
 
 cdef double *packed(double *square, int size) noexcept nogil:
-    """The lower triangle alone, by columns, in the memory of the square, whose rest is given back."""
+    """Pack the lower triangle of a square by columns in the square's own memory; release the rest of the memory."""
     cdef size_t j, to = 0, count = <size_t>size
     cdef double *smaller
     for j in range(count):
@@ -219,7 +219,7 @@ cdef double *packed(double *square, int size) noexcept nogil:
 
 cdef inline void forward(const double *front, double *own, double *b, const int *row, int width,
                          int below) noexcept nogil:
-    """Solve with a small front's own columns, and subtract what they give the rows below."""
+    """Forward substitution with a small front's own columns; subtracts their contribution from the rows below."""
     cdef Py_ssize_t i, j, height = width + below
     cdef const double *column
     cdef double value
@@ -236,7 +236,7 @@ cdef inline void forward(const double *front, double *own, double *b, const int 
 
 cdef inline void backward(const double *front, double *own, const double *b, const int *row, int width,
                           int below) noexcept nogil:
-    """Solve with the transpose of a small front's own columns, from the rows below up."""
+    """Back substitution with a small front's own columns; reads the solution of the rows below."""
     cdef Py_ssize_t i, j, height = width + below
     cdef const double *column
     cdef double value
@@ -251,7 +251,7 @@ cdef inline void backward(const double *front, double *own, const double *b, con
 
 
 cdef class Factor:
-    """The factor of one pattern, refilled by :meth:`factorise`.
+    """The Cholesky factor of matrices of one pattern; :meth:`factorise` computes its values.
 
     Parameters
     ----------
@@ -291,10 +291,10 @@ cdef class Factor:
         self.flops = float((wide * high * high - wide * wide * high + wide**3 / 3.0).sum())
 
     def factorise(self, const double[::1] value, const double[::1] least_pivot, must_stop=None):
-        """Factorise; rows whose pivot is not above `least_pivot` drop out, and their number is in `skipped`.
+        """Factorise; rows whose pivot is not above `least_pivot` drop out, and `skipped` counts them.
 
-        `must_stop` is called every few hundredths of a second; if it says True the factor is left unfinished and the
-        call returns False.
+        `must_stop` is called every few hundredths of a second; if it returns True, the factor is left unfinished and
+        the call returns False.
         """
         cdef int s, width, height, below, j, child, status = 0
         cdef Py_ssize_t p, i, k
@@ -356,7 +356,7 @@ cdef class Factor:
 
     cdef void extend_add(self, int child, double *front, double *update, int width, int height, int below,
                          const double *other) noexcept nogil:
-        """Add a child's update, packed, to the front and to what the front hands on."""
+        """Add a child's packed update to the front and to the update for the parent."""
         cdef Py_ssize_t begin = self.row_start[child], i, j
         cdef Py_ssize_t count = self.row_start[child + 1] - begin
         cdef int at, to
@@ -376,7 +376,7 @@ cdef class Factor:
             given += count - j
 
     cdef bint goes_on(self, double flops) except? False nogil:
-        """Count operations and ask the clock now and then; False if the factorisation must stop."""
+        """Count operations and ask the clock now and then; return False if the factorisation must stop."""
         self.since += flops
         if self.since < CHECK_FLOPS or self.must_stop is None:
             return True
@@ -386,7 +386,7 @@ cdef class Factor:
 
     cdef bint eliminate(self, int s, double *front, double *update, int width, int height, int below,
                         const double[::1] least_pivot) except? False nogil:
-        """Factorise a front's own columns and subtract their Schur complement from the update; False if stopped."""
+        """Eliminate a front's own columns and subtract their Schur complement from the update; False if stopped."""
         cdef int k, block, rest, inner
         cdef double one = 1.0, minus = -1.0
         cdef char *right = b"R"
@@ -425,7 +425,7 @@ cdef class Factor:
 
     cdef void eliminate_block(self, double *block, int size, int stride, int column,
                               const double[::1] least_pivot) noexcept nogil:
-        """Cholesky of a small diagonal block; a pivot that is too small drops its row out."""
+        """Cholesky factorisation of a small diagonal block; a row whose pivot is too small drops out."""
         cdef int i, j, k
         cdef double pivot, factor
         for k in range(size):

@@ -14,8 +14,8 @@ from copter.problem.sums import inner, norm
 
 Floats = NDArray[np.float64]
 
-REFINEMENTS = 4
-ACCURATE = 1e-13  # residual of a step, relative to its right sides, at which it is not refined any more
+REFINEMENTS = 4  # most steps of iterative refinement
+ACCURATE = 1e-13  # residual relative to the right sides at which refinement ends
 AT_REST = 1e-14  # columns whose theta is below this share of the largest do not move
 LEAST = 1e-100  # least theta, so that its inverse is finite
 WORTH = 2.0  # the rows' equations must be this many times larger for the columns' to be used

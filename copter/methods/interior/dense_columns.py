@@ -19,7 +19,7 @@ from copter.methods.interior.standard_form import StandardForm
 
 Ints = NDArray[np.int64]
 
-LEAST = 300  # entries from which a column may be cut into pieces
+LEAST = 300  # columns with fewer entries are not cut into pieces
 ROOTS = 5.0  # a cut column has more entries than this many times the root of the number of rows
 PIECE = 64  # rows of one piece of a cut column
 WORTH = 4.0  # columns are cut only if the normal equations become sparser by this factor

@@ -24,12 +24,12 @@ FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1
 MOST_FREE_WEIGHT = 1e-7  # largest proximal weight of a free column
 WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: where t is large it must move far
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
-NEAR = 1e-6  # relative misfit below which a point is near an optimum, so that its prices are kept; no ray is looked for
-NOTHING = 1e-15  # mean complementarity below which its fall is no progress
-STALL = 12  # iterations in a row that stall, after which the method ends
-LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
-KEPT = 4  # points whose prices are kept, at most
-HALFWAY = 1e-2  # another system of equations goes on from the last point with at least this relative misfit
+NEAR = 1e-6  # relative residual below which a point is near an optimum: its prices are kept, and no ray is looked for
+NOTHING = 1e-15  # once the mean complementarity is below this, its fall no longer counts as progress
+STALL = 12  # the method ends after this many iterations in a row without progress
+LEAST_START = 1.0  # least distance by which the starting point is moved inside each bound
+KEPT = 4  # most points whose prices are kept
+HALFWAY = 1e-2  # least relative residual of the point from which another system of equations continues
 
 
 class System(Protocol):

@@ -30,17 +30,17 @@ Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]
 Original = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
-GOAL = 1e-4  # tolerance on the scaled problem, as a share of the one asked for
-LEAST_GOAL = 1e-10
-WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
-WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
+GOAL = 1e-4  # tolerance on the scaled problem, as a share of the tolerance asked for
+LEAST_GOAL = 1e-10  # least tolerance on the scaled problem: below it rounding stops progress
+WORTH_POLISHING = 1e-3  # a point of larger relative residual is not polished: its face is unknown
+WORTH_REFINING = 1e-1  # a point of larger worst residual is not refined
 FAR_START = 1e3  # least distance of a second run's starting point from every bound
-WELL_WITHIN = 0.1  # share of the tolerance below which an answer is taken without another try
-MOST_FILL = 10.0  # entries of the factor for each entry of the matrix, above which the augmented system is tried
-ENOUGH = 1e-2  # share of the tolerance at which polishing stops
-ROUNDED = 1e-12  # residual that rounding alone leaves
+WELL_WITHIN = 0.1  # share of the tolerance; an answer this accurate gets no second try
+MOST_FILL = 10.0  # if the factor has more entries per entry of the matrix, the augmented system is tried
+ENOUGH = 1e-2  # polishing ends at this share of the tolerance
+ROUNDED = 1e-12  # a residual of this size is rounding only
 UNJUDGED = Judged(np.nan, np.nan, False, *(np.inf for _ in range(7)))
-RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
+RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are set to zero
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ import numpy as np
 from libc.string cimport memmove
 
 # Equation I7.
-cdef long long CHECK_STEPS = 2_000_000  # entries that are looked at between two looks at the clock
-cdef int NONE = -1
+cdef long long CHECK_STEPS = 2_000_000  # list entries visited between two looks at the clock
+cdef int NONE = -1  # stands for no node: the end of a list, or the mark of an absorbed element
 
 
 cdef class QuotientGraph:
-    """The graph while it is being eliminated.
+    """The quotient graph during the elimination.
 
-    Every node is a variable or an element. A variable's list holds its elements first, then its variables; an element's
-    list holds variables. `weight` of a variable is the number of original ones that it stands for, zero once it is
-    eliminated or merged, and negative while it is in the list of the pivot at hand.
+    Each node is a variable or an element. A variable's list holds its elements first, then its variables; an element's
+    list holds variables. `weight` of a variable is the number of original variables that it stands for: zero once it
+    is eliminated or merged, negative while it is in the list of the current pivot.
     """
 
     cdef int n
@@ -56,7 +56,7 @@ cdef class QuotientGraph:
             self.enter(<int>j)
 
     cdef void enter(self, int i) noexcept nogil:
-        """Put a variable into the list of its degree."""
+        """Insert a variable into the list of its degree."""
         cdef int d = self.degree[i]
         self.before[i], self.after[i] = NONE, self.head[d]
         if self.head[d] != NONE:
@@ -66,7 +66,7 @@ cdef class QuotientGraph:
             self.least = d
 
     cdef void leave(self, int i) noexcept nogil:
-        """Take a variable out of the list of its degree."""
+        """Remove a variable from the list of its degree."""
         if self.before[i] != NONE:
             self.after[self.before[i]] = self.after[i]
         else:
@@ -75,14 +75,14 @@ cdef class QuotientGraph:
             self.before[self.after[i]] = self.before[i]
 
     cdef void place(self, int i) noexcept nogil:
-        """Give a variable, and those merged into it, the next places of the order."""
+        """Give a variable, and the variables merged into it, the next places of the order."""
         while i != NONE:  # ends: a member has one next one, and none twice
             self.order[self.placed] = i
             self.placed += 1
             i = self.next_member[i]
 
     def run(self, must_stop=None):
-        """The order, (n,); None if `must_stop`, which is asked every few hundredths of a second, says so."""
+        """Return the order, (n,); None if `must_stop`, asked every few hundredths of a second, has ended the work."""
         cdef long long looked_at = 0
         cdef bint stopped = False
         with nogil:
@@ -95,7 +95,7 @@ cdef class QuotientGraph:
         return None if stopped else np.asarray(self.order)
 
     cdef void eliminate(self) noexcept nogil:
-        """Eliminate a variable of least degree."""
+        """Eliminate a variable of least approximate degree."""
         cdef int pivot
         while self.head[self.least] == NONE:  # ends: a variable is left, of a degree below n
             self.least += 1
@@ -108,7 +108,7 @@ cdef class QuotientGraph:
         self.close(pivot)
 
     cdef void make_room(self, long long needed) noexcept nogil:
-        """Move all lists together where the new one would not fit."""
+        """Compact all lists if the new element's list would not fit."""
         cdef long long to = 0, p
         cdef int i
         if self.used + needed <= self.store.shape[0]:
@@ -135,7 +135,7 @@ cdef class QuotientGraph:
         self.used = to
 
     cdef void make_element(self, int pivot) noexcept nogil:
-        """Turn the pivot into the element of all variables next to it; what it was next to is absorbed."""
+        """Turn the pivot into the element of all variables next to it, and absorb the elements next to it."""
         cdef long long q, first
         cdef int e, k, d = 0
         self.make_room(self.degree[pivot] + 1)
@@ -158,7 +158,7 @@ cdef class QuotientGraph:
         self.degree[pivot] = d
 
     cdef int take(self, int i) noexcept nogil:
-        """Put a live variable into the new element, once; its weight."""
+        """Move a live variable into the new element unless it is there already; return its weight, else 0."""
         cdef int weight = self.weight[i]
         if weight <= 0:
             return 0
@@ -169,7 +169,7 @@ cdef class QuotientGraph:
         return weight
 
     cdef void count_outside(self, int pivot) noexcept nogil:
-        """For every element next to the new one: the weight of its variables that are not in the new one."""
+        """For each element next to the new one, compute the weight of its variables outside the new one."""
         cdef long long p, q
         cdef int i, e
         self.stamp += 1
@@ -186,7 +186,7 @@ cdef class QuotientGraph:
             self.steps += self.elements[i] + 1
 
     cdef void update(self, int pivot) noexcept nogil:
-        """New lists and approximate degrees of the new element's variables."""
+        """Rebuild the lists and approximate degrees of the new element's variables."""
         cdef long long p, q, to, first, split
         cdef int i, e, j, d
         cdef unsigned long long key
@@ -233,12 +233,12 @@ cdef class QuotientGraph:
             self.bucket[self.outside[i]] = i
 
     cdef void absorb(self, int e) noexcept nogil:
-        """An element that another one covers is gone."""
+        """Remove an element that another one covers."""
         self.mark[e] = NONE
         self.length[e] = 0
 
     cdef void merge(self, int pivot) noexcept nogil:
-        """Make one variable of those in the new element that are next to the same nodes."""
+        """Merge variables of the new element that have the same neighbours."""
         cdef long long p, q
         cdef int i, j, k, previous
         cdef bint same
@@ -275,7 +275,7 @@ cdef class QuotientGraph:
                 i = self.chain[i]
 
     cdef void close(self, int pivot) noexcept nogil:
-        """Give the new element's variables their degrees, and keep those only that are left."""
+        """Set the degrees of the new element's variables, and drop merged and eliminated ones from its list."""
         cdef long long p, to = self.begin[pivot]
         cdef int i, weight, left = self.n - self.placed
         for p in range(self.begin[pivot], self.begin[pivot] + self.length[pivot]):

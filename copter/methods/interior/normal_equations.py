@@ -19,19 +19,19 @@ from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
-PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that depends on those before it
-LIFT = 1e-13  # every diagonal entry is raised by this share, so that rounding cannot make a pivot of a dependent row
-REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
+PIVOT = 1e-14  # a pivot below this share of its diagonal entry belongs to a row that depends on earlier rows
+LIFT = 1e-13  # relative increase of each diagonal entry, so that rounding cannot make a pivot of a dependent row
+REFINEMENTS = 12  # most steps of conjugate gradients, with the factor as preconditioner
 ACCURATE = 1e-10  # relative residual at which refinement stops
-ROUGH = 1e-4  # relative residual of a step that only says how far the next one may go
-PATIENCE = 2  # steps in a row without a smaller residual, after which they end
-SINGULAR = 1e-7  # curvature, as a share of the factor's, at which a direction counts as one of dependent rows
-CLOSINGS = 2  # corrections that close the rows after a step has been solved for
-CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
+ROUGH = 1e-4  # relative residual that suffices for a predictor step, which only sets the next step's target
+PATIENCE = 2  # conjugate gradients end after this many steps in a row without a smaller residual
+SINGULAR = 1e-7  # a direction whose curvature is below this share of the factor's belongs to dependent rows
+CLOSINGS = 2  # most corrections of the rows' residual after a solve
+CLOSED = 1e-13  # residual of the rows, relative to the step's, at which corrections end
 
-CHUNK = 2e7  # products between two looks at the clock
-MOST_FLOPS = 1e9  # multiplications above which a factorisation is dear
-FEW_FLOPS = 2e10  # multiplications up to which the fronts of a factorisation are too small for threads
+CHUNK = 2e7  # multiplications between two looks at the clock
+MOST_FLOPS = 1e9  # multiplications above which a factorisation counts as expensive
+FEW_FLOPS = 2e10  # multiplications below which a factorisation's fronts are too small for several threads
 
 
 class NormalEquations:

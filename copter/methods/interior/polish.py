@@ -16,12 +16,12 @@ from copter.methods.interior.standard_form import StandardForm
 
 Floats = NDArray[np.float64]
 
-ROUNDS = 3  # corrections towards the face, at most
+ROUNDS = 3  # most corrections towards the optimal face
 DELTA = 1e-13  # added to the diagonal of the normal equations, whose largest weight is 1
 LEAST_ROOM = 1e-3  # least room of a column inside its bounds; a column moves in proportion to its room
 SLOPE = 1e-11  # added to the diagonal of the rows of the augmented system
 THRESHOLDS = (1.0, 1e3, 1e-3)  # ratios z / t above which a column counts as at its bound, in order of trial
-MOST_ENTRIES = 5_000_000  # entries up to which the augmented system of a matrix is factorised
+MOST_ENTRIES = 5_000_000  # matrices with more entries are not factorised as augmented systems
 
 
 @dataclass(frozen=True, slots=True)

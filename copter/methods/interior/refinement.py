@@ -14,8 +14,8 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-MOST = 1e8  # largest factor by which an error is scaled up
-LEAST = 1e-300
+MOST = 1e8  # largest factor by which residuals are scaled up
+LEAST = 1e-300  # lower bound of a violation, so that its inverse is finite
 
 
 def magnification(violation: float) -> float:

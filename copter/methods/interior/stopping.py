@@ -11,7 +11,7 @@ from copter.runtime.watch import Stopped
 T = TypeVar("T")
 
 SLICE_S = 0.01  # seconds between two looks at the clock while a call runs
-SMALL = 20_000  # entries below which a call is over before it could be abandoned
+SMALL = 20_000  # entries; a call on fewer ends before it could be stopped
 
 
 def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, entries: float) -> T:

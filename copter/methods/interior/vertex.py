@@ -16,7 +16,7 @@ from copter.methods.interior.standard_form import StandardForm
 
 Floats = NDArray[np.float64]
 
-SEED = 20_151  # of the costs that choose among the vertices: the same program gives the same vertex
+SEED = 20_151  # seed of the random costs that choose a vertex: the same program always gets the same vertex
 SNAP = 1e-9  # a column this close to a bound, relative to the largest value, is put on it
 
 

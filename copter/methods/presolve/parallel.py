@@ -9,7 +9,8 @@ import numpy as np
 from copter.methods.presolve.restoration import Floats, Indices
 from copter.methods.presolve.totals import totals
 
-HASH_SEED = 20210  # any: the hash only proposes, entries decide
+# Seed of the hash that proposes parallel rows and columns; entries are compared, so any seed is right.
+HASH_SEED = 20210
 
 
 @dataclass(frozen=True, slots=True)

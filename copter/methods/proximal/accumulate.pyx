@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 def reduced_costs(const double[::1] cost, const int[::1] entry_start, const int[::1] row,
                   const double[::1] coefficient, const double[::1] y, double[::1] reduced):
-    """Write reduced = cost - A'y, column by column."""
+    """Write cost - A'y to `reduced`, column by column."""
     cdef Py_ssize_t j, k
     cdef double total
     with nogil:
@@ -19,7 +19,7 @@ def reduced_costs(const double[::1] cost, const int[::1] entry_start, const int[
 
 def activities(const int[::1] entry_start, const int[::1] row, const double[::1] coefficient, const double[::1] x,
                double[::1] activity):
-    """Write activity = A x."""
+    """Write A x to `activity`."""
     cdef Py_ssize_t j, k
     with nogil:
         if activity.shape[0]:
@@ -31,7 +31,7 @@ def activities(const int[::1] entry_start, const int[::1] row, const double[::1]
 
 
 def group_least(const int[::1] start, const double[::1] value, double[::1] least):
-    """Write the least value of every group (infinity for an empty one)."""
+    """Write the least value of each group (infinity for an empty group) to `least`."""
     cdef Py_ssize_t g, j
     cdef double best
     with nogil:
@@ -45,9 +45,9 @@ def group_least(const int[::1] start, const double[::1] value, double[::1] least
 
 def plain_groups(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
                  unsigned char[::1] plain):
-    """Write 1 for the groups with lower bounds of zero and upper bounds no smaller than a finite limit.
+    """Write 1 for each group with lower bounds of zero and upper bounds no smaller than its finite limit, else 0.
 
-    Over such a group the least of d'x is limit * min(0, least d).
+    Over such a group the minimum of d'x is limit * min(0, least d).
     """
     cdef Py_ssize_t g, j
     cdef bint yes
@@ -63,10 +63,10 @@ def plain_groups(const int[::1] start, const double[::1] limit, const double[::1
 
 def idle_columns(const int[::1] start, const double[::1] reduced, const double[::1] cost, const double[::1] lower,
                  const double[::1] upper, const double[::1] x, double slack, unsigned char[::1] idle):
-    """Write 1 for the columns at rest that are not nearly worth having.
+    """Write 1 for each idle column: one at its lower bound whose reduced cost is far from attractive.
 
-    Those are at a lower bound that is not the upper one, with a reduced cost that exceeds the least of their group (or
-    zero) by more than `slack` times the group's largest |cost|.
+    An idle column is not fixed, and its reduced cost exceeds the least one of its group (or zero) by more than `slack`
+    times the group's largest |cost|.
     """
     cdef Py_ssize_t g, j
     cdef double least, largest
@@ -85,7 +85,7 @@ def idle_columns(const int[::1] start, const double[::1] reduced, const double[:
 
 def block_violation(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
                     const double[::1] x):
-    """Violations of the columns' bounds and the groups' limits: (sum of squares, largest)."""
+    """Return the violations of column bounds and group limits: (sum of squares, largest)."""
     cdef Py_ssize_t g, j
     cdef double total, over, squares = 0.0, largest = 0.0
     with nogil:

@@ -19,14 +19,14 @@ from copter.problem.sums import inner, norm
 
 Floats = NDArray[np.float64]
 
-SWEEPS = 50  # in one proximal step, at most
+SWEEPS = 50  # most sweeps in one proximal step
 LEAST_MOVE, MOST_MOVE = 1e-11, 1e-4  # a sweep whose longest step is below this has converged, in units of x's size
-MOVE_SHARE = 0.01  # of the present error: the longest step that counts as none
+MOVE_SHARE = 0.01  # sweeps end once the longest step is below this share of the present error
 LEAST_PENALTY, MOST_PENALTY = 1e-3, 1e3  # in units of the largest cost over a row's largest squared coefficient
-PENALTY_STEP = 2.0
-LONGER = 4.0  # factor of a multiplier step along which the dual value rises
-MOST_LONGER = 10
-ENOUGH = 0.25  # of the last step's row residual: where more is left after a step that converged, the penalty grows
+PENALTY_STEP = 2.0  # factor by which the penalty rises or falls
+LONGER = 4.0  # factor by which a multiplier step grows while the dual value rises
+MOST_LONGER = 10  # most times that one multiplier step grows
+ENOUGH = 0.25  # the penalty grows if a converged step leaves more than this share of the last step's row residual
 
 
 class Descent:

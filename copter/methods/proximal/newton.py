@@ -17,12 +17,12 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-SUFFICIENT = 0.9  # a step is long enough once the slope along it has fallen below this share of the first slope
-REGULARISATION = 1e-12  # of the Newton matrix, relative to its largest possible diagonal
+SUFFICIENT = 0.9  # a step is long enough once the slope along it is below this share of the slope at its start
+REGULARISATION = 1e-12  # added to the Newton matrix's diagonal, relative to the largest possible diagonal entry
 RADIUS = 10.0  # the first trial step moves prices by at most this many times their size
-GROWTH = 4.0  # of a step along which the dual still rises as steeply
+GROWTH = 4.0  # factor by which a step grows while the slope along it stays too large
 SMALL_WORKING_SET = 50_000  # columns below which one thread is faster than several
-MAX_TRIALS = 40  # evaluations in one line search
+MAX_TRIALS = 40  # most evaluations in one line search
 
 
 @dataclass(slots=True)

@@ -18,9 +18,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 SMALL_MODEL = 500_000  # columns below which one thread is faster than several
-HALF_ULP = 2.0**-53
-SAFE = 1.01  # for the roundings of the margin itself
-ROUNDING = 1e-12  # reduced costs closer to the threshold than this (relative) are ties
+HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
+SAFE = 1.01  # factor on the rounding margin that covers the rounding of the margin itself
+ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold count as equal to it
 
 
 @dataclass(slots=True)

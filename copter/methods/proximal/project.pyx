@@ -20,7 +20,7 @@ cdef inline double clip(double value, double lower, double upper) noexcept nogil
 
 cdef double sum_at(const double* target, const double* lower, const double* upper, int n, double multiplier,
                    int* n_free) noexcept nogil:
-    """Sum of clip(target - multiplier) and the number of columns strictly between their bounds."""
+    """Return the sum of clip(target - multiplier), and write the number of columns strictly between their bounds."""
     cdef int j, count = 0
     cdef double total = 0.0, value
     for j in range(n):
@@ -38,10 +38,10 @@ cdef double sum_at(const double* target, const double* lower, const double* uppe
 
 cdef double limit_multiplier(const double* target, const double* lower, const double* upper, int n,
                              double limit, double guess) noexcept nogil:
-    """The mu >= 0 with sum clip(target - mu) = limit, or 0 where the sum stays below: safeguarded Newton.
+    """Return the mu >= 0 with sum clip(target - mu) = limit, or 0 if the sum is below the limit at mu = 0.
 
-    It starts from a guess (the multiplier of the last projection), which a pass later is nearly right, and ends where
-    the sum is off by no more than its rounding.
+    Safeguarded Newton iteration. It starts from a guess, the multiplier of the last projection, which is nearly right
+    one pass later. It ends when the error of the sum is no more than its rounding.
     """
     cdef int n_free, _step, j
     cdef double mu, low = 0.0, high = 0.0, excess, enough
@@ -76,7 +76,7 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
 cdef void targets(Py_ssize_t begin, Py_ssize_t end, const double* cost, const int* entry_start, const int* row,
                   const double* coefficient, const double* center, double sigma, const double* y,
                   double* x) noexcept nogil:
-    """Write the columns' targets center - sigma (c - A'y) into x; columns of one entry each, most often, in one run."""
+    """Write the columns' targets, center - sigma (c - A'y), to x; has a fast loop for columns of one entry each."""
     cdef Py_ssize_t j, k, shift = entry_start[begin] - begin
     cdef double reduced
     cdef int other = 0
@@ -97,7 +97,7 @@ cdef double project_groups(Py_ssize_t begin, Py_ssize_t end, const int* start, c
                            const double* lower, const double* upper, const int* entry_start, const int* row,
                            const double* coefficient, const double* center, double sigma, const double* y, double* x,
                            unsigned char* free, double* multiplier, double* activity) noexcept nogil:
-    """Project the groups begin..end-1; activity is added to."""
+    """Project the groups begin .. end - 1 onto their bounds and limits; adds their usage to `activity`."""
     cdef Py_ssize_t g, j, k, s, n
     cdef double linear = 0.0, squares = 0.0, mu, step
     targets(start[begin], start[end], cost, entry_start, row, coefficient, center, sigma, y, x)
@@ -125,12 +125,13 @@ def project(const int[::1] start, const double[::1] limit, const double[::1] cos
             const double[::1] coefficient, const double[::1] center, double sigma, const double[::1] y,
             double[::1] x, unsigned char[::1] free, double[::1] multiplier, double[:, ::1] activity,
             double[::1] value, int n_threads=0):
-    """Minimise the proximal Lagrangian over every block at prices y (equation A4), in place.
+    """Minimise the proximal Lagrangian over each block at prices y (equation A4), in place.
 
-    The groups are cut into as many equal pieces as `activity` (pieces, m) and `value` (pieces,) have rows, one a
-    thread, unless `n_threads` says fewer: the pieces, and so the bits, are the same. Writes x, free (1: strictly
-    between bounds), multiplier (of each group's limit, in units of sigma times cost; read as the first guess), each
-    piece's share of the activity A x in activity, and of min_x (c - A'y)'x + |x - center|^2 / (2 sigma) in value.
+    `activity` (pieces, m) and `value` (pieces,) have one row for each piece of consecutive groups. Each thread works on
+    one piece at a time, with at most `n_threads` threads (0: one a piece); results do not depend on `n_threads`, to the
+    bit. Writes x; free (1 strictly between bounds, else 0); multiplier (of each group's limit, in units of sigma times
+    cost; its old value is the first guess); each piece's share of A x in `activity`, and of
+    min_x (c - A'y)'x + |x - center|^2 / (2 sigma) in `value`.
     """
     cdef Py_ssize_t piece, pieces = value.shape[0], groups = start.shape[0] - 1, m = activity.shape[1]
     cdef int threads = n_threads if n_threads > 0 else <int>pieces
@@ -153,8 +154,8 @@ def newton_matrix(const int[::1] start, const unsigned char[::1] free, const dou
     """Add sigma * A J A' of equation (A6) to a dense matrix (m, m).
 
     J is the Jacobian of each block's projection: the identity on the free columns, less the mean over them in a group
-    whose limit is tight. The mean's part is the product of the columns' sum with itself: work grows with the entries of
-    a group, not with its pairs of columns.
+    whose limit binds. The mean's part is the outer product of the columns' sum with itself: the work grows with the
+    number of a group's entries, not with its pairs of columns.
     """
     cdef Py_ssize_t g, i, k, h
     cdef int n_free, r, n_touched
@@ -193,7 +194,7 @@ def newton_matrix(const int[::1] start, const unsigned char[::1] free, const dou
 def jacobian_product(const int[::1] start, const unsigned char[::1] free, const double[::1] multiplier,
                      const int[::1] entry_start, const int[::1] row, const double[::1] coefficient, double sigma,
                      const double[::1] direction, double[::1] product):
-    """Add sigma * A J A' direction to product: the Newton matrix applied without being formed."""
+    """Add sigma * A J A' direction to `product`, without forming the Newton matrix."""
     cdef Py_ssize_t g, j, k
     cdef int n_free
     cdef double mean, value
@@ -220,9 +221,9 @@ def jacobian_product(const int[::1] start, const unsigned char[::1] free, const 
 
 def block_minimum(const int[::1] start, const double[::1] limit, const double[::1] reduced, const double[::1] lower,
                   const double[::1] upper, const long[::1] order, double[::1] least):
-    """Write least[g] = min of reduced'x over block g: fill the most negative columns first (equation A3).
+    """Write least[g] = min of reduced'x over block g, by filling the most negative columns first (equation A3).
 
-    order: columns sorted by reduced cost within every group. -inf where the block is unbounded below.
+    order: columns sorted by reduced cost within each group. -inf where the block is unbounded below.
     """
     cdef Py_ssize_t g, e, j
     cdef double room, value, step

@@ -21,9 +21,9 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-MAX_VIOLATED_STEPS = 8  # proximal steps in a row that leave a row violated, after which the solve ends
-EASY_STEPS = 20  # Newton steps up to which a proximal step was easy, so that sigma grows
-LEAST_SIGMA = 1e-6
+MAX_VIOLATED_STEPS = 8  # the solve ends after this many proximal steps in a row that leave a row violated
+EASY_STEPS = 20  # sigma grows after a proximal step of at most this many Newton steps
+LEAST_SIGMA = 1e-6  # least proximal parameter sigma
 
 
 @dataclass(frozen=True, slots=True)

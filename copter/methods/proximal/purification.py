@@ -23,7 +23,7 @@ Bytes = NDArray[np.uint8]
 
 SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on it
 TIGHT = 1e-7  # a row this close to a bound (relative) counts as tight
-MAX_STEPS = 20_000
+MAX_STEPS = 20_000  # most steps of one walk to a vertex
 
 
 def purify(

@@ -1,25 +1,32 @@
-"""Carathéodory's walk from a point of the optimal face to a vertex of it (docs/method/algorithm.md, Purification)."""
+"""Carathéodory's walk from a point of the optimal face to a vertex (docs/method/algorithm.md, Purification)."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
 
-cdef double SNAP = 1e-9      # a column this close to a bound (relative to its range) is put on it
-cdef double LEVEL = 1e-12    # a direction whose slope is below this (relative to the costs) costs nothing
-cdef double STILL = 1e-12    # entries of a direction, or of what it changes (relative), below this do not move
-cdef double DEPENDENT = 1e-11  # pivots below this (relative to the largest entry) are taken for zero
+cdef double SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on the bound
+cdef double LEVEL = 1e-12  # a direction whose slope is below this (relative to the costs) counts as free of cost
+cdef double STILL = 1e-12  # entries of a direction, or relative changes that it makes, below this count as zero
+# Pivots below this (relative to the largest entry) count as zero: the constraints depend on each other.
+cdef double DEPENDENT = 1e-11
 
 
 cdef class Walk:
-    """A walk over flat columns (CSC over rows, in groups): x is moved in place.
+    """A walk over flat columns (CSC over rows, in groups); x changes in place.
 
     Attributes
     ----------
-    x, lower, upper, cost, span : (n,); span is upper - lower, 1 where that is infinite
-    group : (n,) int32, the group of every column; start : (g + 1,)
+    x, lower, upper, cost, span : (n,)
+        span is upper - lower, or 1 where that is infinite.
+    group : (n,) int32
+        Group of each column.
+    start : (g + 1,)
+        First column of each group.
     activity, row_lower, row_upper, row_scale, row_tight : (m,)
-    room, limit_tight : (g,), what a group's sum may still grow by
-    held : (n,), 1 for columns that an unbounded face leaves where they are
+    room, limit_tight : (g,)
+        room is how much a group's sum may still grow.
+    held : (n,)
+        1 for columns that stay where they are because the face is unbounded along them.
     """
 
     cdef double[::1] x, activity, room
@@ -48,7 +55,7 @@ cdef class Walk:
         self.allocate(64)
 
     cdef allocate(self, Py_ssize_t columns):
-        """Room for so many pending columns; those that there are stay."""
+        """Make room for so many pending columns, and keep the present ones."""
         pending, groups = np.empty(columns, dtype=np.int32), np.empty(columns, dtype=np.int32)
         if self.n_pending:
             pending[: self.n_pending] = self.pending[: self.n_pending]
@@ -59,11 +66,11 @@ cdef class Walk:
         self.matrix = np.empty((self.activity.shape[0] + columns, columns))
 
     cdef bint between(self, Py_ssize_t j) noexcept nogil:
-        """Whether a column is strictly between its bounds."""
+        """Return whether a column is strictly between its bounds."""
         return self.lower[j] < self.x[j] < self.upper[j] and not self.held[j]
 
     cdef void snap(self, Py_ssize_t j) noexcept nogil:
-        """Put a column that is at a bound but for rounding exactly on it."""
+        """Put a column exactly on a bound that it misses by rounding only."""
         cdef double near = SNAP * self.span[j]
         if self.x[j] <= self.lower[j] + near:
             self.x[j] = self.lower[j]
@@ -71,7 +78,7 @@ cdef class Walk:
             self.x[j] = self.upper[j]
 
     cdef Py_ssize_t take_group(self, const int[::1] waiting, Py_ssize_t at):
-        """Append the waiting columns of the next group; return where the rest begins."""
+        """Append the waiting columns of the next group to the pending ones; return where the rest begins."""
         cdef int group = self.group[waiting[at]]
         while at < waiting.shape[0] and self.group[waiting[at]] == group:  # ends: at grows to the last column
             if self.n_pending == self.pending.shape[0]:
@@ -84,7 +91,7 @@ cdef class Walk:
         return at
 
     cdef Py_ssize_t constraints(self) noexcept nogil:
-        """Number of tight rows and of tight limits of the pending groups."""
+        """Return the number of tight rows and of tight limits of the pending groups."""
         cdef Py_ssize_t i, count = 0
         for i in range(self.row_tight.shape[0]):
             count += self.row_tight[i]
@@ -93,7 +100,7 @@ cdef class Walk:
         return count
 
     cdef Py_ssize_t fill_matrix(self) noexcept nogil:
-        """Tight rows (scaled) and tight limits of the pending columns, dense; return how many there are."""
+        """Write tight rows (scaled) and tight limits of the pending columns as a dense matrix; return its row count."""
         cdef Py_ssize_t i, e, k, n = 0
         cdef int j
         cdef Py_ssize_t m = self.row_tight.shape[0]
@@ -120,10 +127,10 @@ cdef class Walk:
         return n
 
     cdef bint null_direction(self) noexcept nogil:
-        """A direction of the pending columns that leaves what is tight as it is, never uphill; False for none.
+        """Find a direction of the pending columns that keeps all tight constraints and never raises the cost.
 
-        Gauss-Jordan elimination with full pivoting: the first column without a pivot moves by one, the pivots' columns
-        make up for it.
+        Gauss-Jordan elimination with full pivoting: the first column without a pivot moves by one, and the pivots'
+        columns balance it. Returns False if there is no such direction.
         """
         cdef Py_ssize_t rows = self.fill_matrix(), n = self.n_pending, rank = 0, i, e, best_row, best_column
         cdef double best, factor, largest = 1.0, slope = 0.0
@@ -172,8 +179,8 @@ cdef class Walk:
     cdef void follow(self) noexcept nogil:
         """Go as far as bounds, rows and limits allow, and mark what became tight.
 
-        Where nothing is in the way, go the other way round if that costs nothing; along a line of equally good points
-        there is no vertex, and the column that would move most is held where it is.
+        If nothing blocks the way, go the opposite way, if that costs nothing. If nothing blocks either way, the face
+        contains a line and has no vertex there: the column that would move most is held where it is.
         """
         cdef Py_ssize_t e, most = 0
         cdef double slope = 0.0, largest = 0.0
@@ -193,7 +200,7 @@ cdef class Walk:
         self.held[self.pending[most]] = 1
 
     cdef double reach_of(self, Py_ssize_t e) noexcept nogil:
-        """How far a pending column may go along its direction."""
+        """Return how far a pending column may go along its direction."""
         cdef double step = self.direction[e]
         cdef int j = self.pending[e]
         if fabs(step) <= STILL:
@@ -201,7 +208,7 @@ cdef class Walk:
         return ((self.upper[j] if step > 0.0 else self.lower[j]) - self.x[j]) / step
 
     cdef bint advance(self) noexcept nogil:
-        """Go to the first bound, row or limit in the way; False if there is none."""
+        """Go to the first bound, row or limit in the way; return False if there is none."""
         cdef Py_ssize_t e, i, k, m = self.activity.shape[0]
         cdef int j
         cdef double length = INFINITY, reach, goal
@@ -243,19 +250,19 @@ cdef class Walk:
         return True
 
     cdef double row_reach(self, Py_ssize_t i) noexcept nogil:
-        """How far until a loose row is tight."""
+        """Return the step at which a loose row becomes tight."""
         if self.row_tight[i] or fabs(self.change[i]) <= STILL * self.row_scale[i]:
             return INFINITY
         return ((self.row_upper[i] if self.change[i] > 0.0 else self.row_lower[i]) - self.activity[i]) / self.change[i]
 
     cdef double limit_reach(self, Py_ssize_t g) noexcept nogil:
-        """How far until a loose limit is tight."""
+        """Return the step at which a loose limit becomes tight."""
         if self.limit_tight[g] or self.per_group[g] <= STILL:
             return INFINITY
         return self.room[g] / self.per_group[g]
 
     cdef void drop_resting(self) noexcept nogil:
-        """Let the pending columns that have reached a bound go, and the groups that have none left."""
+        """Drop the pending columns that have reached a bound, and the groups without pending columns."""
         cdef Py_ssize_t e, n = 0, groups = 0
         for e in range(self.n_pending):
             if self.between(self.pending[e]):
@@ -267,7 +274,7 @@ cdef class Walk:
         self.n_pending, self.n_groups = n, groups
 
     def run(self, Py_ssize_t max_steps, must_stop):
-        """Follow null directions until there are none; return how many there were. `must_stop` is asked at each."""
+        """Follow null directions until none is left; return their number. `must_stop` is asked before each."""
         cdef Py_ssize_t j, at = 0, steps = 0, count = 0
         for j in range(self.x.shape[0]):
             count += self.between(j)

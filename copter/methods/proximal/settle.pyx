@@ -1,12 +1,12 @@
-"""How far the prices may move before a group's best answer changes (equation A8 of docs/method/algorithm.md)."""
+"""How far prices may move before a group's optimal solution changes (equation A8 of docs/method/algorithm.md)."""
 
 from libc.math cimport INFINITY, fabs
 
-cdef double REST = 1e-12   # of a group's limit: a column this close to zero, or to the limit, is there
+cdef double REST = 1e-12  # share of a group's limit: a column this close to zero, or to the limit, counts as at it
 
 
 cdef inline double reach(double margin, double move) noexcept nogil:
-    """How many units of a move, each worth `move`, a margin holds out; a negative one holds out none."""
+    """Return how many moves, each of size `move`, a margin withstands; 0 for a negative margin."""
     if margin < 0.0:
         return 0.0
     return margin / move if move > 0.0 else INFINITY
@@ -14,7 +14,7 @@ cdef inline double reach(double margin, double move) noexcept nogil:
 
 cdef double size_of(const int* row, const double* coefficient, int first, int last,
                     const double* weight) noexcept nogil:
-    """Sum of |a| w over a column."""
+    """Return the weighted 1-norm sum of |a| w of a column."""
     cdef int k
     cdef double total = 0.0
     for k in range(first, last):
@@ -24,7 +24,7 @@ cdef double size_of(const int* row, const double* coefficient, int first, int la
 
 cdef double size_of_difference(const int* row, const double* coefficient, int first, int last, int other_first,
                                int other_last, const double* weight) noexcept nogil:
-    """Sum of |a - b| w over two columns (an upper bound of it where both are long)."""
+    """Return sum |a - b| w of two columns, or an upper bound of it where both are long."""
     cdef int k, h
     cdef double total
     if (last - first) * (other_last - other_first) > 64:
@@ -44,7 +44,7 @@ cdef double size_of_difference(const int* row, const double* coefficient, int fi
 cdef double group_radius(int first, int last, double limit, const double* lower, const double* upper, const double* x,
                          const double* reduced, const int* entry_start, const int* row, const double* coefficient,
                          const double* weight) noexcept nogil:
-    """The radius of one group whose limit is finite; 0 unless it rests at zero or has one column at the limit."""
+    """Return the radius of one group with a finite limit; 0 unless it is all zero or has one column at the limit."""
     cdef int j, chosen = -1
     cdef double radius, here
     for j in range(first, last):
@@ -76,9 +76,9 @@ cdef double group_radius(int first, int last, double limit, const double* lower,
 def settled_radius(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
                    const double[::1] x, const double[::1] reduced, const int[::1] entry_start, const int[::1] row,
                    const double[::1] coefficient, const double[::1] weight, double[::1] radius):
-    """Write the radius of every group: while no price moves by more than radius * weight of its row, x stays best.
+    """Write each group's radius: x stays optimal while no price moves by more than radius * weight of its row.
 
-    0 for a group without a finite limit, with bounds of its own, or with columns strictly between their bounds.
+    0 for a group without a finite limit, with bounds on single columns, or with columns strictly between bounds.
     """
     cdef Py_ssize_t g
     cdef const int* rows = &row[0] if row.shape[0] else NULL

@@ -19,10 +19,10 @@ from copter.problem.sums import inner
 
 Floats = NDArray[np.float64]
 
-SHARE = 0.1  # of the groups that the first radius leaves open
-WORTH = 0.5  # share of open groups from which on nothing is taken out
-WIDER = 3.0  # factor of a radius that was left
-IDLE_PRICE = 0.01  # how far a price of zero may move in one radius, in units of the largest cost over the row's scale
+SHARE = 0.1  # share of the groups that the first radius leaves open
+WORTH = 0.5  # if more than this share of the groups is open, none is settled
+WIDER = 3.0  # factor on the distance that prices have moved, or on the old radius, for a new radius
+IDLE_PRICE = 0.01  # move of a zero price within one radius, in units of the largest cost over the row's scale
 
 
 @dataclass(slots=True)

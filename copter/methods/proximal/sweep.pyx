@@ -1,10 +1,10 @@
-"""Coordinate descent on the augmented Lagrangian of the working columns, aware of each block's limit."""
+"""Coordinate descent on the augmented Lagrangian over the working columns, within each block's limit."""
 
 from libc.math cimport INFINITY
 
 
 cdef inline double row_price(double activity, double lower, double upper, double y, double penalty) noexcept nogil:
-    """Multiplier that a row would take at this activity (equation A10): y - penalty * (activity - slack)."""
+    """Return a row's multiplier at an activity (equation A10): y - penalty * (activity - slack)."""
     cdef double shifted = activity - y / penalty
     if shifted < lower:
         return penalty * (lower - shifted)
@@ -27,7 +27,7 @@ cdef inline void move(Py_ssize_t j, double step, const int[::1] entry_start, con
                       const double[::1] coefficient, const double[::1] row_lower, const double[::1] row_upper,
                       const double[::1] y, const double[::1] penalty, double[::1] x, double[::1] activity,
                       double[::1] price) noexcept nogil:
-    """Move one column and keep the activities and row prices it touches in step."""
+    """Move one column, and update the activities and prices of its rows."""
     cdef Py_ssize_t k
     cdef int r
     x[j] += step
@@ -39,7 +39,7 @@ cdef inline void move(Py_ssize_t j, double step, const int[::1] entry_start, con
 
 def refresh_prices(const double[::1] row_lower, const double[::1] row_upper, const double[::1] y,
                    const double[::1] penalty, const double[::1] activity, double[::1] price):
-    """Write the multiplier of every row at these activities (equation A10)."""
+    """Write each row's multiplier at these activities (equation A10)."""
     cdef Py_ssize_t r
     with nogil:
         for r in range(activity.shape[0]):
@@ -48,7 +48,7 @@ def refresh_prices(const double[::1] row_lower, const double[::1] row_upper, con
 
 cdef inline double curvature_of(Py_ssize_t j, double sigma, const int[::1] entry_start, const int[::1] row,
                                 const double[::1] coefficient, const double[::1] penalty) noexcept nogil:
-    """Bound on the second derivative along one column."""
+    """Return an upper bound of the second derivative along one column."""
     cdef double curvature = 1.0 / sigma
     cdef Py_ssize_t k
     for k in range(entry_start[j], entry_start[j + 1]):
@@ -61,17 +61,17 @@ def sweep(const int[::1] start, const double[::1] limit, const double[::1] cost,
           const double[::1] row_lower, const double[::1] row_upper, const double[::1] y, const double[::1] penalty,
           const double[::1] center, double sigma, double[::1] x, double[::1] activity, double[::1] price,
           unsigned char[::1] active, double small):
-    """One pass of exact coordinate steps over the active groups, in place; returns the largest step taken.
+    """Make one pass of exact coordinate steps over the active groups, in place; return the largest step.
 
-    Every column of an active group that would rather shrink does. In a group with a limit the cheapest column then
-    takes the room that is left, and where that is not enough, weight of the dearest column (a pair step keeps the sum).
-    A group none of whose steps is longer than `small` is active no more. A column of a group without a limit is
-    active by itself.
+    First each column of an active group that gains by shrinking shrinks. Then, in a group with a limit, the cheapest
+    column takes the room that is left, and weight of the dearest column beyond it (a pair step, which keeps the sum). A
+    group whose steps are all at most `small` becomes inactive. In a group without a limit, each column is active or
+    inactive by itself.
 
     Parameters
     ----------
     active : ndarray (n,) of uint8
-        Of a group with a limit, the flag of its first column counts.
+        1 for active columns; for a group with a limit, the flag of its first column counts for all.
     small : float
     """
     cdef Py_ssize_t g, j, best, worst

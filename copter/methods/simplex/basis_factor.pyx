@@ -1,8 +1,8 @@
-"""Sparse LU factors of a simplex basis, kept through column exchanges in product form (equation D4).
+"""Sparse LU factors of a simplex basis, with updates in product form (equation D4).
 
-Pivots are chosen by Markowitz's rule among entries that are large enough in their column: first columns and rows with
-one entry, then those that may fill least. Afterwards every basic variable stands at the row of its pivot, so that the
-solutions of both systems are indexed by rows.
+Markowitz's rule chooses pivots among entries that are large enough in their column: first rows and columns with one
+entry, then pivots with the least possible fill-in. Afterwards each basic variable is assigned to the row of its pivot,
+so that the solutions of B x = b and B'y = c are both indexed by rows.
 """
 
 import numpy as np
@@ -13,17 +13,18 @@ from libc.string cimport memcpy
 
 from copter.methods.simplex.entries cimport append, ensure, free_entries, link, transpose, unlink
 
-cdef double THRESHOLD = 0.1  # least share of its column's largest entry that a pivot has
-cdef double LEAST_PIVOT = 1e-9  # a smaller one counts as zero: the columns depend on each other
-cdef double TINY = 1e-14  # what elimination and solves leave out
-cdef int SEARCHED = 4  # rows and columns that are looked into for a pivot, at least one of them with a candidate
+cdef double THRESHOLD = 0.1  # a pivot has at least this share of the largest |entry| of its column
+cdef double LEAST_PIVOT = 1e-9  # a smaller pivot counts as zero: its column depends on others
+cdef double TINY = 1e-14  # entries of smaller size are dropped in elimination and solves
+cdef int SEARCHED = 4  # rows and columns searched for each pivot, at least one of them with a candidate
 cdef int MOST_UPDATES = 100  # column exchanges between two factorisations
-cdef double MOST_WORK = 3e7  # of one factorisation, about a tenth of a second: nobody asks the clock within it
-cdef double WEAR = 3.0  # times the entries of the fresh factors that the exchanges may have
+# Operations of one factorisation, about a tenth of a second: the clock is not asked within it.
+cdef double MOST_WORK = 3e7
+cdef double WEAR = 3.0  # refactorise once the updates have this many times the entries of the fresh factors
 
 
 cdef class BasisFactor:
-    """LU factors of a basis of so many rows."""
+    """LU factors of a basis with the given number of rows."""
 
     def __cinit__(self, int rows):
         cdef int *at
@@ -70,10 +71,10 @@ cdef class BasisFactor:
     cdef int factorise(
         self, const int *start, const int *index, const double *value, int columns, int *head
     ) noexcept nogil:
-        """Factorise the columns that `head` names; columns + i is the unit column of row i, -1 none.
+        """Factorise the columns named by `head`: a column, or columns + i for the unit column of row i; -1 for none.
 
-        `head` is put in the order of the pivots' rows. Dependent columns are replaced by unit columns: returns how
-        many, -1 without memory, or -2 where they fill in so much that it would take too long.
+        Reorders `head` by the pivots' rows. Unit columns replace dependent columns: returns their number, -1 if memory
+        is short, or -2 if fill-in would take too long.
         """
         cdef int step = 0, row = -1, column = -1
         cdef double end = self.work + self.most_work
@@ -93,7 +94,7 @@ cdef class BasisFactor:
     cdef int _load(
         self, const int *start, const int *index, const double *value, int columns, int *head
     ) noexcept nogil:
-        """The active matrix by columns with values and by rows without, both in lists by count."""
+        """Load the active matrix: by columns with values, by rows without, and both in lists by count."""
         cdef int m = self.rows, k, p, j, i, at = 0
         self.lower.size = self.upper.size = self.active.size = 0
         for i in range(m):
@@ -149,7 +150,7 @@ cdef class BasisFactor:
         return 0
 
     cdef int _choose(self, int *row, int *column) noexcept nogil:
-        """The next pivot; 0 where none is left."""
+        """Choose the next pivot; return 0 if none is left."""
         cdef int count, item, after, looked
         cdef double least, size
         while True:  # ends: each pass returns, or takes a column out of the list of count one
@@ -187,7 +188,7 @@ cdef class BasisFactor:
             return row[0] >= 0
 
     cdef void _look_in_column(self, int column, int *row, int *best_column, double *least, double *size) noexcept nogil:
-        """Better pivots of one column, by Markowitz's count, then by size."""
+        """Look for a better pivot in one column, by Markowitz count, then by size."""
         cdef int p, begin = self.column_begin[column], end = begin + self.column_length[column]
         cdef double largest = 0.0, cost, value
         for p in range(begin, end):
@@ -207,7 +208,7 @@ cdef class BasisFactor:
                 row[0], best_column[0] = self.active.index[p], column
 
     cdef void _look_in_row(self, int row, int *best_row, int *column, double *least, double *size) noexcept nogil:
-        """Better pivots of one row; the only entry of a row needs no size in its column, since it changes nothing."""
+        """Look for a better pivot in one row; a row's only entry may be small in its column: it causes no fill-in."""
         cdef int q, k, p, at, begin = self.row_begin[row], end = begin + self.row_length[row]
         cdef double largest, cost, value
         for q in range(begin, end):
@@ -229,7 +230,7 @@ cdef class BasisFactor:
                 best_row[0], column[0] = row, k
 
     cdef int _eliminate(self, int row, int column, int step) noexcept nogil:
-        """Take the pivot's row and column out of the active matrix."""
+        """Eliminate the pivot's row and column from the active matrix."""
         cdef int p, q, k, i, at, length, first = self.lower.size
         cdef double value, pivot = 0.0
         cdef int begin = self.column_begin[column], end = begin + self.column_length[column]
@@ -278,7 +279,7 @@ cdef class BasisFactor:
         return 0
 
     cdef int _subtract(self, int column, double factor, int first) noexcept nogil:
-        """Column - factor * (the multipliers from `first` on); what becomes tiny goes, what fills in is put last."""
+        """Subtract factor * (the multipliers from `first` on) from a column; drop tiny entries, append fill-in."""
         cdef int p = self.column_begin[column], end = p + self.column_length[column], i, at
         self.work += 2.0 * (end - p + self.lower.size - first)
         while p < end:  # ends: p grows, or the end falls
@@ -310,7 +311,7 @@ cdef class BasisFactor:
         return 0
 
     cdef int _room_in_column(self, int column) noexcept nogil:
-        """Room for one more entry: a full column moves to the end."""
+        """Make room for one more entry; a full column moves to the end of the storage."""
         cdef int length = self.column_length[column], begin
         if length < self.column_room[column]:
             return 0
@@ -342,7 +343,7 @@ cdef class BasisFactor:
         self.row_length[row] -= 1
 
     cdef int _finish(self, int done, int columns, int *head) noexcept nogil:
-        """Unit columns for what is dependent; the factors the other way round; the head in the order of pivots."""
+        """Put unit columns for dependent ones, transpose the factors, and order `head` by pivots."""
         cdef int m = self.rows, k, p, at = 0, step = done, row
         for row in range(m):
             self.new_head[row] = -1
@@ -375,7 +376,7 @@ cdef class BasisFactor:
         return m - done
 
     cdef void _list_used(self) noexcept nogil:
-        """Pivots that a solve has to do anything for, in the order of its passes; most of a basis are unit columns."""
+        """List the pivots that solves must process, in order; unit columns, most of a basis, need no work."""
         cdef int k, row
         self.lower_count = self.lower_row_count = self.upper_count = self.upper_column_count = 0
         for k in range(self.rows):
@@ -462,7 +463,7 @@ cdef class BasisFactor:
         self.work += touched
 
     cdef int update(self, const double *alpha, int row) noexcept nogil:
-        """Exchange the basic column at a row for one whose solution of B alpha = a is given; -1 without memory."""
+        """Replace the basic column at a row by a, given alpha = B^-1 a; return -1 if memory is short."""
         cdef int i
         if ensure(&self.eta, self.rows + 1) < 0:
             return -1
@@ -477,7 +478,7 @@ cdef class BasisFactor:
         return 0
 
     cdef bint worn(self) noexcept nogil:
-        """Whether so many columns have been exchanged that fresh factors pay."""
+        """Return whether so many columns were replaced that a fresh factorisation pays."""
         if self.updates >= self.most_updates:
             return True
         return self.updates >= 20 and self.eta.size > WEAR * (self.lower.size + self.upper.size + self.rows)
@@ -485,7 +486,7 @@ cdef class BasisFactor:
     # For tests --------------------------------------------------------------------------------------------------------
 
     def factorise_columns(self, const int[::1] start, const int[::1] index, const double[::1] value, int[::1] head):
-        """Factorise the basis of these columns of a matrix; returns how many were replaced by unit columns."""
+        """Factorise the basis of these matrix columns; return how many were replaced by unit columns."""
         cdef int found = self.factorise(
             &start[0], &index[0] if index.shape[0] else NULL, &value[0] if value.shape[0] else NULL,
             <int>(start.shape[0] - 1), &head[0],
@@ -497,7 +498,7 @@ cdef class BasisFactor:
         return found
 
     def solve(self, right, bint transposed=False):
-        """x with B x = right, or B'x = right."""
+        """Return x with B x = right, or B'x = right if `transposed`."""
         solution = np.array(right, dtype=np.float64)
         cdef double[::1] x = solution
         if transposed:
@@ -507,7 +508,7 @@ cdef class BasisFactor:
         return solution
 
     def exchange(self, column, int row):
-        """Put a column in the place of the basic one at a row; ValueError where only fresh factors have room for it."""
+        """Replace the basic column at a row; raises ValueError if only fresh factors would have room for it."""
         if self.updates >= self.most_updates:
             raise ValueError(f"{self.updates} columns have been exchanged: make fresh factors first")
         cdef double[::1] alpha = self.solve(column)

@@ -1,4 +1,4 @@
-"""A basis taken over from one program of blocks into the next, and one for blocks that are new (method/simplex.md)."""
+"""Carries a basis from one block program to the next, with a start for new blocks (method/simplex.md)."""
 
 import numpy as np
 
@@ -6,13 +6,13 @@ from libc.math cimport isfinite
 
 from copter.methods.simplex.tableau cimport Tableau, resting
 
-cdef double LEAST_ENTRY = 1e-6  # of a scaled row whose first column may fill it
+cdef double LEAST_ENTRY = 1e-6  # least |scaled entry| with which a column may start as a row's basic variable
 
 
 def whole_columns(int n_rows, const int[::1] column_start, const int[::1] private_start, const int[::1] start,
                   const int[::1] row, const double[::1] value, const int[::1] own_start, const int[::1] own_row,
                   const double[::1] own_value):
-    """Entries of coupling and private rows in one list by columns.
+    """Merge the entries of coupling and private rows into one matrix by columns.
 
     Parameters
     ----------
@@ -47,20 +47,20 @@ def whole_columns(int n_rows, const int[::1] column_start, const int[::1] privat
 
 
 def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] prices):
-    """Put a tableau at the basis of another one, as far as both have the same blocks and rows.
+    """Give a tableau the basis of another one, as far as both have the same blocks and rows.
 
-    Blocks are known by slot and generation, coupling rows by place and generation. A new block that has a first private
-    row begins with the column in it that is cheapest at the prices, if that is worth having; places in the basis that
-    nothing fills are left to the factors.
+    Blocks are matched by slot and generation, coupling rows by place and generation. If a new block has a first private
+    row, the cheapest column in that row at the prices becomes basic, if its reduced cost is negative. Positions of the
+    basis that stay empty get unit columns when the basis is factorised.
 
     Parameters
     ----------
     before : Tableau or None
     now : Tableau
     old, new : tuple
-        Of each: column_start, private_start, slots (ascending), generation of blocks, generation of coupling rows.
+        Each: column_start, private_start, slots (ascending), generations of blocks, generations of coupling rows.
     prices : ndarray (coupling rows,)
-        Scaled.
+        Scaled prices.
     """
     cdef const int[::1] column_start = new[0], private_start = new[1], slots = new[2]
     cdef const long long[::1] generation = new[3], rows = new[4]
@@ -125,7 +125,7 @@ def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] p
 
 
 cdef _room(Tableau before, source, kept):
-    """How far basic variables were from their bounds, (k,); logical ones that are new stay."""
+    """Return the basic variables' distances to their bounds, (k,); infinite for new logical variables."""
     which = source[kept]
     at = np.maximum(which, 0)
     if before is None:
@@ -135,9 +135,10 @@ cdef _room(Tableau before, source, kept):
 
 
 cdef int best_of(Tableau now, int first, int last, int i, int m, const double* prices) noexcept nogil:
-    """The column that fills a block's first private row at best: least reduced cost for each unit (D11); -1 for none.
+    """Return the column that fills a block's first private row at least reduced cost a unit (D11); -1 for none.
 
-    Every column worth having that no bound of its own stops must be in that row, or its cost cannot be made to fit.
+    Only columns with a negative reduced cost, an entry of at least `LEAST_ENTRY` and no finite upper bound count. -1
+    also if the row's logical variable has no finite lower bound.
     """
     cdef int j, e, best = -1
     cdef double d, entry, least = 0.0

@@ -5,20 +5,21 @@ from libc.string cimport memcpy, memset
 
 from copter.methods.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau
 
-cdef double LEAST_ENTRY = 1e-9  # of a row of the tableau that may be a pivot
-cdef double LEAST_PIVOT = 1e-7  # of a column that is exchanged, unless the factors are fresh
-cdef double AGREEMENT = 1e-7  # relative difference of a pivot worked out by row and by column
-cdef double NO_STEP = 1e-12  # change of the prices that counts as none
-cdef double LEAST_WEIGHT = 1e-4
-cdef double FORGOTTEN = 4.0  # times its weight that a row's true one may be before rows are compared again
-cdef double ROUNDING = 1e-12  # share of a violation that the flips of all columns may leave by rounding
-cdef double ROUNDED_UP = 1.0 + 1e-15
-cdef int MOST_TROUBLE = 60  # pivots in a row that do not agree
-cdef double MOST_LOOKS = 60.0  # at each candidate of a ratio test, before it ends at a breakpoint already passed
+cdef double LEAST_ENTRY = 1e-9  # least |entry| of a tableau row that may be a pivot
+cdef double LEAST_PIVOT = 1e-7  # least size of a pivot, unless the factors are fresh
+cdef double AGREEMENT = 1e-7  # largest relative difference of a pivot computed by row and by column
+cdef double NO_STEP = 1e-12  # dual steps of at most this size count as zero
+cdef double LEAST_WEIGHT = 1e-4  # lower bound of a steepest edge weight
+# Rows are compared again if the true weight of the best one exceeds its stored weight this many times.
+cdef double FORGOTTEN = 4.0
+cdef double ROUNDING = 1e-12  # share of a violation that rounding may leave after the flips of all columns
+cdef double ROUNDED_UP = 1.0 + 1e-15  # factor that covers the rounding of one product
+cdef int MOST_TROUBLE = 60  # pivots in a row that disagree before the run ends STUCK
+cdef double MOST_LOOKS = 60.0  # visits to each candidate before a ratio test ends at a breakpoint already passed
 
 
 def dual_steps(Tableau tableau, double most_work):
-    """Pivot until no bound is violated, or until so much work is done; an Outcome."""
+    """Pivot until no bound is violated or the work reaches `most_work`; return an Outcome."""
     cdef int found
     with nogil:
         found = steps(tableau, most_work)
@@ -79,7 +80,7 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
 
 
 cdef int leaving_row(Tableau t) noexcept nogil:
-    """The row whose violation is largest in units of its edge's length; -1 where none is violated."""
+    """Return the row with the largest violation relative to its steepest edge norm; -1 if none is violated."""
     cdef int i, best = -1
     cdef double largest = 0.0
     cdef double *squared = t.squared
@@ -93,7 +94,7 @@ cdef int leaving_row(Tableau t) noexcept nogil:
 
 
 cdef inline double room(Tableau t, int j, double sign) noexcept nogil:
-    """The reduced cost that a variable may lose before its bound no longer answers for it; -1 if it may lose any."""
+    """Return how far a reduced cost may fall before it has the wrong sign; -1 if the variable sets no limit."""
     cdef double entry = sign * t.row[j]
     if t.lower[j] == t.upper[j] or fabs(entry) < LEAST_ENTRY:
         return -1.0
@@ -105,19 +106,19 @@ cdef inline double room(Tableau t, int j, double sign) noexcept nogil:
 
 
 cdef inline void swap(Tableau t, int one, int other) noexcept nogil:
-    """Exchange two candidates."""
+    """Exchange two candidates of the ratio test."""
     t.candidate[one], t.candidate[other] = t.candidate[other], t.candidate[one]
     t.gap[one], t.gap[other] = t.gap[other], t.gap[one]
     t.size[one], t.size[other] = t.size[other], t.size[one]
 
 
 cdef int entering_column(Tableau t, double side) noexcept nogil:
-    """The bound flipping ratio test: the column that ends the dual step, -1 if none does.
+    """The bound flipping ratio test: return the entering column, -1 if no column ends the dual step.
 
-    Breakpoints come in groups that lie within the tolerance of each other. As long as the row's violation outlasts the
-    flips of a group, its variables go to their other bounds. The largest entry of the last group is the pivot, of an
-    earlier group where that is tiny. The flips stand before `flips` in `candidate`. Where breakpoints lie so far apart
-    that each is a group, the step ends early at one that may be a pivot: it is shorter, and as valid.
+    Breakpoints within the tolerance of each other form a group. While the row's violation exceeds the flips of a group,
+    the variables of the group go to their other bounds. The pivot is the largest entry of the last group, or of an
+    earlier one if that entry is tiny. The flipped variables stand before `flips` in `candidate`. If breakpoints lie so
+    far apart that each is a group of its own, the step ends early at a possible pivot: shorter, but as valid.
     """
     cdef double sign = -1.0 if side < 0.0 else 1.0, slope = fabs(side), largest = 0.0, theta, best, gap, end_work
     cdef int k, j, count = 0, begin, end = 0, last, chosen = -1, previous = -1
@@ -160,9 +161,9 @@ cdef int entering_column(Tableau t, double side) noexcept nogil:
 
 
 cdef int within_reach(Tableau t, int count, double slope) noexcept nogil:
-    """Put the candidates first whose breakpoints come before the slope is used up, and say how many they are.
+    """Move the candidates whose breakpoints come before the slope is used up to the front; return their number.
 
-    -1 where the flips of all of them together do not use it up.
+    Returns -1 if the flips of all candidates together do not use up the slope.
     """
     cdef double change = 0.0, theta = 0.0, least
     cdef int k, j, begin, last = 0
@@ -187,7 +188,7 @@ cdef int within_reach(Tableau t, int count, double slope) noexcept nogil:
 
 
 cdef int step(Tableau t, int p, int q, double side, double weight) noexcept nogil:
-    """Flip, move the reduced costs and the values, exchange p's variable for q."""
+    """Flip, update reduced costs and values, and let q replace p's variable in the basis."""
     cdef int out = t.head[p], k, i, j
     cdef double theta, length, ratio, entry = t.alpha[p], bound = t.lower[out] if side < 0.0 else t.upper[out]
     theta = t.d[q] / entry
@@ -224,7 +225,7 @@ cdef int step(Tableau t, int p, int q, double side, double weight) noexcept nogi
 
 
 cdef void flip(Tableau t) noexcept nogil:
-    """Take the variables that the ratio test has passed to their other bounds."""
+    """Move the variables that the ratio test has passed to their other bounds."""
     cdef int k, i, j
     cdef double other
     if t.flips == 0:

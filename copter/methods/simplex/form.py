@@ -16,8 +16,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 PASSES = 3  # passes of geometric scaling
-FEASIBLE = 1e-9  # violation of a scaled bound that counts as none
-FITTING = 1e-9  # reduced cost, in units of the largest scaled cost, that counts as zero
+FEASIBLE = 1e-9  # violation of a scaled bound up to which it counts as satisfied
+FITTING = 1e-9  # reduced cost, in units of the largest scaled cost, up to which it counts as zero
 
 
 class Numbers(Protocol):

@@ -18,7 +18,7 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-BETWEEN = 1e-7  # scaled distance from both bounds from which on a value counts as basic at the start
+BETWEEN = 1e-7  # a value at least this scaled distance from both bounds is basic at the start
 
 
 class KeptBasis:

@@ -18,13 +18,13 @@ Floats = NDArray[np.float64]
 
 CHUNK = 5e6  # multiplications between two looks at the clock
 FIRST_CHUNK = 5e5  # multiplications before the first look at the clock
-IDLE = 0.2  # share of dual steps of length zero from which costs are perturbed
+IDLE = 0.2  # costs are perturbed once more than this share of the dual steps has length zero
 DONE, BLOCKED, PAUSED, STUCK = range(4)
 BOX = 1e3  # bound on free variables in the first phase, where all others are bounded by one
 IMPROVES = 1e-7  # the first phase has found a direction of improvement where its objective is below minus this
-SEED = 20_151
-SPARSE = 10.0  # work of a step per row up to which solves with the factors count as sparse
-SHIFT = 5e-7  # relative perturbation of costs where many steps change nothing
+SEED = 20_151  # seed of the perturbation: the same program is always solved by the same pivots
+SPARSE = 10.0  # solves with the factors count as sparse up to this much work of a step per row
+SHIFT = 5e-7  # relative perturbation of costs if many steps change nothing
 
 
 class GivenUp(Exception):

@@ -1,21 +1,21 @@
-"""The bounded primal simplex method from a basis whose values hold: what removing changed costs leaves to do (D9)."""
+"""The bounded primal simplex method from a primal feasible basis: clears reduced costs after costs change (D9)."""
 
 from libc.math cimport INFINITY, fabs
 
 from copter.methods.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau
 
-cdef double LEAST_PIVOT = 1e-9  # of a column that may block a step
-cdef double AGREEMENT = 1e-7  # relative difference of a pivot worked out by row and by column
-cdef int MOST_TROUBLE = 60  # pivots in a row that do not agree
-cdef double MOST_WEIGHT = 1e12  # reference weights start anew above it
-cdef int MOST_IDLE = 20  # steps for each row that change nothing: the method may be going round in circles
+cdef double LEAST_PIVOT = 1e-9  # a column's entry of smaller size does not block a step
+cdef double AGREEMENT = 1e-7  # largest relative difference of a pivot computed by row and by column
+cdef int MOST_TROUBLE = 60  # pivots in a row that disagree before the run ends STUCK
+cdef double MOST_WEIGHT = 1e12  # reference weights are reset to one above this
+cdef int MOST_IDLE = 20  # steps without progress for each row before the run ends STUCK: the method may be cycling
 
 
 def primal_steps(Tableau tableau, double most_work):
-    """Pivot until no reduced cost is on the wrong side, or until so much work is done; an Outcome.
+    """Pivot until no reduced cost has the wrong sign or the work reaches `most_work`; return an Outcome.
 
-    BLOCKED: no basic variable stops the step, and `alpha` is its column, `candidate[0]` its variable. STUCK also where
-    fresh factors show that the values do not hold.
+    BLOCKED: the program is unbounded: no basic variable stops the step of variable `candidate[0]`, and `alpha` is its
+    column. STUCK also if fresh factors show that the values violate bounds.
     """
     cdef int found
     with nogil:
@@ -78,7 +78,7 @@ cdef bint violated(Tableau t) noexcept nogil:
 
 
 cdef int entering(Tableau t) noexcept nogil:
-    """The variable whose reduced cost is farthest on the wrong side in units of its reference weight; -1 for none."""
+    """Return the variable with the largest wrong-signed reduced cost relative to its reference weight; -1 for none."""
     cdef int j, best = -1
     cdef double d, largest = 0.0
     for j in range(t.total):
@@ -92,9 +92,9 @@ cdef int entering(Tableau t) noexcept nogil:
 
 
 cdef double longest(Tableau t, int q, double sign, int *leaving) noexcept nogil:
-    """Harris's ratio test: the largest pivot among the rows that block within tolerance; q's own range blocks too.
+    """Harris's ratio test: return the step; the pivot is the largest among rows that block within tolerance.
 
-    `leaving` is the row, or -1 where q goes to its other bound.
+    `leaving` is the pivot's row, or -1 if q reaches its own other bound first.
     """
     cdef int i, j
     cdef double rate, gap, bound = INFINITY, largest = 0.0, length = INFINITY
@@ -122,7 +122,7 @@ cdef double longest(Tableau t, int q, double sign, int *leaving) noexcept nogil:
 
 
 cdef int step(Tableau t, int p, int q, double sign, double size) noexcept nogil:
-    """Move q upwards (sign 1) or downwards (-1), and exchange it for p's variable unless p is -1."""
+    """Move q upwards (sign 1) or downwards (-1); it replaces p's variable in the basis unless p is -1."""
     cdef int i, j, k, out
     cdef double theta, ratio, reference = t.weight[q], entry, length = sign * size
     for i in range(t.rows):

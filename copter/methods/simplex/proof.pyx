@@ -1,11 +1,12 @@
-"""What a point and prices prove of a whole program, by two passes over its entries (F8 to F11, method/simplex.md)."""
+"""What a point and prices prove of a whole program, in two passes over its entries (F8 to F11, method/simplex.md)."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
 
-cdef double HALF_ULP = 2.0 ** -53
-cdef double OUTWARD = 1e-12  # by which a bound that rows imply is moved out, more than rounding can have moved it in
+cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
+# A bound that rows imply is moved out by this relative amount, more than rounding moved it in.
+cdef double OUTWARD = 1e-12
 
 
 def prove_point(const int[::1] start, const int[::1] index, const double[::1] value, const double[::1] cost,
@@ -17,22 +18,22 @@ def prove_point(const int[::1] start, const int[::1] index, const double[::1] va
     start, index, value : CSC arrays
     cost : ndarray (columns,)
     lower, upper : ndarray (columns + rows,)
-        Of columns, then of rows.
+        Bounds of columns, then of rows.
     x : ndarray (columns,)
     y : ndarray (rows,)
-        Prices; one whose sign no bound of its row answers for is set to zero.
+        Prices; a price is set to zero if its row lacks the bound that the price's sign needs.
 
     Returns
     -------
     objective : float
     violation, largest, size : float
-        Of rows and bounds: Euclidean length, largest; length of the rows' finite bounds, the larger of each.
+        Violations of rows and bounds: Euclidean norm, maximum; norm of the rows' bounds (the larger finite ones).
     bound : float
-        Dual value without the reduced costs of the wrong sign on columns that neither a bound nor a row bounds.
+        Dual objective; leaves out wrong-signed reduced costs of columns that neither a bound nor a row limits.
     margin : float
-        What rounding may have added to the bound; infinite where it may have hidden such a reduced cost, or there are.
+        Most by which rounding may have raised the bound; infinite if there is such a reduced cost or may be.
     wrong, wrong_most, cost_size : float
-        Those reduced costs: length and largest; length of the costs.
+        Euclidean norm and maximum of those reduced costs; Euclidean norm of the costs.
     """
     cdef int i, j, e, n = cost.shape[0], m = y.shape[0]
     cdef double objective = 0.0, squares = 0.0, largest = 0.0, bound = 0.0, size = 0.0, error = 0.0, wrong = 0.0
@@ -96,7 +97,7 @@ def prove_point(const int[::1] start, const int[::1] index, const double[::1] va
 
 cdef void least_activity(const int[::1] start, const int[::1] index, const double[::1] value, const double[::1] lower,
                          const double[::1] upper, int n, double[:, ::1] rows) noexcept nogil:
-    """The least that each row can be within the bounds of its columns, and the sum of the terms' absolute values."""
+    """Write each row's least activity within the columns' bounds, and the sum of its terms' absolute values."""
     cdef int j, e
     cdef double at
     for j in range(n):
@@ -110,7 +111,7 @@ cdef void least_activity(const int[::1] start, const int[::1] index, const doubl
 
 cdef double implied(int j, const int[::1] start, const int[::1] index, const double[::1] value,
                     const double[::1] lower, const double[::1] upper, int n, double[:, ::1] rows) noexcept nogil:
-    """The largest value that a row with an upper bound leaves a column (D12), moved out by more than rounding."""
+    """Return a column's largest value that a row with an upper bound allows (D12), raised by more than rounding."""
     cdef int e, i
     cdef double most = INFINITY, room
     if lower[j] == -INFINITY:

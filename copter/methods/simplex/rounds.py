@@ -21,7 +21,7 @@ Ages = NDArray[np.int64]
 
 Figures = tuple[float, float, float, float, float, float, float, float, float]  # of prove_point
 
-MOST_FAILURES = 5  # failures in a row that are counted: the method rests for 2^failures / 2 rounds
+MOST_FAILURES = 5  # most consecutive failures counted: the method is left unused for 2^failures / 2 rounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ def geometric_scaling(
     double[::1] column,
     double[::1] scaled,
 ):
-    """Write factors of rows and columns, powers of two, and the scaled entries.
+    """Write scaling factors of rows and columns, powers of two, and the scaled entries.
 
-    Each pass divides a line by the root of the product of its least and largest entry, the rows first. Then rows are
-    divided by their largest entry, and columns, so that those have entries of one at most, nearly.
+    Each pass divides each row, then each column, by the geometric mean of its least and largest |entry|. At the end
+    rows and columns are divided by their largest |entry|, so that no scaled entry is much larger than one.
     """
     cdef Py_ssize_t m = row.shape[0], n = column.shape[0], i, j, p, turn
     cdef double low, high, size
@@ -57,9 +57,9 @@ def geometric_scaling(
 
 
 def scaled_costs(const double[::1] c, const double[::1] column, double[::1] cost, bint minimised):
-    """Write the costs of all variables, scaled and minimised, zero for logical ones; return their unit.
+    """Write the scaled costs of a minimisation, zero for logical variables; return their unit.
 
-    The unit is the power of two next to the largest; it is negative where the program maximises.
+    The unit is the power of two nearest the largest |cost|; negative for a program that maximises.
     """
     cdef Py_ssize_t j, n = c.shape[0]
     cdef double largest = 0.0, unit = 1.0
@@ -81,7 +81,7 @@ def scaled_costs(const double[::1] c, const double[::1] column, double[::1] cost
 def scaled_bounds(const double[::1] col_lower, const double[::1] col_upper, const double[::1] row_lower,
                   const double[::1] row_upper, const double[::1] row, const double[::1] column, double[::1] lower,
                   double[::1] upper):
-    """Write the scaled bounds of all variables: columns first, then the logical ones of the rows."""
+    """Write the scaled bounds of all variables: columns first, then the rows' logical variables."""
     cdef Py_ssize_t i, j, m = row.shape[0], n = column.shape[0]
     with nogil:
         for j in range(n):
@@ -91,7 +91,7 @@ def scaled_bounds(const double[::1] col_lower, const double[::1] col_upper, cons
 
 
 cdef inline double power_of_two(double x) noexcept nogil:
-    """The nearest one below or above, by the root of two."""
+    """Return the power of two nearest to x in ratio: it is within a factor of the square root of two."""
     cdef int exponent
     cdef double share = frexp(x, &exponent)
     return ldexp(1.0, exponent if share > 0.70710678118654752 else exponent - 1)

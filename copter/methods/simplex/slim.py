@@ -14,7 +14,8 @@ from copter.problem.linear_program import LinearProgram
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-TOUCHING = 1e-9  # how far bounds may cross, relative to their size, before the program is another method's business
+# Relative distance by which bounds may cross and still count as equal; beyond it another method decides.
+TOUCHING = 1e-9
 
 
 class CrossedError(ArithmeticError):

@@ -18,10 +18,10 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-SHARP = 1e-12  # scaled tolerances of a second try, where the first ones do not hold in the program's own units
-CANCELLED = 1e6  # sum of the terms of the objective, in units of the objective, above which it has lost six digits
-DEARER = 1e6  # times the cost of what is open, of columns that a search for a direction leaves out
-CONE_WORK = 1e7  # multiplications that the search for a missed direction may take
+SHARP = 1e-12  # scaled tolerances of a second try, if the first result does not hold in the program's own units
+CANCELLED = 1e6  # if the objective's terms sum in size to more than this many times the objective, six digits are lost
+DEARER = 1e6  # the search for an unbounded direction leaves out columns this many times costlier than the open ones
+CONE_WORK = 1e7  # most multiplications of the search for a missed unbounded direction
 
 
 class SimplexSolve(Pivots):

@@ -2,10 +2,10 @@ from copter.methods.simplex.basis_factor cimport BasisFactor
 
 
 cdef enum Outcome:
-    DONE = 0  # nothing is violated any more
-    BLOCKED = 1  # no column, or row, stops the step: `ray` proves why there is no optimum
-    PAUSED = 2  # as much work as was asked for
-    STUCK = 3  # by rounding, or without an end
+    DONE = 0  # no violation is left
+    BLOCKED = 1  # no column (or row) stops the step: `ray` proves that the program is infeasible (or unbounded)
+    PAUSED = 2  # the allowed work is done
+    STUCK = 3  # stopped by rounding errors, or cycling
 
 
 cdef class _Store:

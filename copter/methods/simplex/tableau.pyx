@@ -1,7 +1,7 @@
-"""A basis of a small program, and everything that follows from it: values, reduced costs, rows of the tableau.
+"""A basis of a small program and what follows from it: values, reduced costs, rows of the tableau.
 
-The program is min c'x subject to A x + s = 0 and bounds on all of (x, s): variable columns + i is the logical one
-of row i. A basic variable stands at the row of its pivot; one outside the basis is at one of its bounds, or at zero
+The program is min c'x subject to A x + s = 0 and bounds on all of (x, s): variable columns + i is the logical variable
+of row i. A basic variable is assigned to the row of its pivot; a nonbasic variable is at one of its bounds, or at zero
 if it has none (equations D1 to D3).
 """
 
@@ -12,18 +12,18 @@ from libc.string cimport memset
 
 from copter.methods.simplex.basis_factor cimport BasisFactor
 
-cdef double LISTED = 1e-100  # what an entry that has cancelled out is, so that it is not listed again
-cdef double TINY = 1e-14  # entries of a row of the tableau that count as zero
+cdef double LISTED = 1e-100  # stands for an entry that has cancelled to zero, so that it is not listed twice
+cdef double TINY = 1e-14  # entries of a tableau row of smaller size count as zero
 
 
 cdef class _Store:
-    """One array for many, cut off piece by piece and known by name."""
+    """One array that is cut into named pieces."""
 
     def __init__(self, whole, dict arrays):
         self.whole, self.arrays, self.used = whole, arrays, 0
 
     cdef Py_ssize_t take(self, str name, Py_ssize_t size):
-        """Where the next piece begins, of at least one number."""
+        """Return where the next piece begins; a piece has at least one number."""
         cdef Py_ssize_t begin = self.used
         self.used = begin + max(size, 1)
         self.arrays[name] = self.whole[begin:self.used]
@@ -31,10 +31,10 @@ cdef class _Store:
 
 
 cdef class Tableau:
-    """A program in the form above, at the basis of its logical variables.
+    """A program in the form above; its first basis is that of the logical variables.
 
-    `arrays` holds what the tableau works on by name: cost, lower, upper, x and d of all variables, head, place, ray.
-    They may be written between runs; `restart` then has to be called.
+    `arrays` holds the working arrays by name: cost, lower, upper, x and d of all variables, head, place, ray. A caller
+    may write them between runs and must then call `restart`.
     """
 
     def __init__(self, start, index, value, cost, lower, upper, double primal_tolerance, double dual_tolerance):
@@ -87,7 +87,7 @@ cdef class Tableau:
         self.row_start[0] = 0
 
     def restart(self):
-        """Put the variables outside the basis at a bound, and work out all that follows from the basis anew."""
+        """Put nonbasic variables at a bound, and compute everything that follows from the basis anew."""
         cdef int j
         for j in range(self.total):
             if self.place[j] < 0 and not (self.x[j] == self.lower[j] or self.x[j] == self.upper[j]):
@@ -95,7 +95,7 @@ cdef class Tableau:
         self.stale = True
 
     def renew(self):
-        """Values and reduced costs now, by fresh factors; ArithmeticError where the factors fill in too much."""
+        """Refactorise, and compute values and reduced costs; raises ArithmeticError if fill-in is too large."""
         cdef int found = 0
         if self.stale or not self.fresh:
             with nogil:
@@ -109,9 +109,9 @@ cdef class Tableau:
             self.dual_values()
 
     def settle(self, bint shift):
-        """Put boxed variables at the bound that their reduced cost asks for; how many others ask in vain.
+        """Put boxed variables at the bound that their reduced cost requires; return how many others have a wrong sign.
 
-        With `shift` those get a cost with which they do not.
+        With `shift`, the costs of these others change so that their reduced costs become zero.
         """
         self.renew()
         self.settle_duals(shift)
@@ -119,7 +119,7 @@ cdef class Tableau:
         return self.dual_misfits
 
     def put_back(self, const double[::1] cost):
-        """Put the true costs back after the dual method; whether any had been moved, so that reduced costs are others.
+        """Restore the true costs after the dual method; return whether any cost was shifted: then prices change.
 
         The factors must be fresh, as they are where :func:`.dual_steps` ends.
         """
@@ -135,7 +135,7 @@ cdef class Tableau:
         return moved
 
     def move_bounds(self, const double[::1] lower, const double[::1] upper):
-        """Take other bounds: who rests at a bound stays on its side of the range, the factors stay."""
+        """Change bounds; a nonbasic variable stays at the same side of its range, and the factors stay."""
         cdef int j
         cdef bint above
         with nogil:
@@ -146,7 +146,7 @@ cdef class Tableau:
                     self.x[j] = resting(lower[j], upper[j], above)
 
     def worst_violation(self):
-        """Largest violation of a bound."""
+        """Return the largest violation of a bound."""
         cdef double worst = 0.0
         cdef int j
         for j in range(self.total):
@@ -154,31 +154,31 @@ cdef class Tableau:
         return worst
 
     def misfits(self):
-        """How many reduced costs are on the wrong side."""
+        """Return the number of reduced costs with the wrong sign."""
         cdef int j, count = 0
         for j in range(self.total):
             count += self.place[j] < 0 and self.misfit(j) != 0.0
         return count
 
     def sharpen(self, double primal_tolerance, double dual_tolerance):
-        """Count less as zero."""
+        """Set smaller tolerances: the sizes below which violations and reduced costs count as zero."""
         self.primal_tolerance, self.dual_tolerance = primal_tolerance, dual_tolerance
 
     def unit_weights(self):
-        """Forget what the pricing has learned."""
+        """Reset all pricing weights to one."""
         self.arrays["weight"][:] = 1.0
         self.arrays["edge"][:] = 1.0
 
     def prices(self):
-        """y of the basis, (m,)."""
+        """Return the prices y of the basis, (m,)."""
         return self.arrays["cost"][self.columns :] - self.arrays["d"][self.columns : self.total]
 
     # What follows from a basis ----------------------------------------------------------------------------------------
 
     cdef int refactor(self) noexcept nogil:
-        """Fresh factors; -1 without memory, -2 where they fill in too much.
+        """Refactorise; return -1 if memory is short, -2 if fill-in is too large.
 
-        Variables that leave because their columns are dependent go to a bound.
+        Variables that leave the basis because their columns are dependent go to a bound.
         """
         cdef int i, j, found
         for i in range(self.rows):
@@ -203,7 +203,7 @@ cdef class Tableau:
         return 0
 
     cdef void primal_values(self) noexcept nogil:
-        """Values of the basic variables from those of the others."""
+        """Compute the values of the basic variables from those of the nonbasic ones."""
         cdef int i, j
         memset(self.moved, 0, self.rows * sizeof(double))
         for j in range(self.total):
@@ -215,7 +215,7 @@ cdef class Tableau:
             self.measure(i)
 
     cdef void dual_values(self) noexcept nogil:
-        """Reduced costs of all variables."""
+        """Compute the reduced costs of all variables."""
         cdef int i, j, p
         cdef double total
         cdef double *y = self.moved
@@ -235,7 +235,7 @@ cdef class Tableau:
         self.factor.work += self.start[self.columns]
 
     cdef inline double violation(self, int j) noexcept nogil:
-        """How far a variable is outside its bounds: below zero at the lower one."""
+        """Return how far a variable is outside its bounds: negative below the lower, positive above the upper."""
         if self.x[j] < self.lower[j] - self.primal_tolerance:
             return self.x[j] - self.lower[j]
         if self.x[j] > self.upper[j] + self.primal_tolerance:
@@ -243,12 +243,12 @@ cdef class Tableau:
         return 0.0
 
     cdef inline void measure(self, int i) noexcept nogil:
-        """The square of the violation at a row, for the pricing."""
+        """Store the squared violation of a row's basic variable, for the pricing."""
         cdef double violation = self.violation(self.head[i])
         self.squared[i] = violation * violation
 
     cdef inline double misfit(self, int j) noexcept nogil:
-        """The reduced cost of a variable outside the basis that its bound does not answer for, or zero."""
+        """Return a nonbasic variable's reduced cost if it has the wrong sign for its bound, else zero."""
         cdef double d = self.d[j]
         if self.lower[j] == self.upper[j] or fabs(d) <= self.dual_tolerance:
             return 0.0
@@ -257,7 +257,7 @@ cdef class Tableau:
         return 0.0 if self.x[j] == self.lower[j] else d
 
     cdef void settle_duals(self, bint shift) noexcept nogil:
-        """Boxed variables go to the bound that their reduced cost asks for; others are counted, or get another cost."""
+        """Put boxed variables at the bound that their reduced cost requires; count the others, or shift their costs."""
         cdef int j
         cdef double d
         self.dual_misfits = 0
@@ -277,7 +277,7 @@ cdef class Tableau:
                 self.dual_misfits += 1
 
     cdef inline void add(self, int j, double factor, double *into) noexcept nogil:
-        """Add a multiple of a column to a vector."""
+        """Add `factor` times a column to a vector."""
         cdef int p
         if j >= self.columns:
             into[j - self.columns] += factor
@@ -286,13 +286,13 @@ cdef class Tableau:
             into[self.index[p]] += factor * self.value[p]
 
     cdef void load(self, int j, double *into) noexcept nogil:
-        """B^-1 times a column."""
+        """Write B^-1 a_j to a vector."""
         memset(into, 0, self.rows * sizeof(double))
         self.add(j, 1.0, into)
         self.factor.ftran(into)
 
     cdef void pivot_row(self, int p) noexcept nogil:
-        """rho = B^-T e_p, and the row's entries rho'a_j for all variables outside the basis, listed in `touched`."""
+        """Compute rho = B^-T e_p and the row's entries rho'a_j of all nonbasic variables, listed in `touched`."""
         cdef int i, j, q, k, count = 0
         cdef double factor
         for k in range(self.touched_count):
@@ -324,7 +324,7 @@ cdef class Tableau:
         self.touched_count = count
 
     cdef int exchange(self, int p, int q) noexcept nogil:
-        """q takes the place of the variable at row p; `alpha` is q's column. -1 without memory."""
+        """Replace the variable at row p by q, whose tableau column is `alpha`; return -1 if memory is short."""
         cdef int out = self.head[p]
         self.place[out] = -1
         self.head[p], self.place[q] = q, p
@@ -338,7 +338,7 @@ cdef class Tableau:
 
 
 cdef inline double nearest(double x, double lower, double upper) noexcept nogil:
-    """The bound that is nearer to a value; zero if there is none."""
+    """Return the bound nearer to a value; zero if there is none."""
     if not isfinite(lower):
         return upper if isfinite(upper) else 0.0
     if not isfinite(upper):
@@ -347,7 +347,7 @@ cdef inline double nearest(double x, double lower, double upper) noexcept nogil:
 
 
 cdef double resting(double lower, double upper, bint above) noexcept nogil:
-    """The bound at which a variable outside the basis is: the upper one where it is asked for and there."""
+    """Return the bound at which a nonbasic variable rests: the upper one if `above` and finite, else the lower one."""
     if above and isfinite(upper):
         return upper
     if isfinite(lower):

@@ -1,4 +1,4 @@
-"""The passes over all slabs: pricing, gathering columns, and what the solver asks of the whole matrix."""
+"""Passes over all slabs of the constraint matrix: pricing, gathering columns, and other reads by the solver."""
 
 import numpy as np
 
@@ -19,40 +19,40 @@ from copter.model.matrix.template cimport Template
 from copter.runtime import threads as _threads
 
 cdef enum:
-    OFTEN = 16  # patterns between two looks at the clock
-    FEW = 4  # slots between two looks at the clock
-    AHEAD = 2  # patterns that are asked for before they are priced
+    OFTEN = 16  # patterns priced between two looks at the clock
+    FEW = 4  # slots priced between two looks at the clock
+    AHEAD = 2  # patterns that are prefetched before they are priced
 
-cdef double HALF_ULP = 2.0 ** -53
+cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
 
 
 cdef inline double now_s() noexcept nogil:
-    """Seconds on a clock that only runs forwards."""
+    """Return the seconds of a monotonic clock."""
     cdef timespec moment
     clock_gettime(CLOCK_MONOTONIC, &moment)
     return moment.tv_sec + 1e-9 * moment.tv_nsec
 
 
 cdef inline bint is_capped(const Block* block) noexcept nogil:
-    """Whether columns that have no upper bound of their own have the limit as one."""
+    """Return whether the limit bounds each column that has no upper bound of its own."""
     return (block.lower_each == NULL and block.upper_each == NULL and block.upper == INFINITY
             and block.limit < INFINITY)
 
 
 cdef class BlockMatrix(ListOfLists):
-    """The list of lists with the passes that the solver makes over it."""
+    """The constraint matrix: a list of lists, with the passes that the solver makes over it."""
 
     # What a slab holds --------------------------------------------------------------------------------------------
 
     def exceptions_of(self, int slot):
-        """(columns, costs) of the exceptions, new arrays."""
+        """Return (columns, costs) of a slab's exceptions, the columns priced one by one: new arrays."""
         cdef Block* block = self.block_at(slot)
         cdef int e
         columns = np.array([exception_at(block, e) for e in range(block.n_exceptions)], dtype=np.int32)
         return columns, np.array([exception_cost_at(block, e) for e in range(block.n_exceptions)], dtype=np.float64)
 
     def costs_of(self, int slot):
-        """Costs of a slab's columns, (n,) float64, a new array."""
+        """Return the costs of a slab's columns, (n,) float64, a new array."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         costs = block.scale * slab.cost.astype(np.float64) + block.offset
@@ -70,9 +70,9 @@ cdef class BlockMatrix(ListOfLists):
         return block.scale * base_cost(block, column) + block.offset
 
     def bounds_of(self, int slot):
-        """(lower, upper) of a slab's columns, (n,) float64 each, new arrays; a fixed slab's are equal.
+        """Return (lower, upper) of a slab's columns, (n,) float64 each, new arrays; equal ones for a fixed slab.
 
-        Columns without an upper bound have the limit, where it is one.
+        Columns without an upper bound of their own get the limit if it bounds them.
         """
         cdef Block* block = self.block_at(slot)
         lower, upper = self.free_bounds_of(slot)
@@ -85,7 +85,7 @@ cdef class BlockMatrix(ListOfLists):
         return lower, upper
 
     def free_bounds_of(self, int slot):
-        """(lower, upper) of a slab's columns when it is not fixed, (n,) float64 each, new arrays."""
+        """Return (lower, upper) of a slab's columns as if it were not fixed, (n,) float64 each, new arrays."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         n = block.n_columns
@@ -93,7 +93,7 @@ cdef class BlockMatrix(ListOfLists):
         return lower, np.full(n, block.upper) if slab.upper_each is None else slab.upper_each.copy()
 
     def sizes_of(self, const int[::1] slots):
-        """Number of columns of each slab, (n,) int32."""
+        """Return the number of columns of each slab, (n,) int32."""
         cdef Py_ssize_t i
         sizes = np.empty(slots.shape[0], dtype=np.int32)
         cdef int[::1] view = sizes
@@ -103,7 +103,7 @@ cdef class BlockMatrix(ListOfLists):
         return sizes
 
     def any_integer(self, const int[::1] slots):
-        """Whether the columns of any of these slots must be whole in an integer plan."""
+        """Return whether the columns of any of these slots must be whole in an integer plan."""
         cdef Py_ssize_t i
         cdef list slabs = self.slabs
         for i in range(slots.shape[0]):
@@ -112,7 +112,7 @@ cdef class BlockMatrix(ListOfLists):
         return False
 
     def costs_at(self, const int[::1] slots, const int[::1] columns):
-        """Cost of one column of each slab, (n,) float64."""
+        """Return the cost of one column of each slab, (n,) float64."""
         cdef Py_ssize_t i
         costs = np.empty(slots.shape[0])
         cdef double[::1] view = costs
@@ -125,20 +125,29 @@ cdef class BlockMatrix(ListOfLists):
 
     def price(self, const double[::1] y, const double[::1] threshold, int n_threads, double weight=1.0,
               double seconds=INFINITY):
-        """Price every slab that is not resident at the row prices y (n_rows,).
+        """Price each slab that is not resident at the row prices y (n_rows,).
 
-        threshold (n_slots,): columns with a reduced cost below it are found. weight: factor on all costs (0 prices
-        a ray of the dual: the columns that speak against infeasibility are found). seconds: wall-clock time after
-        which no further slab is priced.
+        Parameters
+        ----------
+        y : ndarray (n_rows,) float64
+        threshold : ndarray (n_slots,) float64
+            Columns with a reduced cost below their slot's threshold are returned.
+        n_threads : int
+        weight : float
+            Factor on all costs. With 0, y is a ray of the dual: the columns returned are those that contradict
+            infeasibility.
+        seconds : float
+            Wall-clock time after which no further slab is priced.
 
         Returns
         -------
         smallest : ndarray (n_slots,) float64
-            Smallest reduced cost of each slab; that of the fixed column for a fixed slab; inf for resident and
-            empty slots; NaN for slabs that there was no time for.
+            Smallest reduced cost of each slab; the fixed column's for a fixed slab; inf for resident and empty slots;
+            NaN for slabs not priced in time.
         slot, column : ndarray int32
-            Best column of each segment below its slab's threshold, by slot.
+            Best column of each segment below its slot's threshold, by slot.
         reduced_cost : ndarray float64
+            Of these columns.
         """
         cdef int i, n = self.n_slots, n_patterns = 0, threads = _threads.safe_threads(n_threads)
         cdef Template template
@@ -198,11 +207,11 @@ cdef class BlockMatrix(ListOfLists):
         return smallest, slot, column[inside], reduced[inside]
 
     def price_errors(self):
-        """Most by which rounding may have moved a reduced cost of each slab in the last pass, beside a share of it.
+        """Return the absolute part of a bound on each slab's rounding error in the last pricing, (n_slots,) float64.
 
-        (n_slots,) float64: the exact reduced cost d of a column differs from the computed one by no more than this and
-        8 half ulps of |d|. What a column's cost is rounded by is covered: |scale * cost| is at most |d|, the priced
-        usage and the offset together. Zero for resident and empty slots.
+        The exact reduced cost d of a column differs from the computed one by at most this plus 8 half ulps of |d|. The
+        rounding of the cost itself is included: |scale * cost| is at most the sum of |d|, the priced usage and the
+        offset. Zero for resident and empty slots.
         """
         cdef int i
         cdef Block* block
@@ -215,7 +224,7 @@ cdef class BlockMatrix(ListOfLists):
         return errors
 
     def offsets(self):
-        """|offset| of every slot's costs, (n_slots,) float64."""
+        """Return |offset| of each slot's costs, (n_slots,) float64."""
         cdef int i
         found = np.zeros(self.n_slots)
         cdef double[::1] view = found
@@ -235,7 +244,7 @@ cdef class BlockMatrix(ListOfLists):
                     &found[i])
 
     def gather_sizes(self, const int[::1] slots, const int[::1] start, const int[::1] columns):
-        """Number of matrix entries of the listed columns: group g's, of slots[g], are columns[start[g]:start[g+1]]."""
+        """Return the number of matrix entries of listed columns: columns[start[g]:start[g+1]] belong to slots[g]."""
         cdef Py_ssize_t g
         cdef int e, j
         cdef long long entries = 0
@@ -251,7 +260,7 @@ cdef class BlockMatrix(ListOfLists):
     def gather(self, const int[::1] slots, const int[::1] start, const int[::1] columns, double[::1] limit,
                double[::1] cost, double[::1] lower, double[::1] upper, int[::1] entry_start, int[::1] row,
                double[::1] coefficient):
-        """Copy the listed columns out into flat arrays (costs, bounds, CSC entries) and the groups' limits."""
+        """Copy the listed columns into flat arrays (costs, bounds, CSC entries), and the groups' limits."""
         cdef Py_ssize_t g
         cdef int e, k, j, entries = 0
         cdef Block* block
@@ -282,7 +291,7 @@ cdef class BlockMatrix(ListOfLists):
     # Slabs side by side -------------------------------------------------------------------------------------------
 
     def starts_of(self, const int[::1] slots):
-        """First column of each slab where these are put side by side, and where the last one ends, (n + 1,) int64."""
+        """Return the first column of each slab when slabs are laid side by side, and the end, (n + 1,) int64."""
         cdef Py_ssize_t i
         start = np.zeros(slots.shape[0] + 1, dtype=np.int64)
         cdef long long[::1] view = start
@@ -291,7 +300,7 @@ cdef class BlockMatrix(ListOfLists):
         return start
 
     def flat_lower(self, const int[::1] slots, long long n):
-        """Lower bounds of the columns of slabs side by side, n in all, as they are when none is fixed."""
+        """Return the lower bounds of slabs side by side, as if none were fixed, (n,) with n columns in all."""
         cdef Py_ssize_t i
         cdef int j
         cdef long long at = 0
@@ -307,7 +316,7 @@ cdef class BlockMatrix(ListOfLists):
         return lower
 
     def flat_columns(self, const int[::1] slots, long long n):
-        """(cost, lower, upper) of the columns of slabs side by side, n in all, with the bounds of :meth:`bounds_of`."""
+        """Return (cost, lower, upper) of slabs side by side, (n,) each; bounds as in :meth:`bounds_of`."""
         cdef Py_ssize_t i
         cdef int j, e
         cdef long long at = 0
@@ -334,7 +343,7 @@ cdef class BlockMatrix(ListOfLists):
         return cost, lower, upper
 
     def flat_entries(self, const int[::1] slots, long long n):
-        """(column starts int64, row slots, coefficients) of the columns of slabs side by side, n in all."""
+        """Return (column starts int64, row slots, coefficients) of slabs side by side with n columns in all."""
         cdef Py_ssize_t i
         cdef int j
         cdef long long at = 0, entries = 0, count
@@ -361,7 +370,7 @@ cdef class BlockMatrix(ListOfLists):
         return start, row, coefficient
 
     def flat_reduced_costs(self, const int[::1] slots, long long n, const double[::1] y, bint costs=True):
-        """cost - A'y of the columns of slabs side by side, n in all, at row prices y (n_rows,); -A'y without costs."""
+        """Return cost - A'y of slabs side by side, (n,), at row prices y (n_rows,); -A'y if not `costs`."""
         cdef Py_ssize_t i
         cdef int j, k
         cdef long long at = 0
@@ -382,16 +391,16 @@ cdef class BlockMatrix(ListOfLists):
         return cost
 
     def own_rows(self, const int[::1] slots, long long n):
-        """Rows that are of one slab only, of slabs side by side with n columns: limits and least sums, private rows.
+        """Return the own rows of slabs side by side, n columns in all: rows that only one slab's columns are in.
 
-        A slab with a finite limit or least has its sum as its first row; its private rows follow.
+        A slab with a finite limit or least sum has its sum as its first row; its private rows follow.
 
         Returns
         -------
         first : ndarray (slabs + 1,) int32
             First row of each slab.
         start, row, value : CSC arrays
-            Entries by column, int32; rows are counted within the slab.
+            Entries by column, int32; row numbers are counted within the slab.
         lower, upper : ndarray (rows,)
         """
         cdef Py_ssize_t i
@@ -439,7 +448,7 @@ cdef class BlockMatrix(ListOfLists):
         return first, start, row, value, lower, upper
 
     def required_columns(self):
-        """(slot, column) int32 arrays of the columns that a working set must hold: resident slabs', fixed ones."""
+        """Return (slot, column), int32 arrays, of the columns that any working set must hold: resident, fixed ones."""
         cdef int slot, j
         cdef long long count = 0, at = 0
         for slot in range(self.n_slots):
@@ -460,7 +469,7 @@ cdef class BlockMatrix(ListOfLists):
         return slots, columns
 
     def limits(self):
-        """(limit (n_slots,) float64, fixed (n_slots,) bool) of all slots."""
+        """Return (limit (n_slots,) float64, fixed (n_slots,) bool) of all slots."""
         cdef int slot
         limit = np.empty(self.n_slots)
         fixed = np.empty(self.n_slots, dtype=np.uint8)
@@ -472,7 +481,7 @@ cdef class BlockMatrix(ListOfLists):
         return limit, fixed.view(bool)
 
     def fixed_usages(self):
-        """Units of every row that fixed slabs use, (n_rows,); the sums of :meth:`fixed_usage`."""
+        """Return the units of each row that fixed slabs use, (n_rows,): :meth:`fixed_usage` of each row."""
         cdef int slot, k
         cdef Block* block
         cdef Pattern* pattern
@@ -488,7 +497,7 @@ cdef class BlockMatrix(ListOfLists):
         return used
 
     def fixed_usage(self, int row):
-        """Units of a row that fixed slabs use."""
+        """Return the units of a row that fixed slabs use."""
         cdef int slot, k
         cdef Block* block
         cdef Pattern* pattern
@@ -503,9 +512,9 @@ cdef class BlockMatrix(ListOfLists):
         return total
 
     def rounding_bound(self):
-        """Most by which the costs as they were given can differ from the stored ones at any feasible point.
+        """Return a bound on the error of the objective, at any feasible point, that storing costs in float32 makes.
 
-        Sum over float32 slabs of |scale| * rounding * (largest possible sum of |x|); inf where that is not bounded.
+        Sum over float32 slabs of |scale| * rounding * (largest possible sum of |x|); inf if such a sum is unbounded.
         """
         cdef int slot
         cdef Slab slab
@@ -518,7 +527,7 @@ cdef class BlockMatrix(ListOfLists):
         return total
 
     def largest_sum(self, int slot):
-        """Largest sum of |x| over a slab's columns within its bounds and limit."""
+        """Return the largest sum of |x| over a slab's columns within its bounds and limit."""
         cdef Block* block = self.block_at(slot)
         if not block.resident:
             return block.limit
@@ -527,7 +536,7 @@ cdef class BlockMatrix(ListOfLists):
         return min(float(np.maximum(np.abs(lower), np.abs(upper)).sum()), block.limit + 2.0 * below)
 
     def resident_mask(self):
-        """Whether each slot's slab is resident, (n_slots,) bool."""
+        """Return whether each slot's slab is resident, (n_slots,) bool: all its columns are in every working set."""
         cdef int slot
         mask = np.empty(self.n_slots, dtype=np.uint8)
         cdef unsigned char[::1] view = mask

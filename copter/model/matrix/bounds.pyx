@@ -1,4 +1,4 @@
-"""Bounds of a block program, read from the matrix: of all blocks, or of those that have changed."""
+"""Writes the bounds of a block program from the matrix: of all blocks, or of changed blocks only."""
 
 from libc.math cimport INFINITY
 
@@ -8,7 +8,7 @@ from copter.model.matrix.block_matrix cimport BlockMatrix
 
 def write_bounds(BlockMatrix matrix, const int[::1] slots, const int[::1] column_start, const int[::1] private_start,
                  const int[::1] places, int own, double[::1] lower, double[::1] upper):
-    """Write the bounds of some blocks' columns and own rows; whether these are still the program's rows.
+    """Write the bounds of some blocks' columns and own rows; return whether the program still has the same rows.
 
     An upper bound that the limit implies is inf.
 
@@ -19,11 +19,11 @@ def write_bounds(BlockMatrix matrix, const int[::1] slots, const int[::1] column
     column_start, private_start : ndarray (blocks + 1,) int32
         First column and first own row of every block.
     places : ndarray (k,) int32
-        Which blocks.
+        Numbers of the blocks to write.
     own : int
-        Where own rows begin in the bounds.
+        Index in `lower` and `upper` of the first own row.
     lower, upper : ndarray
-        Of columns, coupling rows, own rows.
+        Written: bounds of columns, coupling rows, own rows.
     """
     cdef Py_ssize_t i
     cdef int g, j, r, k
@@ -52,7 +52,7 @@ def write_bounds(BlockMatrix matrix, const int[::1] slots, const int[::1] column
 
 
 cdef inline void write_column(const Block* block, int j, bint signed, double* lower, double* upper) noexcept nogil:
-    """Bounds of one column; `signed`: some column of the block may be negative, so that a limit implies no bound."""
+    """Write the bounds of one column; a limit implies no upper bound if some column of the block may be negative."""
     lower[0] = block.lower_each[j] if block.lower_each != NULL else 0.0
     upper[0] = block.upper_each[j] if block.upper_each != NULL else block.upper
     if upper[0] > block.limit and block.lower_each == NULL:

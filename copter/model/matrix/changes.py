@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
 
-MOST = 8  # edits of bounds that are remembered, for each request of the model
-LEAST_MOST = 10_000  # edits of bounds that are remembered in any case
+MOST = 8  # edits of bounds that are remembered, per request of the model
+LEAST_MOST = 10_000  # edits of bounds that are remembered at least
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from copter.model.matrix.layout cimport Block, Pattern
 
 
 cdef enum:
-    LINE = 64  # bytes of a line of the cache
-    MOST_AHEAD = 1024  # bytes of an array that are asked for: the processor itself reads on
+    LINE = 64  # bytes of a cache line
+    MOST_AHEAD = 1024  # most bytes of an array to prefetch: beyond, the processor's own prefetching has started
 
 
 cdef extern from *:

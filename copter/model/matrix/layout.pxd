@@ -47,7 +47,7 @@ cdef struct Block:
 
 
 cdef enum:
-    MAX_SEGMENTS = 8
+    MAX_SEGMENTS = 8  # most segments (runs of columns over the same rows) of a pattern
 
 
 cdef inline double base_cost(const Block* block, int column) noexcept nogil:

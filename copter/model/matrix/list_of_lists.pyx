@@ -2,8 +2,8 @@
 
 A request is a slab of columns that share a template (usage pattern and coefficients) and own their costs. Slabs hang
 in a table of slots: adding one fills a free slot, removing one empties it, and nothing else moves. This is the
-List-of-Lists trade of thesis 4.3.2 with the inner lists long enough to run at memory speed. Every edit can be taken
-back exactly: see :class:`SavedSlab` and the `retract` methods.
+List-of-Lists trade-off of thesis 4.3.2, with inner lists so long that passes run at memory speed. Every edit can be
+undone exactly: see :class:`SavedSlab` and the `retract` methods.
 """
 
 import numpy as np
@@ -18,20 +18,20 @@ from copter.model.matrix.template cimport Template, address, double_pointer, int
 
 
 cdef const void* cost_pointer(object cost) except? NULL:
-    """Address of a float64 or float32 array that its owner keeps alive."""
+    """Return the address of a float64 or float32 array that its owner keeps alive."""
     if cost.dtype.char == "f":
         return address(cost, sizeof(float), b"f", b"f")
     return address(cost, sizeof(double), b"d", b"d")
 
 
 cdef inline bint is_simple(const Block* block) noexcept nogil:
-    """Whether the bounds of the columns are zero and one number that the limit is within."""
+    """Return whether all columns are between zero and one common upper bound that is no less than the limit."""
     return (block.lower_each == NULL and block.upper_each == NULL and block.limit < INFINITY
             and block.limit <= block.upper)
 
 
 cdef int require_table(Template template, table, Py_ssize_t place) except -1:
-    """ValueError unless a table has a row of bounds for the template's private rows at this place."""
+    """Raise ValueError unless row `place` of a table holds bounds for all private rows of the template."""
     cdef int rows = template.pattern.n_private
     if table is None:
         if rows:
@@ -42,16 +42,22 @@ cdef int require_table(Template template, table, Py_ssize_t place) except -1:
 
 
 cdef inline bint is_number(object bound):
-    """Whether a bound is one number for all columns."""
+    """Return whether a bound is one number for all columns."""
     return isinstance(bound, float) or np.isscalar(bound)
 
 
 cdef class Slab:
-    """One request's columns: the arrays that its block in the slot table points at.
+    """One request's columns: the arrays that the request's block in the slot table points to.
 
-    rounding: largest error that storing the costs (before scale) has made; zero for float64. integer: whether the
-    columns must be whole in an integer plan. private_bounds: the table whose row the block points at, lower bounds of
-    the private rows, then upper ones; slabs that were added together share it. Its entries change in place.
+    Attributes
+    ----------
+    rounding : float
+        Largest error of storing the costs (before scale); zero for float64.
+    integer : bool
+        Whether the columns must be whole in an integer plan.
+    private_bounds : ndarray (k, 2 * rows) or None
+        Table with the private rows' lower, then upper bounds; the block points to one row of it. Slabs added together
+        share a table. Entries change in place.
     """
 
     def __init__(self, Template template, int slot):
@@ -60,11 +66,11 @@ cdef class Slab:
 
 
 cdef class SavedSlab:
-    """A slab as it was: what :meth:`ListOfLists.restore_slab` needs to put it back, to the last bit."""
+    """A slab's state before an edit: :meth:`ListOfLists.restore_slab` restores it to the last bit."""
 
 
 cdef class ListOfLists(RowLists):
-    """Slabs in slots over rows in row slots; every edit costs time in proportion to the slab that it touches."""
+    """Slabs in slots over rows in row slots; an edit takes time in proportion to the slab that it touches."""
 
     def __cinit__(self):
         self.blocks = NULL
@@ -109,10 +115,10 @@ cdef class ListOfLists(RowLists):
     def add_slab(self, Template template, cost, double limit, lower, upper, double scale=1.0, double offset=0.0,
                  bint integer=False, double rounding=0.0, double least=-INFINITY, private_bounds=None,
                  Py_ssize_t place=0):
-        """Hang a slab into a free slot and return the slot.
+        """Put a slab into a free slot and return the slot.
 
-        `cost` (n,), float64 or float32, is kept, not copied. `lower`, `upper`: a float for all columns or an array
-        (n,) that is kept. `private_bounds` (k, 2 * rows): a table of which row `place` is the slab's, kept.
+        The arrays are kept, not copied: `cost` (n,), float64 or float32; `lower` and `upper`, each a float for all
+        columns or an array (n,); and `private_bounds` (k, 2 * rows), a table whose row `place` is the slab's.
         """
         cdef int slot
         slab = self.new_slab(template, cost, lower, upper, integer, rounding)
@@ -130,7 +136,7 @@ cdef class ListOfLists(RowLists):
         return slot
 
     def retract_slab(self, int slot, bint reused):
-        """Take back :meth:`add_slab`, the last edit that is not taken back yet; `reused`: its slot was a free one."""
+        """Undo :meth:`add_slab`, which must be the last edit not yet undone; `reused`: its slot was a freed one."""
         self.remove_slab(slot)
         self.generation[slot] -= 2
         if not reused:
@@ -140,7 +146,7 @@ cdef class ListOfLists(RowLists):
 
     def place_slab(self, int slot, Template template, cost, double limit, lower, upper, double scale, double offset,
                    bint integer, double rounding, double least=-INFINITY, private_bounds=None, Py_ssize_t place=0):
-        """Hang a slab into an empty slot of a table that :meth:`restore_slots` has laid out."""
+        """Put a slab into an empty slot of a table that :meth:`restore_slots` has laid out."""
         if not 0 <= slot < self.n_slots or self.slabs[slot] is not None:
             raise ValueError(f"slot {slot} is not empty")
         slab = self.new_slab(template, cost, lower, upper, integer, rounding)
@@ -149,7 +155,7 @@ cdef class ListOfLists(RowLists):
         self.hold_private(slot, private_bounds, place)
 
     def new_slab(self, Template template, cost, lower, upper, bint integer, double rounding):
-        """A slab that holds these arrays; ValueError if their lengths are not the template's."""
+        """Return a slab that holds these arrays; raises ValueError if their lengths are not the template's."""
         cdef Slab slab = Slab(template, -1)
         n = template.n_columns
         if cost.shape != (n,) or n == 0 or cost.dtype.char not in "df":
@@ -165,7 +171,7 @@ cdef class ListOfLists(RowLists):
         return slab
 
     cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset, double least):
-        """Fill a slot's block."""
+        """Fill a slot's block from a slab."""
         cdef Block* block = &self.blocks[slot]
         slab.slot = slot
         self.slabs[slot] = slab
@@ -184,7 +190,7 @@ cdef class ListOfLists(RowLists):
         self.n_with_rows += has_rows(block)
 
     cdef void hold_private(self, int slot, private_bounds, Py_ssize_t place) except *:
-        """Point a block without private bounds at a row of a table of them; :func:`require_table` has checked it."""
+        """Point a block without private bounds to a row of a table, which :func:`require_table` has checked."""
         cdef Block* block = &self.blocks[slot]
         cdef Slab slab = self.slabs[slot]
         cdef double[:, ::1] table
@@ -195,11 +201,11 @@ cdef class ListOfLists(RowLists):
             block.private_upper = &table[place, block.pattern.n_private]
 
     cdef void note_residence(self, Block* block, Slab slab):
-        """All columns are in the working set at all times unless :meth:`is_simple`; the sum may have a least too."""
+        """Mark a block as resident (all columns in every working set) unless :meth:`is_simple`."""
         block.resident = not is_simple(block) or has_rows(block)
 
     def remove_slab(self, int slot):
-        """Empty a slot: pointers only, whatever the size of the model."""
+        """Empty a slot; only pointers change, so the time does not depend on the model's size."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         slab.template.pattern.n_users -= 1
@@ -213,7 +219,7 @@ cdef class ListOfLists(RowLists):
         self.free_slots.append(slot)
 
     def save_slab(self, int slot):
-        """All that an edit of this slab can change; nothing is copied but the block."""
+        """Return the state that edits of this slab can change; only the block is copied."""
         cdef SavedSlab saved = SavedSlab.__new__(SavedSlab)
         cdef Slab slab
         saved.block = self.block_at(slot)[0]
@@ -224,7 +230,7 @@ cdef class ListOfLists(RowLists):
         return saved
 
     def save_costs(self, const int[::1] slots):
-        """All that an edit of the costs of many slabs can change, for :meth:`restore_costs`; no cost is copied."""
+        """Return the state that edits of many slabs' costs can change, for :meth:`restore_costs`; copies no cost."""
         cdef Py_ssize_t i
         cdef Slab slab
         blocks = self.save_blocks(slots)
@@ -239,7 +245,7 @@ cdef class ListOfLists(RowLists):
         return blocks, costs, columns, values, roundings
 
     def restore_costs(self, const int[::1] slots, saved):
-        """Take back an edit of the costs of many slabs."""
+        """Undo an edit of many slabs' costs."""
         cdef Py_ssize_t i
         cdef Slab slab
         blocks, costs, columns, values, roundings = saved
@@ -250,7 +256,7 @@ cdef class ListOfLists(RowLists):
         self.restore_blocks(slots, blocks)
 
     def restore_slab(self, SavedSlab saved):
-        """Take back the edits of a slab, or its removal, since :meth:`save_slab`; later edits are taken back first."""
+        """Undo the edits of a slab since :meth:`save_slab`, or its removal; later edits must be undone first."""
         cdef Slab slab = saved.slab
         cdef Template template = saved.held[0]
         if self.slabs[saved.slot] is None:
@@ -273,7 +279,7 @@ cdef class ListOfLists(RowLists):
             self.fixed_slots.pop(saved.slot, None)
 
     def save_blocks(self, const int[::1] slots):
-        """The blocks of many slabs, for :meth:`restore_blocks`, when an edit changes nothing but blocks."""
+        """Return copies of many slabs' blocks for :meth:`restore_blocks`, before an edit that changes blocks only."""
         cdef Py_ssize_t i
         blocks = np.empty((slots.shape[0], sizeof(Block)), dtype=np.uint8)
         cdef unsigned char[:, ::1] view = blocks
@@ -282,7 +288,7 @@ cdef class ListOfLists(RowLists):
         return blocks
 
     def restore_blocks(self, const int[::1] slots, const unsigned char[:, ::1] blocks):
-        """Take back an edit of many blocks."""
+        """Undo an edit of many blocks."""
         cdef Py_ssize_t i
         cdef Block* block
         for i in range(slots.shape[0]):
@@ -294,7 +300,7 @@ cdef class ListOfLists(RowLists):
     # Edits of a slab ----------------------------------------------------------------------------------------------
 
     def set_cost(self, int slot, cost, double scale, double offset, double rounding=0.0):
-        """Replace a slab's cost array (kept, not copied), scale and offset; exceptions are forgotten."""
+        """Replace a slab's cost array (kept, not copied), scale and offset; its exceptions are dropped."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         if cost.shape != (block.n_columns,) or cost.dtype.char not in "df":
@@ -306,7 +312,7 @@ cdef class ListOfLists(RowLists):
         self.set_exceptions(slot, None, None)
 
     def set_costs(self, const int[::1] slots, costs, double scale, double offset):
-        """:meth:`set_cost` with one float64 array for all, slab by slab (or a matrix with a row for each)."""
+        """Do :meth:`set_cost` for many slabs with one float64 array, slab by slab (or a matrix with one row a slab)."""
         cdef Py_ssize_t i, at = 0
         flat = costs.reshape(-1)
         cdef const double[::1] values = flat
@@ -328,12 +334,12 @@ cdef class ListOfLists(RowLists):
             at += block.n_columns
 
     def set_scale(self, int slot, double scale, double offset):
-        """Change scale and offset of a slab's costs: O(1)."""
+        """Change the scale and offset of a slab's costs in O(1)."""
         cdef Block* block = self.block_at(slot)
         block.scale, block.offset = scale, offset
 
     def set_exceptions(self, int slot, columns, costs):
-        """Columns (ascending) whose costs are given as they are; None for none."""
+        """Set the columns (ascending) whose costs do not follow scale and offset; None for no such column."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         count = 0 if columns is None else len(columns)
@@ -349,7 +355,7 @@ cdef class ListOfLists(RowLists):
 
     def rescale(self, const int[::1] slots, const double[::1] scale, const double[::1] offset,
                 const int[::1] column, const double[::1] cost):
-        """Set scale, offset and at most one exception (column -1: none) of many slabs, in one call."""
+        """Set the scale, offset and at most one exception (column -1: none) of each of many slabs."""
         cdef Py_ssize_t i
         cdef Block* block
         for i in range(slots.shape[0]):
@@ -361,7 +367,7 @@ cdef class ListOfLists(RowLists):
             block.single_column, block.single_cost = column[i], cost[i]
 
     def set_fixed(self, int slot, int column):
-        """Hold one column at its upper bound and all others at their lower; -1 frees them."""
+        """Fix one column at its upper bound and all others at their lower bounds; -1 frees them."""
         cdef Block* block = self.block_at(slot)
         if column < -1 or column >= block.n_columns:
             raise IndexError(f"slot {slot} has no column {column}")
@@ -372,7 +378,7 @@ cdef class ListOfLists(RowLists):
             self.fixed_slots.pop(slot, None)
 
     def set_template(self, int slot, Template template):
-        """Give a slab another usage pattern of as many columns."""
+        """Give a slab another usage pattern with the same number of columns."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         if template.pattern.n_columns != block.n_columns:
@@ -385,7 +391,7 @@ cdef class ListOfLists(RowLists):
         block.pattern = &template.pattern
 
     def set_limits(self, int slot, double limit, lower, upper, double least=-INFINITY):
-        """Change limit, least sum and bounds of a slab: a float for all columns or an array (n,) that is kept."""
+        """Change a slab's limit, least sum and bounds; a bound is a float for all columns or an array (n,), kept."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         other = self.new_slab(slab.template, slab.cost, lower, upper, slab.integer, slab.rounding)
@@ -397,7 +403,7 @@ cdef class ListOfLists(RowLists):
         self.note_residence(block, slab)
 
     def set_sums(self, const int[::1] slots, const double[::1] limit, const double[::1] least):
-        """Change limits and least sums of many slabs."""
+        """Change the limits and least sums of many slabs."""
         cdef Py_ssize_t i
         cdef Block* block
         for i in range(slots.shape[0]):
@@ -410,7 +416,7 @@ cdef class ListOfLists(RowLists):
             block.resident = not is_simple(block) or has_rows(block)
 
     def set_private_bounds(self, const int[::1] slots, const double[::1] lower, const double[::1] upper):
-        """Change the bounds of the private rows of many slabs, all of each, in place; slab by slab in the arrays."""
+        """Change all private rows' bounds of many slabs in place; the arrays hold them slab by slab."""
         cdef Py_ssize_t i, k, at = 0
         cdef Block* block
         for i in range(slots.shape[0]):
@@ -425,7 +431,7 @@ cdef class ListOfLists(RowLists):
                 at += 1
 
     def set_integer(self, int slot, bint integer):
-        """Change whether a slab's columns must be whole in an integer plan."""
+        """Set whether a slab's columns must be whole in an integer plan."""
         self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         slab.integer = integer
@@ -433,37 +439,37 @@ cdef class ListOfLists(RowLists):
     # What a slab holds --------------------------------------------------------------------------------------------
 
     def scale_of(self, int slot):
-        """(scale, offset) of a slab's costs."""
+        """Return (scale, offset) of a slab's costs."""
         cdef Block* block = self.block_at(slot)
         return block.scale, block.offset
 
     def limit_of(self, int slot):
-        """Largest sum of a slab's columns."""
+        """Return the upper bound of the sum of a slab's columns."""
         return self.block_at(slot).limit
 
     def least_of(self, int slot):
-        """Least sum of a slab's columns, -inf for none."""
+        """Return the lower bound of the sum of a slab's columns, -inf for none."""
         return self.block_at(slot).least
 
     def upper_of(self, int slot):
-        """Upper bound of every column, inf where they have their own."""
+        """Return the common upper bound of a slab's columns, inf if columns have their own."""
         return self.block_at(slot).upper
 
     def fixed_of(self, int slot):
-        """Column that a slab is fixed on, or -1."""
+        """Return the column that a slab is fixed on, or -1."""
         return self.block_at(slot).fixed
 
     def is_resident(self, int slot):
-        """Whether all columns of a slab are in the working set at all times."""
+        """Return whether all columns of a slab are in every working set."""
         return self.block_at(slot).resident == 1
 
     def is_fixable(self, int slot):
-        """Whether one column can be held at its upper bound (or the limit), the others at zero."""
+        """Return whether a slab can be fixed: one column at its upper bound (or the limit), the others at zero."""
         cdef Block* block = self.block_at(slot)
         return is_simple(block) and block.pattern.n_private == 0
 
     def sums_of(self, const int[::1] slots):
-        """(limit, least) of the sums of many slabs, (n,) float64 each."""
+        """Return (limit, least) of the sums of many slabs, (n,) float64 each."""
         cdef Py_ssize_t i
         limit, least = np.empty(slots.shape[0]), np.empty(slots.shape[0])
         cdef double[::1] limit_view = limit, least_view = least
@@ -472,9 +478,9 @@ cdef class ListOfLists(RowLists):
         return limit, least
 
     def contradiction(self, const int[::1] slots, const double[::1] limit):
-        """(place, sum of lower bounds, whether it is fixed) of the first slab that a limit does not fit; -1 for none.
+        """Return (place, sum of lower bounds, is fixed) of the first slab that contradicts its limit; place -1: none.
 
-        It does where it is no less than the lower bounds' sum, and where a fixed slab stays one that can be fixed.
+        A limit fits if it is no less than the sum of the lower bounds, and if a fixed slab can still be fixed with it.
         """
         cdef Py_ssize_t i
         cdef Block* block
@@ -491,7 +497,7 @@ cdef class ListOfLists(RowLists):
         return -1, 0.0, False
 
     def any_single_precision(self, const int[::1] slots):
-        """Whether the costs of any of these slabs are float32."""
+        """Return whether the costs of any of these slabs are float32."""
         cdef Py_ssize_t i
         for i in range(slots.shape[0]):
             if self.blocks[slots[i]].single_precision:
@@ -499,7 +505,7 @@ cdef class ListOfLists(RowLists):
         return False
 
     def private_sizes(self, const int[::1] slots):
-        """Number of private rows of each slab, (n,) int32."""
+        """Return the number of private rows of each slab, (n,) int32."""
         cdef Py_ssize_t i
         sizes = np.empty(slots.shape[0], dtype=np.int32)
         cdef int[::1] view = sizes
@@ -508,7 +514,7 @@ cdef class ListOfLists(RowLists):
         return sizes
 
     def private_bounds_of(self, const int[::1] slots):
-        """(lower, upper) of the private rows of many slabs, slab by slab, new arrays."""
+        """Return (lower, upper) of the private rows of many slabs, slab by slab, new arrays."""
         cdef Py_ssize_t i, k, at = 0
         cdef Block* block
         for i in range(slots.shape[0]):
@@ -526,9 +532,9 @@ cdef class ListOfLists(RowLists):
     # Laying out anew ----------------------------------------------------------------------------------------------
 
     def compact(self):
-        """Move slabs down into the empty slots, in order; return the new slot of every old one, -1 for an empty one.
+        """Move slabs down into the empty slots, in order; return the new slot of each old one, -1 for an empty one.
 
-        What was known of a moved slab by its old slot is forgotten, unless the caller follows the returned map.
+        A caller that keeps data by slot must renumber them by the returned map.
         """
         cdef int slot, target = 0
         cdef Slab slab
@@ -554,7 +560,7 @@ cdef class ListOfLists(RowLists):
         return moved
 
     def restore_slots(self, int n_slots, free_slots, generation):
-        """Lay out a table of empty slots as another had it."""
+        """Lay out a table of empty slots as another table had it."""
         if n_slots < 0 or len(generation) != n_slots:
             raise ValueError(f"{len(generation)} generations for {n_slots} slots")
         self.reserve(n_slots)

@@ -1,4 +1,4 @@
-"""Usage brought into columns over row slots: from one vector a resource, or from the arrays of a sparse matrix."""
+"""Converts usage to columns over row slots: from one vector a resource, or from the arrays of a sparse matrix."""
 
 import numpy as np
 
@@ -6,13 +6,13 @@ from libc.math cimport fabs, isfinite
 from libc.stdlib cimport free, malloc
 
 cdef enum:
-    SHORT = 32  # entries of a column that are sorted by insertion; longer ones are left to NumPy
+    SHORT = 32  # columns of at most this many entries are sorted by insertion, longer ones by NumPy
 
 
 def from_vectors(list vectors, const int[::1] rows):
-    """(column starts, row slots, coefficients) of usage given row by row; zeros are left out.
+    """Return (column starts, row slots, coefficients) of usage given row by row; zeros are dropped.
 
-    vectors: float64 arrays (n,), one per row slot of `rows`, which ascend.
+    vectors: one float64 array (n,) for each row slot in `rows`, which ascend.
     """
     cdef Py_ssize_t count = len(vectors), i
     cdef int j, n = 0, entries = 0
@@ -46,7 +46,7 @@ def from_vectors(list vectors, const int[::1] rows):
 
 cdef void fill(const double** values, Py_ssize_t count, const int[::1] rows, const int[::1] start, int[::1] row,
                double[::1] coefficient) noexcept:
-    """Write the entries of the vectors down, column by column."""
+    """Write the entries of the vectors column by column."""
     cdef Py_ssize_t i
     cdef int j, at = 0
     for j in range(<int>start.shape[0] - 1):
@@ -58,10 +58,10 @@ cdef void fill(const double** values, Py_ssize_t count, const int[::1] rows, con
 
 def from_entries(const int[::1] major, const int[::1] minor, const double[::1] data, const int[::1] rows, int n,
                  str layout):
-    """(column starts, row slots ascending in a column, coefficients) of a sparse matrix; duplicates are summed.
+    """Return (column starts, row slots ascending in a column, coefficients) of a sparse matrix; sums duplicates.
 
     layout "csc": major are column starts, minor rows; "csr": row starts and columns; "coo": columns and rows.
-    rows: row slot of each of the matrix's rows. ValueError where an index is outside the matrix.
+    rows: row slot of each of the matrix's rows. Raises ValueError if an index is outside the matrix.
     """
     cdef Py_ssize_t entries = data.shape[0], e
     cdef int i, j, height = <int>rows.shape[0]
@@ -101,7 +101,7 @@ def from_entries(const int[::1] major, const int[::1] minor, const double[::1] d
 
 cdef void scatter(const int[::1] major, const int[::1] minor, const double[::1] data, const int[::1] rows, bint listed,
                   int[::1] place, int[::1] row, double[::1] coefficient) noexcept:
-    """Put every entry at the next place of its column."""
+    """Write each entry to the next place of its column."""
     cdef Py_ssize_t e, i = 0
     cdef int j
     for e in range(data.shape[0]):
@@ -114,7 +114,7 @@ cdef void scatter(const int[::1] major, const int[::1] minor, const double[::1] 
 
 
 cdef void require_starts(const int[::1] start, Py_ssize_t count, Py_ssize_t entries) except *:
-    """ValueError unless these are the starts of so many runs over the entries."""
+    """Raise ValueError unless `start` holds the starts of `count` consecutive runs over all entries."""
     cdef Py_ssize_t i
     cdef bint right = start.shape[0] == count + 1 and start[0] == 0 and start[count] == entries
     for i in range(count if right else 0):
@@ -124,7 +124,7 @@ cdef void require_starts(const int[::1] start, Py_ssize_t count, Py_ssize_t entr
 
 
 cdef bint ascending(const int[::1] start, int[::1] row, double[::1] coefficient, int j) noexcept:
-    """Sort a short column by its rows, keeping equal ones in order; False for a long one that is not sorted."""
+    """Sort a short column by row, equal rows in order; return False for a long column that is not sorted."""
     cdef int e, f, here
     cdef double value
     for e in range(start[j] + 1, start[j + 1]):
@@ -141,7 +141,7 @@ cdef bint ascending(const int[::1] start, int[::1] row, double[::1] coefficient,
 
 
 def merged(start, row, coefficient):
-    """The columns with entries of the same row added up."""
+    """Return the columns with entries of equal rows added up."""
     cdef int[::1] start_view = start, row_view = row
     cdef double[::1] value_view = coefficient
     cdef int j, e, begin = 0, end, at = 0
@@ -159,7 +159,7 @@ def merged(start, row, coefficient):
 
 
 def all_finite(const double[::1] values):
-    """Whether no value is NaN or infinite."""
+    """Return whether no value is NaN or infinite."""
     cdef Py_ssize_t i
     for i in range(values.shape[0]):
         if not isfinite(values[i]):
@@ -168,7 +168,7 @@ def all_finite(const double[::1] values):
 
 
 def all_within(const double[::1] values, double most):
-    """Whether every value is a number of at most this size."""
+    """Return whether each value is a number of size at most `most`."""
     cdef Py_ssize_t i
     for i in range(values.shape[0]):
         if not fabs(values[i]) <= most:

@@ -1,4 +1,4 @@
-"""Pricing: reduced costs d = c - A'y of every column of a block, its smallest one, and the columns worth having."""
+"""Pricing kernels: reduced costs d = c - A'y of a block's columns, the smallest one, and columns below a threshold."""
 
 from libc.math cimport INFINITY, fabs
 
@@ -13,7 +13,7 @@ cdef extern from "reduce.h" nogil:
 
 
 cdef void price_pattern(Pattern* pattern, const double* y) noexcept nogil:
-    """Set priced_usage[j] = sum_k a_kj y_k, once a pass for all blocks that share the pattern, and its rounding."""
+    """Set priced_usage[j] = sum_k a_kj y_k and a bound of its rounding, once for all blocks that share the pattern."""
     cdef int j, e
     cdef double total, term, size, largest = 0.0
     for j in range(pattern.n_columns):
@@ -30,7 +30,7 @@ cdef void price_pattern(Pattern* pattern, const double* y) noexcept nogil:
 
 
 cdef inline double smallest_run(const Block* block, double weight, int begin, int end) noexcept nogil:
-    """Smallest reduced cost of a run without exceptions."""
+    """Return the smallest reduced cost of a run of columns without exceptions."""
     cdef const double* usage = block.pattern.priced_usage
     cdef double scale = weight * block.scale, offset = weight * block.offset
     if block.single_precision:
@@ -39,7 +39,7 @@ cdef inline double smallest_run(const Block* block, double weight, int begin, in
 
 
 cdef inline double smallest_between(const Block* block, double weight, int begin, int end) noexcept nogil:
-    """Smallest reduced cost of the columns begin..end-1: exceptions one by one, the runs between them at speed."""
+    """Return the smallest reduced cost of the columns begin .. end - 1: exceptions singly, runs by vector loops."""
     cdef const double* usage = block.pattern.priced_usage
     cdef double best = INFINITY, value
     cdef int e, j, start = begin
@@ -62,7 +62,7 @@ cdef inline double smallest_between(const Block* block, double weight, int begin
 
 cdef inline int where_smallest(const Block* block, double weight, int begin, int end,
                                double* reduced_cost) noexcept nogil:
-    """Column of the smallest reduced cost, first one on a tie; its reduced cost is written down."""
+    """Return the column of smallest reduced cost, the first on a tie, and write its reduced cost."""
     cdef const double* usage = block.pattern.priced_usage
     cdef double best = INFINITY, value
     cdef int e = 0, j, where = begin
@@ -90,10 +90,10 @@ cdef void price_block(
     double* reduced_cost,
     int* found,
 ) noexcept nogil:
-    """Price one block whose pattern is priced already.
+    """Price one block whose pattern has been priced.
 
-    smallest: smallest reduced cost of the block. column, reduced_cost (room for MAX_SEGMENTS): the best column of
-    every segment whose reduced cost is below the threshold; found: how many there are.
+    smallest: smallest reduced cost of the block. column, reduced_cost (room for MAX_SEGMENTS): the best column of each
+    segment whose reduced cost is below the threshold. found: number of these columns.
     """
     cdef int s, n = 0
     cdef const int* segment = block.pattern.segment_start

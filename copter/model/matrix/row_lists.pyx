@@ -1,4 +1,4 @@
-"""Resources as rows, and the list of the templates that use each, so that a row can be dropped without a search."""
+"""Resources as rows, and for each row the list of templates that use it, so that dropping a row needs no search."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from copter.model.matrix.template cimport Template, double_pointer, int_pointer
 
 
 cdef class RowLists:
-    """Rows in row slots and the templates over them; every edit costs time in proportion to the templates it touches.
+    """Rows in row slots and the templates over them; an edit takes time in proportion to the templates it touches.
 
-    Every edit can be taken back exactly, last one first: see the `retract` and `restore` methods. The lists of the rows
-    are made when the first row is dropped, and kept from then on: most models never drop one, and a million requests
-    with patterns of their own have tens of millions of entries in them.
+    Every edit can be undone exactly, last one first, by the `retract` and `restore` methods. The rows' lists are built
+    when the first row is dropped and kept from then on: most models never drop a row, and the lists of a million
+    requests with patterns of their own would have tens of millions of entries.
     """
 
     def __init__(self):
@@ -29,7 +29,7 @@ cdef class RowLists:
     # Rows ---------------------------------------------------------------------------------------------------------
 
     def add_row(self, double lower, double upper):
-        """Add a row lower <= a'x <= upper without entries; return its slot."""
+        """Add a row lower <= a'x <= upper without entries; return its row slot."""
         if self.free_rows:
             slot = self.free_rows.pop()
         else:
@@ -50,7 +50,7 @@ cdef class RowLists:
         return slot
 
     def retract_row(self, int slot, bint reused):
-        """Take back :meth:`add_row`, the last edit that is not taken back yet; `reused`: its slot was a free one."""
+        """Undo :meth:`add_row`, which must be the last edit not yet undone; `reused`: its slot was a freed one."""
         self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = -np.inf, np.inf, 1.0
         self.next_row -= 1
         if reused:
@@ -69,7 +69,7 @@ cdef class RowLists:
         self.row_lower[rows], self.row_upper[rows] = lower, upper
 
     def drop_row(self, int slot):
-        """Take a row out, with its entries in the templates on its list; return what :meth:`restore_row` needs."""
+        """Drop a row and its entries in all templates that use it; return what :meth:`restore_row` needs."""
         before = self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot]
         touched = [(template, template.contents()) for template in self.lists()[slot]]
         for template, _ in touched:
@@ -81,7 +81,7 @@ cdef class RowLists:
         return before, touched
 
     def restore_row(self, int slot, before, touched):
-        """Take back :meth:`drop_row`."""
+        """Undo :meth:`drop_row`."""
         self.free_rows.pop()
         self.row_generation[slot] -= 1
         self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot] = before
@@ -93,11 +93,11 @@ cdef class RowLists:
     # Templates ----------------------------------------------------------------------------------------------------
 
     def add_template(self, column_start, row, coefficient, bint shared=True):
-        """Add a usage pattern; `row` holds row slots, ascending within a column."""
+        """Add a usage pattern and return its template; `row` holds row slots, ascending within a column."""
         return self.enlist(Template(column_start, row, coefficient, shared))
 
     def enlist(self, Template template):
-        """Give a new template its serial number and hang it."""
+        """Give a new template its serial number and list it."""
         self.require_rows(template.rows)
         template.serial = self.next_serial
         self.next_serial += 1
@@ -105,26 +105,26 @@ cdef class RowLists:
         return template
 
     def hang_template(self, Template template):
-        """List a template, and in the lists of the rows that it uses."""
+        """List a template, and add it to the lists of the rows that it uses."""
         self.templates[template] = None
         self.template_of_serial[template.serial] = template
         self.list_template(template)
         self.raise_scales(template)
 
     def list_template(self, Template template):
-        """Put a template into the lists of the rows that it uses, if there are lists."""
+        """Add a template to the lists of the rows that it uses, if these lists have been built."""
         if self.row_templates is not None:
             for slot in template.rows.tolist():
                 self.row_templates[slot][template] = None
 
     def unlist_template(self, Template template, rows):
-        """Take a template out of the lists of rows that it has used."""
+        """Remove a template from the lists of rows that it no longer uses."""
         if self.row_templates is not None:
             for slot in rows.tolist():
                 del self.row_templates[slot][template]
 
     def lists(self):
-        """The templates that use each row, a list of dicts by row slot: made now if nobody has asked for them yet."""
+        """Return the templates that use each row, a list of dicts by row slot; builds the lists on the first call."""
         if self.row_templates is None:
             self.row_templates = [{} for _ in range(self.n_rows)]
             for template in self.templates:
@@ -132,7 +132,7 @@ cdef class RowLists:
         return self.row_templates
 
     cdef void raise_scales(self, Template template) except *:
-        """A row's scale is the largest coefficient that it has had."""
+        """Raise the scale of each of a template's rows to at least the row's largest |coefficient| in it."""
         cdef Py_ssize_t e
         cdef const int* row = template.pattern.row
         cdef const double* coefficient = template.pattern.coefficient
@@ -142,17 +142,17 @@ cdef class RowLists:
                 scale[row[e]] = fabs(coefficient[e])
 
     def drop_template(self, Template template):
-        """Forget a pattern that no slab uses."""
+        """Remove a template that no slab uses."""
         self.unlist_template(template, template.rows)
         del self.templates[template]
         del self.template_of_serial[template.serial]
 
     def sort_templates(self):
-        """Bring templates that were hung again back into the order they were added in."""
+        """Restore the order in which templates were added, after some were listed again."""
         self.templates = {template: None for template in sorted(self.templates, key=lambda each: each.serial)}
 
     def update_template(self, Template template, column_start, row, coefficient, private=None):
-        """Replace a template's pattern and coefficients, for all its slabs; return the contents that it had."""
+        """Replace a template's pattern and coefficients for all its slabs; return its old contents."""
         before, rows = template.contents(), template.rows
         if len(column_start) - 1 != template.pattern.n_columns:
             raise ValueError(f"the template has {template.n_columns} columns, not {len(column_start) - 1}")
@@ -165,7 +165,7 @@ cdef class RowLists:
         return before
 
     def require_rows(self, row):
-        """ValueError unless these are row slots."""
+        """Raise ValueError unless these are numbers of row slots."""
         rows = np.ascontiguousarray(row, dtype=np.int32)
         cdef const int* slots = int_pointer(rows)
         cdef Py_ssize_t e
@@ -174,13 +174,13 @@ cdef class RowLists:
                 raise ValueError(f"a row slot is outside 0 to {self.n_rows - 1}")
 
     def settle_scales(self):
-        """Forget the coefficients that rows have had and have no more."""
+        """Set each row's scale to the largest |coefficient| that it has now, and at least 1."""
         self.row_scale[:self.n_rows] = 1.0
         for template in self.templates:
             self.raise_scales(template)
 
     def restore_rows(self, lower, upper, scale, generation, serial, free_rows):
-        """Lay out rows as another matrix had them; templates come after."""
+        """Lay out rows as another matrix had them; templates are added afterwards."""
         if not len(lower) == len(upper) == len(scale) == len(generation) == len(serial):
             raise ValueError("the rows' arrays differ in length")
         self.row_lower, self.row_upper, self.row_scale = lower, upper, scale

@@ -1,4 +1,4 @@
-"""The usage pattern of a slab's columns, shared by all requests of one shape."""
+"""Usage patterns of slabs' columns; all requests of one shape share a pattern."""
 
 import numpy as np
 
@@ -8,19 +8,19 @@ from libc.stdlib cimport calloc, free
 from copter.model.matrix.layout cimport MAX_SEGMENTS
 
 
-cdef object INT = np.dtype(np.int32)
-cdef object FLOAT = np.dtype(np.float64)
+cdef object INT = np.dtype(np.int32)  # type of row slots and column starts
+cdef object FLOAT = np.dtype(np.float64)  # type of coefficients
 
 
 cdef object contiguous(object array, object dtype):
-    """The array itself where it has this type and no gaps, else a copy that has."""
+    """Return the array itself if it has this dtype and is contiguous, else a copy that does."""
     if type(array) is np.ndarray and array.dtype is dtype and array.flags.c_contiguous:
         return array
     return np.ascontiguousarray(array, dtype=dtype)
 
 
 cdef const void* address(object array, Py_ssize_t itemsize, char kind, char other) except? NULL:
-    """Address of an array of one type that its owner keeps alive; ValueError for another type, or with gaps."""
+    """Return the address of an array that its owner keeps alive; ValueError for another dtype or with gaps."""
     cdef Py_buffer buffer
     cdef const void* found
     cdef bint fits
@@ -34,21 +34,21 @@ cdef const void* address(object array, Py_ssize_t itemsize, char kind, char othe
 
 
 cdef const double* double_pointer(object array) except? NULL:
-    """Address of a float64 array that its owner keeps alive; NULL for None or an empty one."""
+    """Return the address of a float64 array that its owner keeps alive; NULL for None or an empty array."""
     if array is None or len(array) == 0:
         return NULL
     return <const double*>address(array, sizeof(double), b"d", b"d")
 
 
 cdef const int* int_pointer(object array) except? NULL:
-    """Address of an int32 array that its owner keeps alive; NULL for None or an empty one."""
+    """Return the address of an int32 array that its owner keeps alive; NULL for None or an empty array."""
     if array is None or len(array) == 0:
         return NULL
     return <const int*>address(array, sizeof(int), b"i", b"l")
 
 
 cdef object segments_of(const int* column_start, const int* row, int n):
-    """Cut n columns into runs that use the same rows; one run if there would be more than MAX_SEGMENTS."""
+    """Cut n columns into segments, runs that use the same rows; one segment if there were more than MAX_SEGMENTS."""
     cdef int j, e, width, count = 0
     cdef int[MAX_SEGMENTS + 1] starts
     cdef bint same
@@ -74,7 +74,7 @@ cdef object segments_of(const int* column_start, const int* row, int n):
 
 
 cdef object distinct(object rows):
-    """Distinct row slots, ascending; by marking them where they are dense, else by sorting them."""
+    """Return the distinct row slots, ascending: by marking if they are dense, else by sorting."""
     cdef Py_ssize_t e, entries = len(rows)
     cdef const int* row = int_pointer(rows)
     cdef int highest = -1, count = 0, at = 0, slot
@@ -108,7 +108,7 @@ cdef object distinct(object rows):
 
 
 cdef bint is_pattern(object starts, object rows, Py_ssize_t values, Py_ssize_t n_rows) except -1:
-    """Whether these are the column starts and rows of a CSC matrix of so many values and rows; -1 for any rows."""
+    """Return whether the arrays are column starts and rows of a CSC matrix of this size; n_rows -1: any row."""
     cdef Py_ssize_t i, n = len(starts) - 1
     cdef const int* start = int_pointer(starts)
     cdef const int* row = int_pointer(rows)
@@ -124,7 +124,7 @@ cdef bint is_pattern(object starts, object rows, Py_ssize_t values, Py_ssize_t n
 
 
 def checked_private(private, n):
-    """Private rows with their arrays' types made sure of; ValueError unless they are those of n columns."""
+    """Return private rows with their arrays in the right dtypes; ValueError unless they fit n columns."""
     own_start, own_row, own_value, lower, upper = private
     start, rows = contiguous(own_start, INT), contiguous(own_row, INT)
     values, low, high = contiguous(own_value, FLOAT), contiguous(lower, FLOAT), contiguous(upper, FLOAT)
@@ -135,12 +135,19 @@ def checked_private(private, n):
 
 
 cdef class Template:
-    """Usage of a request's columns (n of them), by column: CSC arrays over row slots, held read-only.
+    """Usage of a request's n columns: CSC arrays over row slots, held read-only.
 
-    rows: the distinct row slots, ascending. serial: number of the template in its matrix, never given twice.
-    shared: whether it was declared for many requests, or belongs to one. private: None, or (own_start, own_row,
-    own_value, lower, upper): the private rows' entries by column, rows ascending in a column, and the bounds of a
-    request that is given none of its own.
+    Attributes
+    ----------
+    rows : ndarray int32
+        Distinct row slots, ascending.
+    serial : int
+        Number of the template in its matrix; never used twice.
+    shared : bool
+        True if declared for many requests, False if it belongs to one.
+    private : tuple or None
+        Private rows: (own_start, own_row, own_value, lower, upper). Entries by column with ascending rows, and the
+        bounds of a request that has none of its own.
     """
 
     def __init__(self, column_start, row, coefficient, bint shared=True, private=None):
@@ -150,7 +157,7 @@ cdef class Template:
         self.replace(column_start, row, coefficient, private)
 
     def replace(self, column_start, row, coefficient, private=None):
-        """Take other arrays; ValueError unless they are CSC matrices of as many columns."""
+        """Replace the arrays; raises ValueError unless they are CSC matrices with the same number of columns."""
         start, rows = contiguous(column_start, INT), contiguous(row, INT)
         values = contiguous(coefficient, FLOAT)
         if not is_pattern(start, rows, len(values), -1):
@@ -161,11 +168,11 @@ cdef class Template:
         self.refresh()
 
     def contents(self):
-        """(column_start, row, coefficient, private), as they are: what :meth:`replace` takes."""
+        """Return (column_start, row, coefficient, private), the arguments of :meth:`replace`."""
         return self.column_start, self.row, self.coefficient, self.private
 
     cdef void refresh(self):
-        """Point the kernels at the arrays as they now are."""
+        """Point the kernels to the present arrays."""
         self.pattern.column_start = int_pointer(self.column_start)
         self.pattern.row = int_pointer(self.row)
         self.pattern.n_columns = <int>len(self.column_start) - 1
@@ -184,21 +191,21 @@ cdef class Template:
 
     @property
     def n_columns(self):
-        """Number of columns."""
+        """Return the number of columns."""
         return self.pattern.n_columns
 
     @property
     def n_private(self):
-        """Number of private rows of every slab that uses this template."""
+        """Return the number of private rows of each slab that uses this template."""
         return self.pattern.n_private
 
     @property
     def users(self):
-        """Number of live slabs that use this template."""
+        """Return the number of live slabs that use this template."""
         return self.pattern.n_users
 
     def drop_row(self, int slot):
-        """Take a row's entries out."""
+        """Remove the entries of a row."""
         counts = np.diff(self.column_start)
         owner = np.repeat(np.arange(len(counts)), counts)
         kept = self.row != slot

@@ -46,11 +46,11 @@ class Admission:
     ----------
     job_id : str
     standing : Standing
-        GUARANTEED, or WAITING where only the plan of the next lease can decide.
+        GUARANTEED, or WAITING if only the plan of the next lease can decide.
     step : int
-        The deadline that is promised, -1 for none.
+        Number of the promised deadline, -1 for none.
     leases : tuple of int
-        Absolute numbers of the leases that it was given.
+        Absolute numbers of the job's leases.
     moves : tuple of (job id, lease, its new lease)
         Single leases of other promised jobs that made room; each keeps its deadline.
     """
@@ -66,7 +66,7 @@ class Admission:
 class Mode:
     """A way to run a job: GPU type, GPUs used, GPUs taken (rounded up), seconds for its whole work.
 
-    `restart_s` is what a start costs it, where that is more than the grid has for every job.
+    `restart_s` is the job's own time of a start in seconds, if it exceeds the grid's time for all jobs.
     """
 
     kind: int
@@ -83,20 +83,20 @@ class SloRecord:
     Attributes
     ----------
     promised : int
-        Number of the deadline that it was promised, -1 before.
+        Number of the promised deadline, -1 before a promise.
     mode : int
         The mode of its leases.
     step : int
-        The deadline that its leases meet.
+        Number of the deadline that its leases meet.
     leases : int64 array
-        Absolute numbers of the leases that it has, ascending.
+        Absolute numbers of its leases, ascending.
     reach : int
-        Absolute number of the lease after the last one that it may have: any as many before it meet the deadline.
+        All leases that it may have are before this absolute number; any choice of as many of them meets the deadline.
     joined_s : float
-        When it got the lease that ran as it came; minus infinity where it had none of that.
+        When it joined the lease that was running at its arrival; minus infinity if it did not.
     table : float64 array (modes x deadlines, 8)
         Mode, GPU type, GPUs taken, seconds for all of its work, deadline's number, its time, its reward above the
-        floor and the mode's restart: what options are made of.
+        floor, and the mode's restart time. Options are built from these rows.
     last_s : float
         Its last deadline.
     """
@@ -130,16 +130,16 @@ class SloRecord:
 
     @property
     def best(self) -> float:
-        """Reward, above the floor, of its first deadline."""
+        """Return the reward, above the floor, of the job's first deadline."""
         return self.reward.steps[0][1] - self.reward.floor
 
     @property
     def value(self) -> float:
-        """Reward above the floor of the deadline that the job's leases meet; 0 without leases."""
+        """Return the reward, above the floor, of the deadline that the job's leases meet; 0 without leases."""
         return self.reward.steps[self.step][1] - self.reward.floor if self.step >= 0 else 0.0
 
     def has_lease(self, lease: int) -> bool:
-        """Whether the job has a lease, by its absolute number."""
+        """Return whether the job has a lease, given by its absolute number."""
         leases = self.leases
         if not len(leases) or leases[0] >= lease:
             return bool(len(leases) and leases[0] == lease)
@@ -165,11 +165,11 @@ class Now:
     ----------
     lease : int
     begins_s : float
-        When the next plan is.
+        Time of the next plan.
     seconds : float
         Seconds from then to the end of the lease.
     free : int64 array (types,)
-        GPUs that nobody has a promise for in it.
+        GPUs in it that are promised to nobody.
     """
 
     lease: int
@@ -188,9 +188,9 @@ class SloBook:
     Attributes
     ----------
     records : dict of job id to SloRecord
-        In the order in which they came.
+        In order of arrival.
     version : (int, int)
-        Plans that have been written down, and single changes since then of what promised jobs have.
+        Number of plans stored, and of single changes to promised jobs' leases since the last one.
     """
 
     def __init__(self, grid: LeaseGrid) -> None:
@@ -202,7 +202,7 @@ class SloBook:
 
     @property
     def version(self) -> tuple[int, int]:
-        """A value that changes with every change of promised jobs' leases."""
+        """Return a value that changes with each change of promised jobs' leases."""
         return self._plans, len(self._changed)
 
     def changed_since(self, version: tuple[int, int]) -> dict[str, None] | None:
@@ -211,7 +211,7 @@ class SloBook:
         return dict.fromkeys(self._changed[count:]) if plans == self._plans else None
 
     def consider(self, job: Job, reward: StepReward, modes: tuple[Mode, ...], progress: float) -> None:
-        """Take in a job, which the next cycle decides."""
+        """Add a job, on which the next cycle decides."""
         self.records[job.id] = SloRecord(job, reward, modes, progress)
 
     def remove(self, job_id: str) -> None:
@@ -222,11 +222,11 @@ class SloBook:
             self._note(record, record.leases, -1)
 
     def holders(self, lease: int) -> list[SloRecord]:
-        """Jobs that have a lease."""
+        """Return the jobs that have a lease."""
         return [record for record in self.records.values() if record.has_lease(lease)]
 
     def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
-        """GPUs that are promised, (types, leases) from `first` on."""
+        """Return the promised GPUs in each lease from `first` on, (types, leases)."""
         return self._totals(first).ahead(kinds, first, horizon)
 
     def most_in_one_lease(self, kinds: int, first: int) -> Ints:
@@ -234,7 +234,7 @@ class SloBook:
         return self._totals(first).most(kinds, first)
 
     def _totals(self, first: int) -> PromisedGpus:
-        """GPUs promised in each lease, from `first` or an earlier lease on."""
+        """Return the GPUs promised in each lease, from `first` or an earlier lease on."""
         if self._promised is None or first < self._promised.first:
             self._promised = PromisedGpus(first)
             for record in self.records.values():
@@ -242,7 +242,7 @@ class SloBook:
         return self._promised
 
     def _note(self, record: SloRecord, leases: Ints, sign: int = 1) -> None:
-        """Count leases of a job in, or out."""
+        """Add a job's leases to the counts, or subtract them."""
         if self._promised is not None and record.mode >= 0 and len(leases):
             mode = record.modes[record.mode]
             self._promised.add(mode.kind, leases, sign * mode.taken)
@@ -268,7 +268,7 @@ class SloBook:
         record.leases = record.leases[record.leases != lease]
 
     def only_ends(self, record: SloRecord) -> bool:
-        """Whether a promised job has reported that its work is done, so that it needs no further leases."""
+        """Return whether a promised job has reported that its work is done, so that it needs no further leases."""
         return record.promised >= 0 and self.grid.over((1.0 - record.progress) * record.modes[record.mode].total_s)
 
     def ending(self) -> list[SloRecord]:
@@ -276,16 +276,16 @@ class SloBook:
         return [record for record in self.records.values() if self.only_ends(record)]
 
     def free_ahead(self, record: SloRecord, first: int) -> None:
-        """Take all leases from `first` on from a job."""
+        """Remove all leases from `first` on from a job."""
         if len(record.leases) and record.leases[-1] >= first:
             self._changed.append(record.job.id)
             self._note(record, record.leases[record.leases >= first], -1)
             record.leases = record.leases[record.leases < first]
 
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
-        """Jobs that need leases from `first` on.
+        """Return the jobs that need leases from `first` on.
 
-        Those whose work is done need none, nor do those whose last lease is the one before it.
+        Jobs whose work is done need none, nor do jobs whose last lease is the one before `first`.
         """
         return [
             record
@@ -299,9 +299,9 @@ class SloBook:
     ) -> Options:
         """Return all options of some jobs.
 
-        Inside a lease (not `begins`) the jobs that have it need the others that they have; what is left of all the rest
-        follows from their progress. With `now` all of them get what is left of the lease before `first`, too, in
-        modes for which there are GPUs then.
+        Inside a lease (not `begins`), jobs that hold it need the other leases that they hold; the remaining work of
+        other jobs follows from their progress. With `now`, all of them may also use the rest of the lease before
+        `first`, in modes for which GPUs are free then.
         """
         promised = np.array([record.promised for record in records], dtype=np.int64)
         if not records:
@@ -335,7 +335,7 @@ class SloBook:
 
     @staticmethod
     def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Ints, Ints]:
-        """Leases of promised jobs from `first` on, as many as needed, as arguments of :meth:`.Draft.put_leases`."""
+        """Return promised jobs' needed leases from `first` on, as arguments of :meth:`.Draft.put_leases`."""
         jobs = np.flatnonzero(options.must)
         mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)
         mode[jobs] = [records[job].mode for job in jobs.tolist()]
@@ -352,7 +352,7 @@ class SloBook:
         return rows, at[needed], lease[needed]
 
     def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
-        """Store what a draft assigns to the jobs; with `keep`, their leases before `first` stay."""
+        """Store a draft's assignments in the jobs; with `keep`, their leases before `first` stay."""
         self._plans, self._changed = self._plans + 1, []
         number, lease = np.nonzero(draft.taken)
         ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
@@ -372,7 +372,7 @@ class SloBook:
     def give_one(self, record: SloRecord, draft: Draft, number: int, first: int, now: Now | None = None) -> None:
         """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay.
 
-        With `now` it gets what is left of the lease that runs, too.
+        With `now` the job also gets the rest of the current lease.
         """
         self._changed.append(record.job.id)
         row = int(draft.row[number])

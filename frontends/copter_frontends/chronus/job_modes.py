@@ -29,7 +29,7 @@ class Speeds:
     rates : dict of GPU type to float
         Rates on the types that run it.
     whole_s : float
-        Seconds for all of its work on its fastest type; infinite where it runs nowhere.
+        Seconds for all of its work on its fastest type; infinite if it runs nowhere.
     """
 
     job: Job
@@ -87,22 +87,22 @@ class JobModes:
         self.measured.pop(job_id, None)
 
     def seconds(self, job: Job, rate: float) -> float:
-        """Seconds of all of a job's work at a rate that is believed, as far as its profile bears that out."""
+        """Return the seconds of all of a job's work at a declared rate, corrected by the job's profile if any."""
         return self.throughputs.work(job) / rate * self.measured.get(job.id, 1.0)
 
     def restart_s(self, job: Job) -> float:
-        """Seconds that a start takes the job, as far as that is known."""
+        """Return the seconds of one start of the job, as far as they are known."""
         return 0.0 if self._timed is None else self._timed.restart_s(job)
 
     def time_done(self, job: Job, kind: str, gpus: int, progress: float) -> float:
-        """Fraction of a job's time that has passed at this progress (C5): phases differ, leases are of time."""
+        """Return the fraction of a job's time that has passed (C5); phases differ in speed, and leases are time."""
         return progress if self._timed is None else self._timed.time_done(job, kind, gpus, progress)
 
     def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
         """Record a profile; returns the measured over the assumed time, or None if the profile contains no information.
 
-        A start is left out where it is known what it costs; else it counts as training: a profile then makes a job
-        slower by what it lost, never faster than it was.
+        If the time of a start is known, it is subtracted; else it counts as training, and the profile makes the job
+        seem slower by the start, never faster than it was.
         """
         rate, trained_s = self.throughputs.rate(job, gpu_type, gpus), ran_s - self.restart_s(job)
         if not (rate > 0 and 0.0 < progress < 1.0 and trained_s > 0):
@@ -113,7 +113,7 @@ class JobModes:
         return ratio
 
     def remaining_s(self, job: Job, progress: float) -> float:
-        """Seconds that a job still takes on its fastest type."""
+        """Return the seconds of a job's remaining work on its fastest type."""
         whole_s = self.speeds(job).whole_s
         return (1.0 - progress) * (whole_s * self.measured.get(job.id, 1.0)) if whole_s < inf else inf
 
@@ -130,7 +130,7 @@ class JobModes:
         return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:
-        """GPU counts of a job: its request, and in elastic mode the sizes of its range that consolidate."""
+        """Return the GPU counts of a job: its request, or for elastic jobs the sizes in its range that consolidate."""
         wanted, size = requested_gpus(job), self.nodes.node_gpus(kind)
         if not self.elastic or job.gpus is not None:
             return [wanted]

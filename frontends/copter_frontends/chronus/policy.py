@@ -49,20 +49,20 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     """The Chronus scheduler (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Jobs with a reward are SLO jobs: they are promised a deadline, or told that none can be met. The others, and those
-    without a promise, run in what is left, the shortest remaining first.
+    without a promise, share the remaining GPUs, shortest remaining time first.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
     throughputs : Throughputs, optional
-        Work and rates of jobs. By default those of the project's own representative jobs.
+        Work and rates of jobs; by default those of the project's representative jobs.
     rewards : mapping of job id to StepReward, or callable (Job), optional
-        Rewards of the SLO jobs; asked for when a job is added, and read where they are. :meth:`set_reward` gives more.
+        Rewards of the SLO jobs, looked up when a job is added. :meth:`set_reward` gives further ones.
     lease_s, round_s : float
         Length of an SLO lease and of a best-effort lease, seconds; the first is a whole multiple of the second.
     restart_s : float
-        What a job may lose of each lease to a restart, seconds.
+        Seconds of each lease that a job may lose to a restart.
     round_up : bool
         Whether guaranteed jobs are counted with their GPUs rounded up, so that all of them consolidate (section 3.4.1).
     placement : LocalSearch, optional
@@ -70,37 +70,38 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     elastic : bool
         Whether guaranteed jobs may get any number of GPUs from their `min_gpus` to their `max_gpus`, by size.
     profiler : Profiler, optional
-        Where jobs run first; by default nowhere, as speeds are known. It is on the cluster's first GPU type.
+        Runs new jobs for a few minutes on the cluster's first GPU type; by default none, as speeds are known.
     first_lease : {"adaptive", "now", "late"}
         See :class:`~copter_frontends.chronus.selector.Selector`.
     selective : bool
-        Whether a job is told at the door that no leases are held for it where jobs to come, as they came in the last
-        hours, would lose more by them than it earns (C6). By default every job is promised what is free, as in the
+        Whether a new job gets no promise if jobs to come, expected as in the last
+        hours, would lose more by its leases than it earns (C6). By default each job is promised free leases, as in the
         paper.
     spare_nodes : int
-        Promises are made in so many nodes fewer of each type, so that they survive the loss of any so many nodes; what
-        that costs is what :meth:`quote` says with it and without.
+        Nodes of each type that promises leave free, so that they survive the loss of as many nodes. To see the
+        cost, compare :meth:`quote` with and without it.
     selector : Selector, optional
-        With knobs of its own, in place of `lease_s`, `restart_s` and `first_lease`.
+        A selector that replaces `lease_s`, `restart_s` and `first_lease`.
 
     Attributes
     ----------
     selector : Selector
     rewards : dict of job id to StepReward
-        Of the SLO jobs that are known, and those that :meth:`set_reward` gave ahead of their jobs.
+        Rewards of known SLO jobs, and of jobs to come that :meth:`set_reward` named.
     last_cycle : Cycle or None
-        What the last round's plan of leases came to.
+        Result of the last round's plan of leases.
     last_admission : Admission or None
-        What the last SLO job was answered when it came: its lease plan, and the leases of others that were moved.
+        Answer to the last SLO job that arrived: its leases, and the leases of others that were moved.
     """
 
     lp_each_round = False
 
     @property
     def follows(self) -> bool:
-        """Whether progress is wanted after the round that runs.
+        """Return whether progress is needed after the current round.
 
-        Before a lease begins, as leases are of work left, and while jobs are profiled.
+        It is needed before a lease begins, since leases are planned for the remaining work, and while jobs are
+        profiled.
         """
         profiles = self.profiler is not None and bool(self.profiler.running)
         return profiles or self.grid.lease_at(self._now_s + self.round_s) > self.lease.number
@@ -181,7 +182,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     @property
     def broken_promises(self) -> dict[str, bool]:
-        """Jobs that were demoted, and whether GPUs had gone since the plan before."""
+        """Return the jobs that were demoted, and for each whether GPUs had gone since the plan before."""
         told = [notice for notice in self.notices if notice.standing is Standing.DEMOTED]
         return {notice.job_id: notice.reason == GPUS_LOST for notice in told}
 
@@ -191,14 +192,14 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         Parameters
         ----------
         job : Job
-            Known or not; of a known one what is left counts.
+            A known or unknown job; for a known one, the remaining work counts.
         gpus : iterable of int, optional
-            Numbers of GPUs to ask for; by default what the job asks for, half and twice as many.
+            Numbers of GPUs to quote; by default the number that the job asks for, half and twice as many.
 
         Returns
         -------
         list of Quote
-            The earliest first; one for each GPU type and number of GPUs that the job runs on. Empty where none does.
+            Earliest first; one for each GPU type and number of GPUs with which the job runs. Empty if it runs nowhere.
         """
         asked = requested_gpus(job)
         counts = sorted({asked, max(asked // 2, 1), 2 * asked} if gpus is None else set(gpus))
@@ -243,8 +244,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def add_job(self, job: Job) -> None:
         """Add a job; one with a reward is an SLO job and is answered at once (:attr:`last_admission`).
 
-        It is given leases after the present one, and single leases of other promised jobs are moved for it within their
-        deadlines; where that does not do, it waits for the plan of the next lease.
+        The job gets leases after the current one. Single leases of other promised jobs may be moved within their
+        deadlines; if that does not suffice, the job waits for the plan of the next lease.
 
         Raises
         ------
@@ -311,7 +312,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """See :meth:`.RoundPolicy.remove_resources`; jobs on the nodes lose the current lease.
 
-        The next plan finds them others, or demotes what cannot be kept any more, with a notice.
+        The next plan gives them other leases, or demotes jobs whose promises cannot be kept, with a notice.
         """
         super().remove_resources(gpu_type, count, nodes)
         self._changed = self.selector.gpus_lost = True
@@ -355,14 +356,14 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         )
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Nodes: guaranteed jobs consolidated first, then the others where they are, then the rest."""
+        """Assign nodes: guaranteed jobs first, consolidated; then jobs that keep their nodes; then the rest."""
         before = {job_id: held for job_id, held in self.held.items() if job_id not in self.pins}
         for job_id in before:
             self.release(job_id)
         self.held.update(self.placer.place(self.lease.parcels(wanted, before), wanted, before, self.jobs))
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
-        """Ways to run a job (:class:`.JobModes`)."""
+        """Return the ways to run a job (:class:`.JobModes`)."""
         return self.modes.modes_of(job)
 
     def gpus(self) -> Ints:
@@ -373,7 +374,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def aside(self) -> Ints:
         """Return the GPUs of each type reserved for profiling and for node failures.
 
-        No lease that is not promised yet may have them; best-effort jobs may.
+        Only leases already promised, and best-effort jobs, may use them.
         """
         result = np.array([self.spare_nodes * self.nodes.node_gpus(kind) for kind in self.nodes.types], dtype=np.int64)
         if self.profiler is not None:
@@ -382,13 +383,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     @property
     def seldom(self) -> str:
-        """Why some rounds have no program."""
+        """Return the reason why some rounds solve no program, for reports."""
         return "a choice of jobs whose value reaches its bound needs none"
 
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _solved(self, leases: LeaseModel) -> None:
-        """Show the cycle's linear program."""
+        """Report the cycle's linear program."""
         self.edit_log.note(leases.edits)
         self.show(leases.solution, leases.solution_s)
 

@@ -1,4 +1,4 @@
-"""The Selector: admission and the plan of leases, cycle by cycle (sections 3.3.2 and 3.3.4; papers/chronus.md, C4)."""
+"""The selector: admission and the plan of leases, cycle by cycle (sections 3.3.2 and 3.3.4; papers/chronus.md, C4)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Cycle:
     Attributes
     ----------
     reward, bound : float
-        Reward of the plan, and the certified bound on any that keeps the promises, above the rewards' floors.
+        Reward of the plan above the rewards' floors, and a certified bound for all plans that keep the promises.
     solution : LeaseSolution or None
-        None where no LP was needed.
+        None if no LP was needed.
     solve_s, shim_s : float
     """
 
@@ -68,17 +68,17 @@ class Selector:
     formulation : LeaseFormulation, optional
     shim : LeaseShim, optional
     first_lease : {"adaptive", "now", "late"}
-        Whether jobs without the lease that begins get it where it is free: as the artifact has it, when no job waits
-        for best effort; always; or never. Jobs that run now do, in any case.
+        Whether jobs without the lease that begins get it if it is free: only if no job waits for best effort, as in
+        the artifact ("adaptive"); always ("now"); or never ("late"). Running jobs always get it.
     demand : ExpectedDemand, optional
-        With it a job that comes is not promised leases that would earn more with jobs that are still to come (C6).
+        If given, a new job is not promised leases that would earn more with expected jobs (C6).
 
     Attributes
     ----------
     book : SloBook
     notices : list of Notice
     gpus_lost : bool
-        Whether GPUs have gone since the last plan: what it breaks is put down to that.
+        Whether GPUs have gone since the last plan: broken promises are then explained by that.
     """
 
     def __init__(
@@ -119,26 +119,26 @@ class Selector:
         ----------
         now_s : float
         first : int
-            Absolute number of the first lease that can be given.
+            Absolute number of the first lease to plan.
         gpus : int64 array (types,)
             GPUs of each type.
         fixed : int64 array (types,)
-            GPUs of each type that are taken in the first lease.
+            GPUs of each type that are occupied in the first lease.
         running : set of str
             Jobs that have GPUs now.
         queue : bool
             Whether best-effort jobs wait.
         begins : bool
-            Whether a lease begins. If not, the jobs that have the present one go on.
+            Whether a lease begins. If not, the jobs in the current lease continue.
         fresh : bool
-            Whether all is planned again, as when a lease begins or GPUs have come or gone, and those that wait are
-            decided. Otherwise those that wait get leases only in what the plan leaves.
+            Whether everything is planned again and waiting jobs are decided, as when a lease begins or the GPUs change.
+            Otherwise waiting jobs only get leases that the plan leaves free.
         time_limit_s : float
-            Time limit of the linear program; the plan that it improves keeps all promises whenever it ends.
+            Time limit of the linear program; whenever it ends, the plan keeps all promises.
         solved : callable, optional
             Called with the model once the linear program is solved, before anything is decided.
         aside : int64 array (types,), optional
-            GPUs of each type that only leases which are promised already may have.
+            GPUs of each type that only leases already promised may use.
         """
         self._see_ends(now_s, first)
         records = self.book.planned(first, begins)
@@ -207,8 +207,8 @@ class Selector:
     ) -> Admission:
         """Promise a job leases from `first` on in the plan's free GPUs, moving other jobs' leases if needed.
 
-        Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted. With
-        `now` it may have what is left of the lease that runs, where that lets it meet a better deadline.
+        Promised jobs keep their deadlines, and a job that is not admitted moves nothing. With
+        `now` the job may also use the rest of the current lease, if it then meets a better deadline.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
         if (self.book.most_in_one_lease(len(gpus), first) > gpus).any():
@@ -333,14 +333,14 @@ class Selector:
         return bool((draft.options.must & possible & (draft.row < 0)).any())
 
     def _left_shift(self, records: list[SloRecord], draft: Draft, running: set[str], queue: bool) -> None:
-        """Fill the first lease: with jobs that run, and with others where that is wanted."""
+        """Fill the first lease: with running jobs, and with other jobs as `first_lease` says."""
         runs = np.array([record.job.id in running for record in records], dtype=bool)
         draft.shift_left(np.flatnonzero(runs))
         if self.first_lease == "now" or (self.first_lease == "adaptive" and not queue):
             draft.shift_left(np.flatnonzero(~runs))
 
     def prices(self, kinds: int, first: int, horizon: int) -> Floats | None:
-        """Return the last LP's prices of a GPU in leases from `first` on, (types, leases); None before the first LP."""
+        """Return the last LP's prices of one GPU, (types, leases from `first` on); None before the first LP."""
         return self._start(first, (kinds, horizon))
 
     def _start(self, first: int, shape: tuple[int, ...]) -> Floats | None:
@@ -363,7 +363,7 @@ class Selector:
                 self._tell(record, Standing.DEMOTED, now_s, "its deadline is over, and it has not ended")
 
     def _decide(self, records: list[SloRecord], draft: Draft, now_s: float, fresh: bool) -> None:
-        """Give and break promises, with a notice for each."""
+        """Give and break promises, and write a notice for each."""
         for number, record in enumerate(records):
             if draft.row[number] >= 0:
                 if record.promised < 0:

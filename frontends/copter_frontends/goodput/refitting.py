@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Observation = tuple[int, int, int, float, float]
 """(nodes, GPUs, local batch, seconds of the step, seconds of it that synchronisation is exposed)."""
 
-START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)
+START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)  # starting point of the fit: the seven throughput constants (G12)
 TOLERANCE = 1e-5  # relative change of the fit's error at which L-BFGS-B ends (G12)
 
 

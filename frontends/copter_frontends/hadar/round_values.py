@@ -152,7 +152,7 @@ def _feasible_thresholds(gpus: Ints, rate: Floats, capacity: Ints) -> NDArray[np
 
 
 def eligible_gpus(rate: Floats, left: Ints) -> Ints:
-    """GPUs of the types on which a job is at least as fast as on r, for every job and r, (n, types)."""
+    """Return, by job and type r, the GPUs of types on which the job is at least as fast as on r, (n, types)."""
     total = np.zeros(rate.shape, dtype=np.int64)
     for q in range(rate.shape[1]):
         if left[q]:

@@ -154,11 +154,11 @@ class Draft:
         self.idle[row] = True
 
     def value(self) -> float:
-        """Value of the plan."""
+        """Return the objective value of the plan."""
         return self.formulation.objective_of(self.bundles)
 
     def choices(self, rows: NDArray[np.intp]) -> Choices:
-        """Some jobs' options."""
+        """Return the options of the jobs in these rows: held GPUs, rates and worths by type."""
         v = self.values
         return Choices(
             self.book.gpus[rows], v.rate[rows], v.pure[rows], v.mixed[rows], v.own[rows], self.book.held[rows]

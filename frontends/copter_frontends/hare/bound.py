@@ -15,7 +15,7 @@ from copter_frontends.hare.formulation import Relaxation
 _LAM_STEPS, _NU_STEPS = 40, 24  # most tangents for each of a job's two prices
 _FLAT = 1e-11  # relative gap under the tangents at which the search for a price ends
 
-_FLAT_NU = 1e-7  # the same for the outer price, relative to the inner one
+_FLAT_NU = 1e-7  # relative gap at which the search for the outer price ends, over that of the inner price
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from numba import njit
 
 from copter_frontends.hare.array_groups import Floats, Ints
 
-BISECTIONS = 60
+BISECTIONS = 60  # halvings of an interval: more than a double has bits
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.task_times import JobTimes
 from copter_frontends.vocabulary import Allocation
 
-FIRST_ROWS = 64
+FIRST_ROWS = 64  # jobs that the first arrays have room for; they double when full
 
 
 class TaskBook:

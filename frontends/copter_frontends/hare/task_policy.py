@@ -32,10 +32,10 @@ from copter_frontends.hare.task_training import TasksGoodput
 from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
-CHUNKS_PER_SLOT = 2  # of a job, at least: so that a slot is not decided by whose chunk happens to be longer
-NEAR_SLOTS = 2  # that are planned in such chunks; later ones are longer
-MOST_TASKS = 200_000
-SPARE = 2.0  # times the sufficient horizon that a new grid reaches to
+CHUNKS_PER_SLOT = 2  # least chunks of a job in a slot, so that a slot is not decided by whose chunk is longer
+NEAR_SLOTS = 2  # slots that are planned in such chunks; chunks of later slots are longer
+MOST_TASKS = 200_000  # most tasks of one program; with more, chunks become longer
+SPARE = 2.0  # horizon of a new grid over the one that suffices now
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +48,9 @@ class _Order:
     gpus : tuple of int
     middle : dict of job id to (mean busy time, rounds that were left then)
     bound : float
-        On the sum of w C, in seconds from the start of the simulation.
+        Lower bound on the sum of w C, in seconds from the start of the simulation.
     priced : bool
-        Whether GPUs are scarce in the relaxation: some have a price.
+        Whether GPUs are scarce in the relaxation: some price is positive.
     """
 
     jobs: frozenset[str]
@@ -63,17 +63,17 @@ class _Order:
 class HareTaskPolicy(LpPolicy, RoundPolicy):
     """Hare on the simulator's clock, by tasks (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
-    A job is rounds of as many tasks as its user asked for GPUs. In the order of the relaxation its tasks go where they
-    finish first, on any mixture of types, and several of a round in turns on one GPU. Until the next plan every GPU
-    works for the job whose tasks it has most of. The relaxation is solved again when a job has come or ended, or
-    GPUs have come or gone; in between the order stays, and the tasks are placed again from how far the jobs are.
+    A job consists of rounds, each with as many tasks as its user asked for GPUs. In the relaxation's order, tasks go
+    where they finish first, on any mixture of types; one GPU may run several tasks of a round in turn. Until the next
+    plan each GPU works for the job with most tasks on it. The relaxation is solved again when a job arrives or ends, or
+    the GPUs change; in between the order stays, and the remaining tasks are placed again.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
     goodput : GoodputModel, optional
-        Its applications' tasks take what it says (:class:`.GoodputTaskTimes`); without one the jobs are of the paper's
+        Gives the task times of its applications (:class:`.GoodputTaskTimes`). Without one, jobs are of the paper's
         eight models.
     round_s : float
         Seconds between plans.
@@ -85,15 +85,15 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     Attributes
     ----------
     lp_each_round : bool
-        No: the relaxation is solved where jobs or GPUs have come or gone.
+        False: the relaxation is solved only when jobs or GPUs change.
     replans : int
-        Times that the relaxation was solved.
+        Number of solves of the relaxation.
     last_edits : Edits or None
-        Of the last solve.
+        Edits of the model before the last solve.
     edit_log : EditLog
-        Of all of them.
+        Edits before each solve.
     alpha : float or None
-        Largest ratio of a job's task times on two types, of the last plan.
+        Largest ratio of a job's task times on two types in the last plan.
     """
 
     def __init__(
@@ -128,18 +128,19 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     @property
     def model(self) -> Model:
-        """The relaxation of the engine's last solve: the freed jobs with the columns added so far."""
+        """Return the last solve's model: the jobs that were solved again, with the columns generated so far."""
         return self.solver.engine.model
 
     @property
     def seldom(self) -> str:
-        """Why some rounds have no program."""
+        """Return the reason why some rounds solve no program, for reports."""
         return "the relaxation is solved where jobs or GPUs have come or gone, and GPUs are scarce"
 
     @property
     def figures(self) -> dict[str, float]:
-        """Return the last instance's alpha, and the factor of the paper's Theorem 4, which docs/papers/hare.md
-        refutes.
+        """Return the last instance's alpha, and the approximation factor of the paper's Theorem 4.
+
+        docs/papers/hare.md refutes that theorem.
         """
         return {} if self.alpha is None else {"alpha": self.alpha, "alpha_factor": self.alpha * (2.0 + self.alpha)}
 
@@ -202,7 +203,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     # The round ----------------------------------------------------------------------------------------------------
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Place the tasks of all jobs that are not pinned, and read off who has which GPUs until the next plan."""
+        """Place the tasks of all unpinned jobs, and derive each job's GPUs until the next plan."""
         begun = perf_counter()
         gpus = self.room()
         rows, instance = self._left(now_s, gpus)
@@ -230,7 +231,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self.settle_as(self._chosen)
 
     def room(self) -> dict[str, int]:
-        """GPUs of each type that no pinned job has."""
+        """Return the GPUs of each type that no pinned job holds."""
         left = {kind: self.nodes.capacity(kind) for kind in self.nodes.types}
         for pin in self.pins.values():
             for kind, gpus in pin.by_type.items():
@@ -240,8 +241,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _left(self, now_s: float, gpus: Mapping[str, int]) -> tuple[NDArray[np.intp], HareInstance]:
-        """Return what is left of every unpinned job that some GPU can run, and the jobs' rows; begun rounds count
-        whole.
+        """Return the remaining work of each unpinned job that some GPU can run, and the jobs' rows.
+
+        A round that has begun counts as a whole round.
         """
         book, count = self.book, np.array([gpus[kind] for kind in self.book.kinds], dtype=np.int64)
         rows = book.rows(self.pins.keys())
@@ -372,10 +374,10 @@ def alpha_of(instance: HareInstance) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunsTasks:
-    """Whether a job's tasks run on a GPU type. A class, so that policies can be saved."""
+    """Test of whether a job's tasks run on a GPU type; a class, so that policies can be saved."""
 
     times: TaskTimes
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether a job runs on a type with any number of GPUs; raises InvalidJobError for an unknown application."""
+        """Return whether a job runs on a GPU type; raises InvalidJobError for an unknown application."""
         return gpu_type in self.times.kinds(job)

@@ -12,7 +12,7 @@ from copter_frontends.hops.server_speeds import Server, ServerSpeeds
 LayerKey = tuple[str, str, bool, int]  # job or application, GPU type, spread, GPUs (or servers, if spread)
 Profile = Callable[[str, str, int], float | None]  # per GPU, by job, GPU type and GPUs, on an average server
 MOVED = 1e-2  # relative change of a record since it was last told of, from which its job's estimates are made again
-SPEED_MOVED = 2e-2  # the same of a server's speed, less than half a bin
+SPEED_MOVED = 2e-2  # relative change of a server's speed from which it is told again: less than half a bin
 MOST_GROUPS = 512  # server groups whose members are kept as sets
 
 

@@ -1,4 +1,4 @@
-"""The shim from the relaxation to servers: take integral columns, pack, dive on the rest, fill, swap (HP24 to HP27)."""
+"""Builds Hops's placements from the relaxation: integral columns, packing, diving, filling, swaps (HP24 to HP27)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ WHOLE, SUPPORT = 1 - 1e-6, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class HopsShim:
-    """Parameters of the construction of integer plans.
+    """Builds a plan of whole jobs on servers from a solution of the relaxation.
 
     Parameters
     ----------
     dives : int
-        Passes in which the relaxation is solved again, warm, for the jobs and GPUs that are left.
+        Most passes that re-solve the relaxation, warm, for the unplaced jobs and the free GPUs.
     repeats : int
-        Times that a whole round plans the idle GPUs again by the program, with the window made for them, before they
-        are given away greedily.
+        Most times that a round plans the idle GPUs by the program again, before they are filled greedily.
     swaps : int
-        Passes of local exchange.
+        Most passes of local exchange.
     good_enough : float
-        Gap at which diving and swapping end.
+        Relative gap at which diving and swapping end.
     core_gap : float
-        Gap of the rounded plan above which a MILP chooses for the close jobs too; the better plan is taken.
+        If the rounded plan's gap exceeds this, a MILP also chooses for the jobs that are close calls; the better plan
+        is returned.
     core_jobs, core_nodes : int
-        Jobs in that MILP, and nodes of its branch and bound.
+        Most jobs in that MILP, and most nodes of its branch and bound.
     core_gap_goal : float
-        Gap at which the MILP ends.
+        Relative gap at which the MILP ends.
     """
 
     dives: int = 0
@@ -57,7 +57,7 @@ class HopsShim:
         residual: GroupFormulation,
         deadline_s: float,
     ) -> tuple[Draft, int]:
-        """Place jobs; returns the better of one or two drafts, and the number of fractional jobs."""
+        """Place the jobs; return the better of one or two drafts, and the number of fractional jobs."""
         begun = time.perf_counter()
         empty = draft.copy()
         fractional = place_support(draft, formulation, solution)
@@ -74,7 +74,7 @@ class HopsShim:
         return draft, fractional
 
     def _settle(self, draft: Draft, formulation: GroupFormulation, solution: Solution, limit_s: float) -> None:
-        """Place the choice of the MILP over close jobs, largest first."""
+        """Place the jobs as the MILP over close jobs chooses, largest first."""
         limits = (self.core_jobs, self.core_nodes, self.core_gap_goal, limit_s)
         capacity = formulation.capacities(np.array(draft.free, dtype=np.int64)).astype(np.float64)
         chosen = choose_columns(formulation, formulation.prices(solution), capacity, *limits)
@@ -103,8 +103,9 @@ def _place(draft: Draft, job: str, column: int) -> bool:
 
 
 def place_support(draft: Draft, formulation: GroupFormulation, solution: Solution) -> int:
-    """Place integral columns, largest first, then fractional jobs' columns by share; returns how many jobs are
-    fractional.
+    """Place integral columns, largest first, then fractional jobs' columns by share.
+
+    Returns the number of fractional jobs.
     """
     whole: list[tuple[int, float, str, int]] = []
     partial: list[tuple[float, float, str, int]] = []
@@ -132,7 +133,7 @@ def place_support(draft: Draft, formulation: GroupFormulation, solution: Solutio
 
 
 def dive(draft: Draft, residual: GroupFormulation) -> bool:
-    """Solve the relaxation again for the remaining GPUs; returns whether more jobs were placed."""
+    """Solve the relaxation again for the remaining GPUs; return whether more jobs were placed."""
     before = len(draft.placed)
     left = {job: wish for job, wish in draft.wishes.items() if job not in draft.placed}
     residual.set_free(np.array(draft.free, dtype=np.int64))
@@ -176,7 +177,7 @@ def _fill_once(draft: Draft) -> bool:
 
 
 def _growths(draft: Draft, job: str, had: Placed) -> list[tuple[float, float, str, int, bool]]:
-    """Return larger sizes of a job on its server, as offers of the additional worth."""
+    """Return larger sizes of a job on its server, as offers with their additional worth."""
     wish, server = draft.wishes[job], had.shares[0][0]
     o, g = wish.offers, int(draft.groups.group[server])
     there = (o.kind == PACKED) & (o.group == g) & (o.gpus > had.gpus) & (o.gpus <= had.gpus + draft.free[server])
@@ -203,7 +204,7 @@ def _grow(draft: Draft, job: str, column: int) -> bool:
 
 
 def swap(draft: Draft) -> bool:
-    """Replace a job by an idle job that is worth more there, using the server's free GPUs too."""
+    """Replace a job by an idle job that is worth more in its place, using the server's free GPUs too."""
     best = _best_idle(draft)
     trades: list[tuple[float, str]] = []
     for job, had in draft.placed.items():

@@ -1,1 +1,1 @@
-"""A controller that writes what Kueue lets others decide, by copter's plans."""
+"""A controller that carries out copter's plans through the fields that Kueue lets others write."""

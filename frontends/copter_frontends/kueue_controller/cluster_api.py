@@ -1,4 +1,4 @@
-"""An API server by the official Kubernetes client."""
+"""Access to a Kubernetes API server through the official client."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ except ImportError as missing:  # of the optional extra `kubernetes`
         name="kubernetes",
     ) from missing
 
-PATIENCE_S = 10.0
-GONE = (404, 409)  # deleted, or changed by another since it was read: the next step sees what it is now
+PATIENCE_S = 10.0  # seconds after which a request to the cluster is given up
+GONE = (404, 409)  # HTTP statuses: the object was deleted, or changed since it was read; the next step reads it anew
 
 
 class ClusterApi:
-    """Reads and patches custom objects; the reading part is that of :class:`~copter_frontends.views.documents.Api`.
+    """Reads and patches custom objects; reading is as in :class:`~copter_frontends.views.documents.Api`.
 
     Parameters
     ----------
     address : str, optional
-        Of an API server without credentials, as `kubectl proxy` serves it. Otherwise
+        Address of an API server that needs no credentials, as `kubectl proxy` serves it.
     context : str, optional
-        Of the kubeconfig; within a pod, its own service account if there is no kubeconfig.
+        Without an address: context of the kubeconfig; in a pod without kubeconfig, the pod's service account is used.
 
     Raises
     ------
@@ -67,7 +67,7 @@ class ClusterApi:
             raise BlindError(f"{self.address}: the API server is out of reach: {error}") from error
 
     def version(self, group: str, known: Sequence[str]) -> str:
-        """The version of a group that is read: the server's preferred one if it is known, else another known one."""
+        """Return the version of a group to read: the server's preferred one if it is known, else another known one."""
         groups = {each.name: each for each in self._asked(self._apis.get_api_versions).groups}
         if group not in groups:
             raise BlindError(f"{self.address}: the API server knows no {group}")
@@ -79,7 +79,7 @@ class ClusterApi:
         raise BlindError(f"{self.address}: {group} is served as {', '.join(versions)}; {', '.join(known)} are read")
 
     def listed(self, path: str, optional: bool = False) -> list[Document]:
-        """All documents of ``/apis/GROUP/VERSION/PLURAL``, page by page."""
+        """Return all documents of ``/apis/GROUP/VERSION/PLURAL``, fetched page by page."""
         group, version, plural = path.removeprefix("/apis/").split("/")
         documents: list[Document] = []
         after = ""
@@ -99,13 +99,13 @@ class ClusterApi:
                 return documents
 
     def one(self, version: str, plural: str, name: str, namespace: str) -> Document:
-        """One document; LookupError if it is gone."""
+        """Return one document; LookupError if it is gone."""
         group, _, number = version.rpartition("/")
         found = self._asked(self._objects.get_namespaced_custom_object, group, number, namespace, plural, name)
         return dict(found)
 
     def patch(self, document: Document, plural: str, change: Document, status: bool = False) -> bool:
-        """Merge a change into a document as it was read; False if it is gone or another has changed it since."""
+        """Merge a change into a document as it was read; return False if it is gone or was changed since."""
         meta = document["metadata"]
         group, _, version = str(document["apiVersion"]).rpartition("/")
         inner = {"resourceVersion": meta["resourceVersion"]} | change.get("metadata", {})

@@ -1,4 +1,4 @@
-"""The controller: one step reads Kueue's objects, plans, and writes what has changed."""
+"""The controller: each step reads Kueue's objects, plans, and writes what has changed."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from copter_frontends.views import ClusterView
 from copter_frontends.views.documents import Document, entries, named, part
 from copter_frontends.views.kueue import BOOST, GATES, GROUP, VERSIONS, condition, kueue_view, read_api
 
-CHECK = "copter.io/admission"  # controllerName of the AdmissionChecks that are answered
-OURS = "copter.io/boosted"  # annotation of workloads whose boost is the controller's
+CHECK = "copter.io/admission"  # controllerName of the AdmissionChecks that the controller answers
+OURS = "copter.io/boosted"  # annotation of workloads whose priority boost the controller has set
 WRITES = ("boost", "gates", "checks", "dispatch")
 
 
 class Cluster(Protocol):
-    """What the controller needs of an API server."""
+    """The calls of an API server that the controller uses."""
 
     def version(self, group: str, known: Sequence[str]) -> str:
-        """The version of a group that is read."""
+        """Return the version of a group to read."""
 
     def listed(self, path: str, optional: bool = False) -> list[Document]:
-        """All documents of a path."""
+        """Return all documents of a path."""
 
     def one(self, version: str, plural: str, name: str, namespace: str) -> Document:
-        """One document."""
+        """Return one document."""
 
     def patch(self, document: Document, plural: str, change: Document, status: bool = False) -> bool:
-        """Merge a change into a document as it was read."""
+        """Merge a change into a document as it was read; return whether it was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One write: what, to which document, and whether it went through."""
+    """One write: its kind, its document, and whether it succeeded."""
 
     what: str
     name: str
@@ -55,17 +55,17 @@ class Written:
 
 
 class Controller:
-    """Keeps Kueue's annotations, checks and nominations in step with the plan.
+    """Keeps Kueue's annotations, admission checks and nominations up to date with the plan.
 
     Parameters
     ----------
     cluster : Cluster
     writes : sequence of str
-        Of :data:`WRITES`: what may be written. Nothing else is.
+        Kinds of writes that are allowed, from :data:`WRITES`.
     workers : mapping of str to callable, optional
-        How to see MultiKueue's worker clusters.
+        Returns the view of each of MultiKueue's worker clusters.
     dry : bool
-        Say what would be written, and write nothing.
+        Report what would be written, and write nothing.
     settings : Settings, optional
     """
 
@@ -80,12 +80,12 @@ class Controller:
         self._written: list[Written] = []
 
     def step(self) -> list[Written]:
-        """One round; what was written.
+        """Make one step; return its writes.
 
         Raises
         ------
         QueueError
-            If the cluster cannot be read, or says what contradicts itself; nothing was written then.
+            If the cluster cannot be read or its objects contradict each other; nothing was written then.
         """
         self._written = []
         documents = read_api(self.cluster)  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ class Controller:
         self._written.append(Written(what, named(document), value, done))
 
     def _boost(self, view: ClusterView, workloads: Mapping[str, Document]) -> None:
-        """Write boosts that are not what they should be; those of other controllers are left alone."""
+        """Write the boosts that differ from the plan's; boosts of other controllers are left alone."""
         for name, boost in boosts(view, workloads, self.decisions).items():
             notes = part(workloads[name], "metadata", "annotations") or {}
             ours, now = notes.get(OURS) == "true", str(notes.get(BOOST) or "0")
@@ -122,7 +122,7 @@ class Controller:
             self._write("boost", workloads[name], "workloads", change, str(boost))
 
     def _open_gates(self, workloads: Mapping[str, Document]) -> None:
-        """Take the plan's gate off what the plan admits, at its owner, from which Kueue copies it."""
+        """Remove the plan's gate from admitted workloads: at the owner, from which Kueue copies the annotation."""
         for name, document in workloads.items():
             gates = gates_of(document)
             if GATE not in [each.strip() for each in gates.split(",")] or not self.decisions.goes(name):
@@ -145,7 +145,7 @@ class Controller:
             self._write("gate", target, plural, change, left or "")
 
     def _answer(self, checks: Sequence[Document], workloads: Mapping[str, Document]) -> None:
-        """Say that our checks are active, and answer them."""
+        """Mark the controller's admission checks as active, and answer them."""
         ours = {named(each) for each in checks if part(each, "spec", "controllerName") == CHECK}
         for each in checks:
             if named(each) in ours and not condition(each, "Active"):
@@ -173,7 +173,7 @@ class Controller:
                 self._write("check", document, "workloads", change, state, status=True)
 
     def _dispatch(self, version: str, checks: Sequence[Document], workloads: Mapping[str, Document]) -> None:
-        """Nominate worker clusters."""
+        """Nominate worker clusters for workloads."""
         if not self.workers:
             return
         configs = self.cluster.listed(f"/apis/{GROUP}/{version}/multikueueconfigs", optional=True)
@@ -188,6 +188,6 @@ def _now() -> str:
 
 
 def lines(written: Sequence[Written], dry: bool) -> list[str]:
-    """Each write in words."""
+    """Return one line of text for each write."""
     verb: dict[bool, Any] = {True: "would write" if dry else "wrote", False: "left, as it changed meanwhile"}
     return [f"{verb[each.done]}: {each.what} of {each.name}: {each.value or 'none'}" for each in written]

@@ -1,4 +1,4 @@
-"""What the plan says of each workload: admitted now, by stopping others, or not yet; and what Kueue is told of it."""
+"""The plan's decision on each workload (admit now, admit by stopping others, wait) and how Kueue is told."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from copter_frontends.views import ClusterView, ViewError, WatchedJob
 from copter_frontends.views.documents import Document, named, part
 from copter_frontends.views.kueue import GATES
 
-GATE = "copter.io/plan"
+GATE = "copter.io/plan"  # name of the admission gate that the controller opens
 
 
 @dataclass(slots=True)
 class Decisions:
-    """One step's plan.
+    """The plan of one step.
 
     Attributes
     ----------
     admitted : set of str
-        Workloads that fit now.
+        Workloads that start now.
     stopping : dict of str to list of str
-        Workloads that fit if others are stopped, as Kueue's rules let them be; the others' names.
+        Workloads that start if others are stopped by Kueue's rules, with the names of these others.
     value, bound : float
-        Units by rank of priority, of what is admitted less what is stopped; certified, nothing that Kueue's rules
-        let happen exceeds the bound.
+        Units weighted by rank of priority, admitted less stopped; and a certified bound on this value for anything
+        that Kueue's rules allow.
     """
 
     admitted: set[str] = field(default_factory=set)
@@ -40,17 +40,17 @@ class Decisions:
     value: float = 0.0
 
     def goes(self, name: str) -> bool:
-        """Whether a workload is to be admitted."""
+        """Return whether a workload is to be admitted."""
         return name in self.admitted or name in self.stopping
 
     @property
     def stopped(self) -> set[str]:
-        """Workloads that the plan stops."""
+        """Return the workloads that the plan stops."""
         return {name for each in self.stopping.values() for name in each}
 
 
 def rules_of(documents: Sequence[Document]) -> dict[str, Preemption]:
-    """Every ClusterQueue's rules; ViewError for values that Kueue does not have."""
+    """Return each ClusterQueue's preemption rules; ViewError for values that Kueue does not have."""
     found = {}
     for each in documents:
         if each.get("kind") == "ClusterQueue":
@@ -69,12 +69,12 @@ def rules_of(documents: Sequence[Document]) -> dict[str, Preemption]:
 
 
 def is_ours(job: WatchedJob) -> bool:
-    """Whether a workload waits for the plan's gate alone."""
+    """Return whether a workload waits for the plan's gate only."""
     return job.held == f"gated by {GATE}"
 
 
 def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preemption]) -> Decisions:
-    """Plan the workloads that wait, higher priorities first; then those for which others may be stopped."""
+    """Plan the waiting workloads, higher priorities first; then those for which others may be stopped."""
     able = {job.id: job for job in view.jobs if not job.running and (not job.held or is_ours(job)) and job.options[0]}
     ranks = {priority: at + 1 for at, priority in enumerate(sorted({job.priority for job in view.jobs}))}
     holders = [
@@ -133,10 +133,10 @@ def _stop(
 
 
 def boosts(view: ClusterView, documents: Mapping[str, Document], decisions: Decisions) -> dict[str, int]:
-    """The boost, 0 or 1, that each waiting workload should have so that Kueue tries those of the plan first.
+    """Return the boost, 0 or 1, of each waiting workload with which Kueue tries the plan's workloads first.
 
-    Kueue takes a queue's workloads by priority, then by age. A workload of the plan with an older one of its own
-    priority before it that is not in the plan gets 1, if that does not bring it level with a higher priority.
+    Kueue takes a queue's workloads by priority, then by age. A workload of the plan gets 1 if an older workload of the
+    same priority is not in the plan, unless the boost would make its priority equal to a higher one.
     """
     found: dict[str, int] = {}
     by_queue: dict[str, list[tuple[int, WatchedJob]]] = {}
@@ -156,11 +156,11 @@ def boosts(view: ClusterView, documents: Mapping[str, Document], decisions: Deci
 
 
 def without_gate(gates: str) -> str | None:
-    """The annotation without the plan's gate; None where no gate is left."""
+    """Return the annotation without the plan's gate; None if no gate is left."""
     left = [each.strip() for each in gates.split(",") if each.strip() and each.strip() != GATE]
     return ",".join(left) or None
 
 
 def gates_of(document: Document) -> str:
-    """A document's gates."""
+    """Return a document's admission gates."""
     return str(part(document, "metadata", "annotations", GATES) or "")

@@ -1,4 +1,4 @@
-"""MultiKueue's dispatcher: worker clusters for the workloads of a manager, by one program over all clusters."""
+"""MultiKueue's dispatcher: one program over all clusters assigns a manager's workloads to worker clusters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from copter_frontends.views.kueue import condition, priority_of
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 Value = TypeVar("Value")
-MOST_NOMINATED = 3  # clusters of a workload: that of the plan, and others that have room
+MOST_NOMINATED = 3  # most clusters nominated for a workload: the plan's, and others that have room
 
 
 def nominations(
@@ -66,7 +66,7 @@ def nominations(
 
 
 def joined(views: Mapping[str, ClusterView]) -> QuotaTree:
-    """All clusters' queues in one tree, names with the cluster's before them, with what they use."""
+    """Return all clusters' queues in one tree, with their usage; each name is prefixed by its cluster's name."""
     tree = QuotaTree()
     for cluster, view in views.items():
         for node in view.tree.cohorts.values():
@@ -88,7 +88,7 @@ def _renamed(cluster: str, by_share: Mapping[Share, Value]) -> dict[Share, Value
 
 
 def _allowed(checks: Sequence[Document], configs: Sequence[Document]) -> dict[str, list[str]]:
-    """Clusters by the name of a check of MultiKueue's."""
+    """Return the clusters of each MultiKueue admission check, by the check's name."""
     lists = {
         str(part(each, "metadata", "name")): [str(name) for name in part(each, "spec", "clusters") or []]
         for each in configs
@@ -128,7 +128,7 @@ def _need(document: Document) -> dict[str, float]:
 def _options(
     document: Document, clusters: Sequence[str], views: Mapping[str, ClusterView]
 ) -> list[tuple[str, Amounts, str]]:
-    """Queue, amounts and cluster of every way to run a workload: in the worker's queue of the same name."""
+    """Return (queue, amounts, cluster) of each way to run a workload: in the worker's queue of the same name."""
     need, queue = _need(document), str(part(document, "status", "admission", "clusterQueue"))
     found: list[tuple[str, Amounts, str]] = []
     for cluster in clusters:

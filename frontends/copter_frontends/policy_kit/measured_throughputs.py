@@ -15,12 +15,12 @@ UNMEASURED = 0.1  # iterations per second on a type where the job's size was not
 
 
 class MeasuredThroughputs:
-    """Iterations per second of jobs of fixed batch size, on whole nodes and the rest (a :class:`.Throughputs`).
+    """Measured speeds of jobs of fixed batch size, whose GPUs fill whole nodes first (a :class:`.Throughputs`).
 
     Parameters
     ----------
     cluster : Cluster
-        Gives the GPUs of a node of each type. Read once.
+        Gives the number of GPUs on a node of each type. Read once.
     profiles : mapping of application to ProfiledApplication
     """
 
@@ -30,7 +30,7 @@ class MeasuredThroughputs:
         self._known: dict[tuple[str, int, str, int], float] = {}
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Iterations of the job's whole batch per second, whatever its progress."""
+        """Return iterations of the job's whole batch per second; they do not depend on progress."""
         key = (job.application, self._batch(job), gpu_type, gpus)
         if key not in self._known:
             self._known[key] = self._measured(*key)

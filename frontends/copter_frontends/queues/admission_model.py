@@ -1,13 +1,13 @@
-"""The quotas' rules as rows of one linear program, kept from round to round, and a plan that keeps to them exactly.
+"""The quotas' rules as rows of a linear program that is kept from round to round, and plans that obey them exactly.
 
 For a queue q, a flavor's resource f, u the queue's usage, k what it never lends, b its borrowing limit, N its quota:
 
 - row ("most", q, f): u <= N + b, where there is a limit;
-- row ("kept", q, f): u - p <= k with a column p >= 0, what passes on to the cohort; p is u where k is zero;
-- row ("pool", root, f): the sum of what passes on is at most the root's quota; cohorts in between are as queues.
+- row ("kept", q, f): u - p <= k with a column p >= 0, the usage passed on to the cohort; p is u where k is zero;
+- row ("pool", root, f): the usage passed on is in sum at most the root's quota; cohorts in between are as queues.
 
-What runs already is on the rows' other side. A workload is all or nothing: the plan starts from the program's values
-and admits one after another by the tree's own arithmetic, higher priorities first; so no plan is against a quota, and
+Running workloads lower the rows' right sides. A workload is all or nothing: the plan starts from the program's values
+and admits workloads one by one by the tree's own arithmetic, higher priorities first. So no plan exceeds a quota, and
 the program's bound holds for every set of workloads that the quotas admit without stopping one that runs.
 """
 
@@ -24,27 +24,28 @@ from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.errors import QueueError
 from copter_frontends.queues.quota_tree import Amounts, Node, QuotaTree, Share
 
-ORDERS = ("program", "large", "small")  # in which whole workloads are filled in
-WHOLE = 1e-6  # a value so near to a whole number is one
-PREFERENCE = 1e-6  # relative loss of each option after the first
+ORDERS = ("program", "large", "small")  # orders in which workloads are filled in as a whole
+WHOLE = 1e-6  # a value this close to a whole number counts as whole
+PREFERENCE = 1e-6  # relative loss of value of each option after the first
 Row = tuple[str, str, str, str, str]  # kind, queue or cohort, name, flavor, resource
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPlan:
-    """What to admit now.
+    """The workloads that may start now, their value and a bound on it.
 
     Attributes
     ----------
     starts : dict of hashable to list of int
-        Per ask how many workloads start by each of its options; asks that start none are not there.
+        For each ask, how many workloads start by each of its options; asks that start none are absent.
     value, bound : float
-        Of the starts, and what no admission can exceed.
+        Value of the starts, and an upper bound on the value of any admission.
     bound_is_certified : bool
     lp_value : float
     prices : dict of Row to float
-        Worth of one unit more of each row.
+        Value of one more unit of each row.
     solve_s : float
+        Seconds of the solve.
     """
 
     starts: dict[Hashable, list[int]]
@@ -57,7 +58,7 @@ class AdmissionPlan:
 
     @property
     def gap(self) -> float:
-        """Relative distance of the plan from its bound."""
+        """Return the relative distance of the plan's value from its bound."""
         return max(0.0, self.bound - self.value) / max(1.0, abs(self.bound))
 
 
@@ -67,7 +68,7 @@ class AdmissionModel:
     Parameters
     ----------
     tree : QuotaTree
-        Settled. Its usage is that of what runs; the caller keeps it, and :meth:`plan` leaves it as it was.
+        Must be settled. Its usage is that of running workloads; the caller updates it, and :meth:`plan` restores it.
     settings : Settings, optional
     """
 
@@ -110,7 +111,7 @@ class AdmissionModel:
                 self._through[name, share] = self._rows_from(node, share, known)
 
     def _rows_from(self, node: Node, share: Share, known: set[Row]) -> list[Row]:
-        """Rows that a unit in use at a node is on, up to the first that keeps it."""
+        """Return the rows that a unit used at a node is in, up to the first row that keeps the unit."""
         found: list[Row] = []
         for each in (node, *self.tree.above(node)):
             kind = "queue" if each.is_queue else "cohort"
@@ -123,18 +124,18 @@ class AdmissionModel:
         return found
 
     def rows_of(self, queue: str, share: Share) -> list[Row]:
-        """The rows that a unit in use by a queue is on."""
+        """Return the rows that a unit used by a queue is in."""
         return list(self._through[queue, share])
 
     def rows_above(self, queue: str, share: Share) -> list[Row]:
-        """The rows that a unit is on which the queue's cohort lends."""
+        """Return the rows that a unit is in which the queue's cohort lends."""
         node = self.tree.queues[queue]
         return [] if node.parent is None else self._rows_from(self.tree.cohorts[node.parent], share, set(self._rows))
 
     # A round ------------------------------------------------------------------------------------------------------
 
     def update(self, asks: Sequence[Ask]) -> int:
-        """Take over what is asked for now and what is in use; the number of edits.
+        """Put the present asks and the present usage into the model; return the number of edits.
 
         Raises
         ------
@@ -172,7 +173,7 @@ class AdmissionModel:
         return edits
 
     def see(self, tree: QuotaTree) -> None:
-        """Take a tree with the same queues, cohorts and quotas and another usage."""
+        """Replace the tree by one with the same queues, cohorts and quotas and another usage."""
         self.tree = tree
         nodes = {"queue": tree.queues, "cohort": tree.cohorts}
         self._nodes = [(kind, nodes[kind][node.name], share) for kind, node, share in self._nodes]
@@ -204,7 +205,7 @@ class AdmissionModel:
         self.model.add_request(ask.key, self._costs(ask), usage, limit=limit, upper=bound, integer=True)
 
     def _room(self) -> np.ndarray:
-        """What each row has left; where more is in use than there is, nothing."""
+        """Return the units left in each row; zero where usage exceeds the row's bound."""
         left = dict.fromkeys(self._rows, 0.0)
         for kind, node, share in self._nodes:
             used = node.used.get(share, 0.0)
@@ -224,7 +225,7 @@ class AdmissionModel:
         ----------
         deadline_s : float, optional
         searched : bool
-            Fill in the large ones first and the small ones first, too, and take the best of the three.
+            Also try large workloads first, and small ones first, and return the best of the three plans.
         """
         solution = self.session.solve(deadline_s=deadline_s)
         keys = list(self.asks)
@@ -240,7 +241,7 @@ class AdmissionModel:
         )  # fmt: skip
 
     def _filled(self, wished: Mapping[Hashable, np.ndarray], order: str) -> tuple[float, dict[Hashable, list[int]]]:
-        """Whole starts in one order, and their value; the tree is left as it was."""
+        """Return starts of whole workloads in one order, and their value; the tree is left unchanged."""
         taken: list[tuple[str, Amounts, int]] = []
         try:
             starts = self._admit(wished, order, taken)
@@ -257,7 +258,7 @@ class AdmissionModel:
     def _admit(
         self, wished: Mapping[Hashable, np.ndarray], order: str, taken: list[tuple[str, Amounts, int]]
     ) -> dict[Hashable, list[int]]:
-        """Whole starts: tier by tier of priority, first what the program gives whole, then whatever still fits."""
+        """Admit whole workloads by priority: in each tier first those whole in the program, then any that fit."""
         starts: dict[Hashable, list[int]] = {}
         tiers: dict[int, list[Ask]] = {}
         for ask in self.asks.values():

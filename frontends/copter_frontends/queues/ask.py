@@ -1,4 +1,4 @@
-"""What queues ask for: workloads that are all or nothing, each with the ways in which it may run."""
+"""What queues ask for: workloads that start as a whole or not at all, with the ways in which each may run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter_frontends.queues.quota_tree import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Workloads of one queue that are alike.
+    """Identical workloads of one queue.
 
     Attributes
     ----------
@@ -18,12 +18,12 @@ class Ask:
         Id of the request in the model.
     queue : str
     options : tuple of Amounts
-        What one workload takes of each (flavor, resource), by the flavors it may be given; the first is preferred.
+        Each option: the amounts of each (flavor, resource) that one workload takes. The first is preferred.
     value : float
-        Of one workload that runs.
+        Value of one workload that runs.
     priority : int
     since_s : float
-        When the oldest of them came.
+        Arrival of the oldest workload, in seconds.
     count : int
     """
 
@@ -37,5 +37,5 @@ class Ask:
     queues: tuple[str, ...] = ()
 
     def queue_of(self, option: int) -> str:
-        """The queue of an option."""
+        """Return the queue whose quota an option uses."""
         return self.queues[option] if self.queues else self.queue

@@ -1,11 +1,11 @@
-"""What can be wrong with queues, quotas and the files of them; every message says what, where and how to mend it."""
+"""Errors in queues, quotas and their files; each message says what is wrong, where, and how to mend it."""
 
 from copter_frontends.vocabulary.errors import FrontendError
 
 
 class QueueError(FrontendError, ValueError):
-    """Queues, quotas or workloads that cannot be."""
+    """Invalid queues, quotas or workloads."""
 
 
 class QuotaError(QueueError):
-    """Quotas that contradict each other, or that nothing can satisfy."""
+    """Quotas that contradict each other or cannot be satisfied."""

@@ -1,6 +1,6 @@
-"""A judge of admissions that knows nothing of how they were made: priorities turned upside down, room left idle.
+"""Counts priority inversions and room left idle in admissions, independently of how these were decided.
 
-It counts by itself, from queues' quotas and usage, in cohorts of one level without lending limits.
+It computes usage itself from the queues' quotas, for cohorts of one level without lending limits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from copter_frontends.queues.quota_tree import SLACK, QuotaTree, Share
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Workloads of a queue that are alike: so many wait, and so many were just admitted."""
+    """Identical workloads of a queue: how many wait, and how many were just admitted."""
 
     queue: str
     request: float
@@ -23,15 +23,15 @@ class Kind:
 
 
 class Inversions:
-    """Counts over a run.
+    """Counts of unfair or wasteful admissions over a run.
 
     Attributes
     ----------
     inversions : int
-        Kinds that waited at a moment at which workloads of lower priority were admitted whose room would have let one
-        of them in, borrowing included.
+        Kinds of workloads that waited while workloads of lower priority were admitted whose room would have held one
+        of them, borrowing included.
     idle : int
-        Kinds that waited although one of them fitted into what was free.
+        Kinds of workloads that waited although one of them fitted into the free quota.
     """
 
     def __init__(self, tree: QuotaTree, share: Share) -> None:
@@ -40,7 +40,7 @@ class Inversions:
         self.idle = 0
 
     def look(self, kinds: Iterable[Kind]) -> None:
-        """Judge a moment, after its admissions were counted in the tree."""
+        """Judge one moment; its admissions must have been counted in the tree."""
         listed = list(kinds)
         quota: dict[str, float] = {}
         used: dict[str, float] = {}

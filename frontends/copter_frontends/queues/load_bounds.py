@@ -1,11 +1,11 @@
-"""What no scheduler can do better in a load test: usage and waiting, as bounds computed before anything is decided.
+"""Bounds on usage and waiting in a load test that no scheduler can beat, computed before any decision.
 
-A workload that was stopped starts afresh, so the runs that end are a schedule without stops; every one of them obeys:
+A stopped workload starts from the beginning, so completed runs form a schedule without stops, which obeys:
 
-- end: for each time r, T >= r + (sum over workloads of what remains of them at r if each ran from its arrival) / quota;
+- end: for each time r, T >= r + (work left at r, summed over workloads, if each ran from its arrival) / quota;
 - waiting: on the grid of arrivals and runtimes, with x_gt the workloads of group g (a class, an arrival) that start at
-  t, sum over t of x_gt is the group's size, and at each t those that run take at most the cohort's quota. It is a
-  linear program; its certified bound is one on every schedule, as starts can be moved to the grid without loss.
+  t, sum over t of x_gt is the group's size, and at each t running workloads take at most the cohort's quota. It is a
+  linear program; its certified bound holds for each schedule, for starts can be moved to the grid without loss.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import scipy.sparse as sp
 import copter
 from copter_frontends.queues.load_test import CohortSet, LoadTest, WorkloadClass
 
-MOST_COLUMNS = 60_000  # of the program of waiting: larger ones are not made
+MOST_COLUMNS = 60_000  # most columns of the program that bounds waiting times: larger ones are not solved
 
 
 @dataclass(frozen=True, slots=True)
 class LoadBounds:
-    """Bounds of a test.
+    """Bounds that hold for each schedule of a test.
 
     Attributes
     ----------
     end_ms : float
-        No schedule ends before.
+        Earliest possible end.
     usage : float
-        Most mean usage, of nominal quota, from the first moment to the end.
+        Largest possible mean usage from the start to the end, as a share of nominal quota.
     waiting_ms : float or None
-        Least mean time to admission, all workloads alike; None where its program would be too large.
+        Least mean time to admission over all workloads; None if its program would be too large.
     weighted_waiting_ms : float or None
         The same with each workload counted by its priority.
     """
@@ -46,7 +46,7 @@ class LoadBounds:
 
 
 def load_bounds(test: LoadTest) -> LoadBounds:
-    """The bounds of a test."""
+    """Compute the bounds of a test."""
     end = max(_end_ms(each) for each in test.cohort_sets)
     work = sum(
         cohorts.count * queues.count * each.count * each.work
@@ -66,7 +66,7 @@ def load_bounds(test: LoadTest) -> LoadBounds:
 def least_waiting_ms(
     test: LoadTest, weights: Mapping[str, float], most_ms: Mapping[str, float] | None = None
 ) -> float | None:
-    """The least mean time to admission, each workload weighted by its class.
+    """Compute a lower bound on the mean time to admission, weighted by class.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def least_waiting_ms(
     weights : mapping of str to float
         By class; 0 where it is missing.
     most_ms : mapping of str to float, optional
-        Mean times to admission that classes must keep to.
+        Largest mean times to admission that classes may have.
 
     Returns
     -------
     float or None
-        A certified bound; None where the program would be too large, or there are cohorts of several kinds.
+        A certified bound; None if the program would be too large or cohorts differ.
     """
     if len(test.cohort_sets) > 1:
         return None
@@ -94,7 +94,7 @@ def least_waiting_ms(
 
 
 def _groups(cohorts: CohortSet) -> list[tuple[WorkloadClass, int, int]]:
-    """Every class, arrival in milliseconds, and how many of one cohort come then."""
+    """Return each group: its class, its arrival in milliseconds, and the number of its workloads in one cohort."""
     return [
         (each, (at + 1) * each.interval_ms, queues.count)
         for queues in cohorts.queue_sets
@@ -104,7 +104,7 @@ def _groups(cohorts: CohortSet) -> list[tuple[WorkloadClass, int, int]]:
 
 
 def _end_ms(cohorts: CohortSet) -> float:
-    """The largest of the bounds on the end."""
+    """Return the largest of the lower bounds on the end, in milliseconds."""
     groups = _groups(cohorts)
     request, runtime, arrival, count = (
         np.array(column, dtype=np.float64)
@@ -120,7 +120,7 @@ def _end_ms(cohorts: CohortSet) -> float:
 def _waiting(
     test: LoadTest, cohorts: CohortSet, weights: Mapping[str, float], most_ms: Mapping[str, float]
 ) -> float | None:
-    """A bound on the weighted sum of the waiting times of one cohort, in milliseconds."""
+    """Return a lower bound on the weighted sum of one cohort's waiting times, in milliseconds."""
     grid, groups = test.grid_ms, _groups(cohorts)
     horizon = sum(each.work * queues.count * each.count for queues in cohorts.queue_sets for each in queues.classes)
     last = max(at for _, at, _ in groups)

@@ -1,4 +1,4 @@
-"""A load test, decided by the admission model from moment to moment, and what came of it."""
+"""Runs a load test: the admission model decides at each moment, and the result is measured."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from copter_frontends.queues.inversions import Inversions, Kind
 from copter_frontends.queues.load_test import SHARE, LoadTest, WorkloadClass
 from copter_frontends.queues.quota_tree import QuotaTree
 
-NONE = [0]
+NONE = [0]  # starts of a kind of workload that the plan does not start
 
 
 @dataclass(slots=True)
 class Line:
-    """The workloads of one class in one queue, in the order in which they came."""
+    """The workloads of one class in one queue, in order of arrival."""
 
     queue: str
     kind: WorkloadClass
@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(slots=True)
 class LoadResult:
-    """What a run did.
+    """Figures of one run.
 
     Attributes
     ----------
@@ -43,17 +43,17 @@ class LoadResult:
     waits_ms : dict of str to ndarray
         Times to admission by class.
     decided, moments, most_waiting : int
-        Workloads admitted; moments at which something was decided; most workloads that waited at once.
+        Workloads admitted; moments with a decision; most workloads waiting at once.
     inversions, idle : int
         Counts of :class:`~copter_frontends.queues.inversions.Inversions`.
     largest_gap : float
-        Of a moment's admissions to their certified bound.
+        Largest relative gap between a moment's admissions and their certified bound.
     decide_s, solve_s, edit_s : float
-        Seconds for all decisions; of them in the solver, and in edits of the model.
+        Seconds of all decisions; seconds of these in the solver; seconds of these in edits of the model.
     decide_cpu_s : float
-        Processor time of all decisions.
+        Processor seconds of all decisions.
     slowest_s : float
-        The longest decision of one moment.
+        Seconds of the longest decision of one moment.
     """
 
     end_ms: float = 0.0
@@ -72,7 +72,7 @@ class LoadResult:
     slowest_s: float = 0.0
 
     def waiting_ms(self, weights: dict[str, float] | None = None) -> float:
-        """The mean time to admission, each class weighted."""
+        """Return the mean time to admission, weighted by class."""
         weight = {name: 1.0 if weights is None else weights[name] for name in self.waits_ms}
         total = sum(weight[name] * len(waits) for name, waits in self.waits_ms.items())
         return sum(weight[name] * float(waits.sum()) for name, waits in self.waits_ms.items()) / max(total, 1e-300)
@@ -85,7 +85,7 @@ def run_load_test(test: LoadTest, settings: Settings | None = None, tape: str | 
     ----------
     test : LoadTest
     settings : Settings, optional
-        Of the solver.
+        Settings of the solver.
     tape : str, optional
         File to record the decisions in.
     """
@@ -95,7 +95,7 @@ def run_load_test(test: LoadTest, settings: Settings | None = None, tape: str | 
 
 
 class _Run:
-    """One run's state: what waits, what runs until when."""
+    """The state of one run: waiting and running workloads."""
 
     def __init__(self, test: LoadTest, settings: Settings) -> None:
         self.test = test
@@ -108,7 +108,7 @@ class _Run:
         self.waits: dict[str, list[int]] = {line.kind.name: [] for line in self.lines}
 
     def run(self) -> LoadResult:
-        """From the first arrival to the last end."""
+        """Simulate from the first arrival to the last end."""
         result, work = self.result, 0.0
         for now, arrivals in self._moments():
             for line, count in self.ends.pop(now, {}).items():
@@ -133,7 +133,7 @@ class _Run:
         return result
 
     def _moments(self) -> Iterator[tuple[int, list[int]]]:
-        """Every moment at which workloads come or end, with the lines of those that come."""
+        """Yield each moment at which workloads arrive or end, with the lines of those that arrive."""
         coming: dict[int, list[int]] = {}
         for at, line in enumerate(self.lines):
             for number in range(line.kind.count):
@@ -171,7 +171,7 @@ class _Run:
         return plan
 
     def _start(self, now: int, at: int, count: int) -> float:
-        """Start workloads of a line; their work."""
+        """Start workloads of a line; return their work, units times milliseconds."""
         line = self.lines[at]
         for _ in range(count):
             self.waits[line.kind.name].append(now - line.waiting.popleft())

@@ -1,4 +1,4 @@
-"""A run of a load test beside its bounds and Kueue's ranges, as plain values."""
+"""Summary of a load test's run beside its bounds and Kueue's ranges, as plain values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from copter_frontends.queues.load_test import LoadTest
 
 
 def load_summary(test: LoadTest, bounds: LoadBounds, result: LoadResult) -> dict[str, Any]:
-    """The run's figures; times of workloads in simulated milliseconds.
+    """Return the run's figures; workloads' times are in simulated milliseconds.
 
-    The least mean wait of a class is that of any schedule in which no class above it waits longer than in this run.
+    The least mean wait of a class is a lower bound for each schedule in which no class of higher priority waits longer
+    than in this run.
     """
     kinds = {each.name: each for _, _, queues in test.each_queue() for each in queues.classes}
     ranges = test.ranges.admission_ms or {}

@@ -1,7 +1,7 @@
-"""Kueue's scheduler performance test, in terms of the simulator: its cohorts, queues and classes of workloads.
+"""Kueue's scheduler performance test as input of the simulator: its cohorts, queues and classes of workloads.
 
-Queues of a set are alike; in each, every class of workloads comes at fixed intervals, so many one after another. The
-numbers of the built-in tests are those of Kueue's public generator; any of its files can be read.
+The queues of a set are identical. In each, workloads of every class arrive at fixed intervals. The numbers of the
+built-in tests are those of Kueue's public generator; any of its files can be read.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from copter_frontends.queues.quota_tree import Quota, QuotaTree, Share
 from copter_frontends.yaml_files import check_fields, load_yaml, read_count, read_word
 
 SHARE: Share = ("default", "cpu")
-MOST_WORKLOADS = 10_000_000  # of a test: more would fill the memory
+MOST_WORKLOADS = 10_000_000  # most workloads of a test: more would fill the memory
 POLICIES = ("Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadClass:
-    """Workloads of one queue that are alike.
+    """Identical workloads that arrive in a queue at fixed intervals.
 
     Attributes
     ----------
     name : str
     count : int
-        In each queue.
+        Workloads in each queue.
     interval_ms, runtime_ms : int
-        The first comes after one interval.
+        The first workload arrives after one interval.
     priority : int
     request : float
         Units of quota.
@@ -47,13 +47,13 @@ class WorkloadClass:
 
     @property
     def work(self) -> float:
-        """Units times milliseconds of one workload."""
+        """Return the work of one workload: units times milliseconds."""
         return self.request * self.runtime_ms
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSet:
-    """Queues of one cohort that are alike."""
+    """Identical queues of one cohort."""
 
     name: str
     count: int
@@ -64,7 +64,7 @@ class QueueSet:
 
 @dataclass(frozen=True, slots=True)
 class CohortSet:
-    """Cohorts that are alike."""
+    """Identical cohorts."""
 
     name: str
     count: int
@@ -72,13 +72,13 @@ class CohortSet:
 
     @property
     def quota(self) -> float:
-        """Units of one cohort."""
+        """Return the quota of one cohort, in units."""
         return sum(each.nominal * each.count for each in self.queue_sets)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What Kueue's own checker asks of a run: least usage, most wall time and mean times to admission, if it says."""
+    """Ranges that Kueue's own checker requires of a run, where given: usage, wall time, mean times to admission."""
 
     wall_ms: float = math.inf
     usage: float = 0.0
@@ -87,7 +87,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class LoadTest:
-    """A test: cohorts, and Kueue's ranges beside them."""
+    """A load test: cohorts, and Kueue's ranges for the result."""
 
     name: str
     cohort_sets: tuple[CohortSet, ...]
@@ -95,7 +95,7 @@ class LoadTest:
 
     @property
     def workloads(self) -> int:
-        """How many there are in all."""
+        """Return the number of workloads in all."""
         return sum(
             cohorts.count * queues.count * each.count
             for cohorts in self.cohort_sets
@@ -105,17 +105,17 @@ class LoadTest:
 
     @property
     def queues(self) -> int:
-        """How many queues there are in all."""
+        """Return the number of queues in all."""
         return sum(cohorts.count * queues.count for cohorts in self.cohort_sets for queues in cohorts.queue_sets)
 
     @property
     def quota(self) -> float:
-        """Units of all cohorts."""
+        """Return the quota of all cohorts, in units."""
         return sum(cohorts.count * cohorts.quota for cohorts in self.cohort_sets)
 
     @property
     def grid_ms(self) -> int:
-        """The largest step on which every arrival and every end lies, if starts do."""
+        """Return the largest time step, in milliseconds, of which all arrivals and runtimes are multiples."""
         return math.gcd(
             *(
                 number
@@ -127,14 +127,14 @@ class LoadTest:
         )
 
     def tree(self) -> QuotaTree:
-        """Its cohorts and queues."""
+        """Return the test's cohorts and queues as a tree."""
         tree = QuotaTree()
         for cohort, queue, queues in self.each_queue():
             tree.add_queue(queue, {SHARE: Quota(queues.nominal, queues.borrowing)}, cohort)
         return tree.settle()
 
     def each_queue(self) -> list[tuple[str, str, QueueSet]]:
-        """Every cohort's name, queue's name and set."""
+        """Return (cohort's name, queue's name, queue's set) of each queue."""
         return [
             (f"{cohorts.name}-{at}", f"{queues.name}-{of_set}-{number}-{cohorts.name}-{at}", queues)
             for cohorts in self.cohort_sets
@@ -174,12 +174,12 @@ BUILT_IN = {
 
 
 def load_test(name: str) -> LoadTest:
-    """A built-in test, or one of Kueue's generator files.
+    """Return a built-in test, or read one of Kueue's generator files.
 
     Raises
     ------
     QueueError
-        A field that is missing, unknown or of another kind is named with its place.
+        If a field is missing, unknown or of the wrong type; the message names its place.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]

@@ -1,8 +1,9 @@
-"""Kueue's rules of who may be stopped for whom, and the workloads that would be.
+"""Kueue's rules of preemption: which workloads may be stopped for a waiting one, and which ones would be.
 
-A workload that waits may stop those of its own queue of lower priority (`within`), and those of other queues of its
-cohort that use more than their nominal quota, if it stays within its own queue's (`reclaim`) or, where the queue may
-borrow while it preempts (`borrow`), only those of lower priority up to a threshold.
+A waiting workload may stop workloads of its own queue of lower priority (`within`). It may also stop workloads of other
+queues in its cohort that use more than their nominal quota, if it stays within its own queue's quota (`reclaim`). If
+the queue may borrow while it preempts (`borrow`), it may stop those only if their priority is lower and at most a
+threshold.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ALLOWED = {"within": (NEVER, LOWER, LOWER_OR_NEWER), "reclaim": (NEVER, LOWER, A
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """A queue's rules.
+    """A queue's rules of preemption, with Kueue's own values.
 
     Attributes
     ----------
@@ -28,7 +29,7 @@ class Preemption:
     reclaim : {"Never", "LowerPriority", "Any"}
     borrow : {"Never", "LowerPriority"}
     borrow_most : float
-        Highest priority that is stopped by a borrower.
+        Highest priority that a borrower may stop.
     """
 
     within: str = NEVER
@@ -56,20 +57,21 @@ class Holder:
 
 
 def victims(tree: QuotaTree, rules: Preemption, asking: Holder, holders: Sequence[Holder]) -> list[Holder] | None:
-    """Workloads that would be stopped for one that waits; None where the rules do not let enough of them go.
+    """Return the workloads that would be stopped for a waiting one; None if the rules do not free enough.
 
-    Few and of low priority: candidates go in order of priority, the newest first, until the workload fits; then those
-    that it fits beside come back, the highest first. The tree's usage is as before.
+    Candidates are stopped in order of priority, the newest first, until the waiting workload fits. Then those that fit
+    beside it return, the highest priority first. The tree's usage is restored at the end.
 
     Parameters
     ----------
     tree : QuotaTree
-        With the holders' usage.
+        Includes the holders' usage.
     rules : Preemption
-        Of the asking queue.
+        Rules of the asking queue.
     asking : Holder
-        What waits; `since_s` is when it came.
+        The waiting workload; `since_s` is its arrival.
     holders : sequence of Holder
+        Running workloads.
     """
     own_node, root = tree.queues[asking.queue], tree.root(asking.queue)
     own = [each for each in holders if each.queue == asking.queue and within(rules, asking, each)]
@@ -116,7 +118,7 @@ def victims(tree: QuotaTree, rules: Preemption, asking: Holder, holders: Sequenc
 
 
 def within(rules: Preemption, asking: Holder, other: Holder) -> bool:
-    """Whether a workload of the same queue may be stopped."""
+    """Return whether a workload of the same queue may be stopped."""
     if rules.within == NEVER:
         return False
     newer = rules.within == LOWER_OR_NEWER and other.priority == asking.priority and other.since_s > asking.since_s
@@ -124,14 +126,14 @@ def within(rules: Preemption, asking: Holder, other: Holder) -> bool:
 
 
 def across(rules: Preemption, asking: Holder, other: Holder, nominal: bool) -> bool:
-    """Whether a workload of another queue may be stopped; `nominal`: the asking one stays within its own quota."""
+    """Return whether a workload of another queue may be stopped; `nominal`: the asking one keeps to its own quota."""
     if nominal and (rules.reclaim == ANY or (rules.reclaim == LOWER and other.priority < asking.priority)):
         return True
     return rules.borrow == LOWER and other.priority < asking.priority and other.priority <= rules.borrow_most
 
 
 def _borrows(tree: QuotaTree, holder: Holder, asking: Holder) -> bool:
-    """Whether a holder's queue uses more than its nominal quota of what is asked for."""
+    """Return whether a holder's queue uses more than its nominal quota of some resource that is asked for."""
     node = tree.queues[holder.queue]
     return any(
         node.used.get(share, 0.0) > node.quotas[share].nominal * (1.0 + SLACK)

@@ -1,16 +1,17 @@
-"""Kueue's rules of preemption as rows of the program: what may be freed by stopping others, for whom, and how much.
+"""Kueue's preemption rules as rows of the program: how much usage a queue may free by stopping other workloads.
 
-For a queue q with rules, a flavor's resource f, s the units that q frees in itself, t those that it frees in others:
+For a queue q with rules and a flavor's resource f, let s be the units that q frees in itself, t those it frees in
+others:
 
-- row ("freed", q, f): s + t <= what q starts, and for each that starts one workload of which more is freed than needed;
+- row ("freed", q, f): s + t <= what q starts, plus one workload for each start of which more is freed than needed;
 - row ("within", q, f): s <= usage of q's own workloads that its highest waiting priority may stop;
-- row ("reclaimed", q, f): t <= usage of others' workloads that it may stop (of queues that may come to borrow); and,
-  where q may not borrow while it preempts, t <= what is left of q's nominal quota, its own stopped ones included, and
-  for each that waits one workload, of which more is freed than is needed;
-- s frees all rows that q's usage is on, t those from its cohort up.
+- row ("reclaimed", q, f): t <= usage of others' workloads that it may stop (of queues that may come to borrow); and, if
+  q may not borrow while it preempts, t <= what is left of q's nominal quota, counting its own stopped workloads, plus
+  one workload for each waiting one of which more is freed than needed;
+- s frees units in all rows that q's usage is in, t in those from its cohort up.
 
-Workloads are split here and victims are taken in any order, so the program allows all that Kueue does, and its bound
-holds for it. A unit that is stopped costs what the least worthy one is worth.
+Here workloads may be split and victims taken in any order. So the program allows everything that Kueue does, and its
+bound holds for Kueue. Stopping one unit costs as much as the least valuable unit is worth.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Place: TypeAlias = tuple[str, Share]  # queue, flavor's resource
 
 
 class PreemptionRows:
-    """Rows and columns beside those of an admission model; made before its first asks.
+    """Rows and columns of preemption, added to an admission model before its first asks.
 
     Parameters
     ----------
@@ -37,9 +38,9 @@ class PreemptionRows:
     rules : mapping of str to Preemption
         By queue.
     resource : str
-        What values count.
+        The resource in which values are counted.
     holders : sequence of Holder
-        Who may be stopped.
+        Running workloads that may be stopped.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class PreemptionRows:
                 admission.against[name, share] = (("freed", name, *share), largest.get(share, 0.0))
 
     def update(self, asks: Sequence[Ask]) -> None:
-        """Take over who waits."""
+        """Set the rows' bounds for the waiting workloads: a queue's highest priority decides what it may stop."""
         if not self.places:
             return
         tree = self.admission.tree

@@ -1,4 +1,4 @@
-"""Kubernetes quantities: "500m", "16Gi", 8."""
+"""Reads Kubernetes quantities such as "500m", "16Gi" and 8."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORM = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)(n|u|m|k|[KM
 
 
 def quantity(where: str, value: Any) -> float:
-    """The number that a quantity stands for; QueueError, with its place, for one that is none or is negative."""
+    """Return a quantity as a number; QueueError, with its place, if it is invalid or negative."""
     found = FORM.match(value.strip()) if isinstance(value, str) and len(value) < 64 else None
     if found is not None:
         number = float(found[1]) * FACTORS[found[2]]

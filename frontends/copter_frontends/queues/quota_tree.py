@@ -1,7 +1,7 @@
-"""Queues with quotas in a tree of cohorts, as Kueue counts them: what is in use, and what a queue may still take.
+"""Queues with quotas in a tree of cohorts, as Kueue counts them: usage, and the units that a queue may still take.
 
 A queue, or a cohort, owns a nominal quota of each (flavor, resource). A lending limit keeps the part above it for the
-owner; the rest stands in the parent, where every member may take it up to its borrowing limit.
+owner; the rest is lent to the parent, where each member may take it up to its borrowing limit.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from copter_frontends.queues.errors import QuotaError
 
 Share: TypeAlias = tuple[str, str]  # flavor, resource
 Amounts: TypeAlias = Mapping[Share, float]
-SLACK = 1e-9  # relative; of sums of amounts
-MOST_WORKLOADS = 10**9  # of a kind
-MOST_LEVELS = 64  # most cohorts above one another
+SLACK = 1e-9  # relative rounding of sums of amounts
+MOST_WORKLOADS = 10**9  # most workloads of one kind
+MOST_LEVELS = 64  # most levels of nested cohorts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Node:
     name : str
     is_queue : bool
     parent : str or None
-        A cohort.
+        Name of the parent cohort.
     quotas : dict of Share to Quota
     subtree : dict of Share to float
-        Quota of the node and of what its children lend.
+        Quota of the node plus the quota that its children lend.
     used : dict of Share to float
-        A queue's usage; of a cohort, what its children use past what they keep for themselves.
+        A queue's usage; for a cohort, its children's usage beyond the quota that they keep.
     """
 
     name: str
@@ -66,13 +66,13 @@ class Node:
     used: dict[Share, float] = field(default_factory=dict)
 
     def kept(self, share: Share) -> float:
-        """What the node never lends."""
+        """Return the quota that the node never lends."""
         quota = self.quotas.get(share)
         lending = math.inf if quota is None else quota.lending
         return 0.0 if math.isinf(lending) else max(0.0, self.subtree.get(share, 0.0) - lending)
 
     def most(self, share: Share) -> float:
-        """What the node's own borrowing limit lets it use; inf without one."""
+        """Return the most usage that the node's own borrowing limit allows; inf without a limit."""
         quota = self.quotas.get(share)
         return self.subtree.get(share, 0.0) + (math.inf if quota is None else quota.borrowing)
 
@@ -83,7 +83,7 @@ class QuotaTree:
     Attributes
     ----------
     queues, cohorts : dict of str to Node
-        A cohort that a queue names and nobody described has no quota of its own.
+        A cohort that a queue names but that was not added has no quota of its own.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class QuotaTree:
         self.cohorts: dict[str, Node] = {}
 
     def add_queue(self, name: str, quotas: Mapping[Share, Quota], cohort: str | None = None) -> None:
-        """Add a queue; QuotaError if it is there or has limits of borrowing or lending without a cohort."""
+        """Add a queue; QuotaError if it exists, or has borrowing or lending limits but no cohort."""
         self._add(self.queues, "queue", name, quotas, cohort)
 
     def add_cohort(self, name: str, quotas: Mapping[Share, Quota] | None = None, parent: str | None = None) -> None:
@@ -115,7 +115,7 @@ class QuotaTree:
         nodes[name] = Node(name, kind == "queue", parent, dict(quotas))
 
     def settle(self) -> QuotaTree:
-        """Sum the quotas up the tree, with nothing in use; QuotaError for cohorts in a circle."""
+        """Sum the quotas up the tree and reset usage to zero; QuotaError if cohorts form a circle."""
         for node in [*self.queues.values(), *self.cohorts.values()]:
             if node.parent is not None and node.parent not in self.cohorts:
                 self.cohorts[node.parent] = Node(node.parent, False)
@@ -143,13 +143,13 @@ class QuotaTree:
                     cohort.subtree[share] = cohort.subtree.get(share, 0.0) + quota - child.kept(share)
 
     def above(self, node: Node) -> Iterator[Node]:
-        """The cohorts above a node, the nearest first."""
+        """Yield the cohorts above a node, the nearest first."""
         while node.parent is not None:
             node = self.cohorts[node.parent]
             yield node
 
     def root(self, queue: str) -> str:
-        """The name of the cohort at the top of a queue's tree, or the queue's own."""
+        """Return the name of the top cohort above a queue, or of the queue itself if it has no cohort."""
         node = self.queues[queue]
         names = [each.name for each in self.above(node)]
         return names[-1] if names else queue
@@ -157,7 +157,7 @@ class QuotaTree:
     # Usage --------------------------------------------------------------------------------------------------------
 
     def available(self, queue: str, share: Share) -> float:
-        """What the queue may take on top of what it uses; negative where more is in use than there is."""
+        """Return how much more the queue may use; negative if usage exceeds the quota."""
         return self._available(self.queues[queue], share)
 
     def _available(self, node: Node, share: Share) -> float:
@@ -169,7 +169,7 @@ class QuotaTree:
         return max(0.0, kept - used) + room
 
     def room(self, queue: str, amounts: Amounts) -> int:
-        """How many workloads of such amounts a queue may admit now; a huge number for what takes nothing."""
+        """Return how many workloads of these amounts a queue may admit now; a huge number if they take nothing."""
         most = MOST_WORKLOADS
         for share, amount in amounts.items():
             if amount > 0.0:
@@ -180,7 +180,7 @@ class QuotaTree:
         return max(most, 0)
 
     def use(self, queue: str, amounts: Amounts, sign: float = 1.0) -> None:
-        """Count amounts as in use, or no longer with a `sign` of -1."""
+        """Add amounts to a queue's usage, or remove them if `sign` is -1."""
         for share, amount in amounts.items():
             node, delta = self.queues[queue], sign * amount
             while True:

@@ -12,7 +12,7 @@ from typing import Any
 from copter.errors import SettingsError
 
 LOG = logging.getLogger("copter.serve")
-LONGEST = 300  # characters of a path or an id
+LONGEST = 300  # most characters of a path or an id in a record
 
 
 class Audit:

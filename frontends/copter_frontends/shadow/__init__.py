@@ -1,1 +1,1 @@
-"""`copter shadow`: watches another scheduler's cluster, decides nothing, and says what its decisions leave unused."""
+"""`copter shadow`: watches another scheduler's cluster, changes nothing, and reports what it leaves unused."""

@@ -1,4 +1,4 @@
-"""What a cluster's own decisions leave unused at one moment, with a certified bound and the jobs' names."""
+"""What a cluster's own decisions leave unused at one moment, with a certified bound and the jobs concerned."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.quota_tree import SLACK
 from copter_frontends.views import ClusterView, WatchedJob
 
-MOST_NAMED = 20  # jobs, queues or nodes in a finding
-LITTLE = 1e-6  # value of a unit of what is not counted, so that such jobs start too
+MOST_NAMED = 20  # most jobs, queues or nodes named in a finding
+LITTLE = 1e-6  # value of one unit of usage that is not counted otherwise, so that such jobs start too
 
 
 @dataclass(slots=True)
 class Findings:
-    """One moment.
+    """Findings of one moment.
 
     Attributes
     ----------
     at_s : float
         Unix time.
     resource : str
-        What is counted.
+        Name of the counted resource.
     quota, used, could, bound : float
-        Units in all; in use; that the plan would start now; and that no admission can exceed, certified.
+        Units of quota; units in use; units that the plan would start now; a certified bound on the latter.
     starts : list of dict
-        The plan: jobs that could start now, with their flavors, units and seconds of waiting.
+        Jobs that the plan would start now, with their flavors, units and seconds of waiting.
     unfair : list of dict
         Queues whose jobs wait within their nominal quota while another borrows.
     overturned : list of dict
-        Waiting jobs that came before a job of lower priority was started that holds room of theirs.
+        Waiting jobs in whose room a job of lower priority was started after they came.
     scattered : list of dict
-        Waiting jobs whose pods find no node, though the nodes together have enough.
+        Waiting jobs whose pods fit on no node, though the nodes together have enough room.
     held : list of dict
-        Waiting jobs that may not start whatever is free.
+        Waiting jobs that may not start even if there is room.
     waiting, running : int
     skipped : list of str
     """
@@ -58,12 +58,12 @@ class Findings:
 
     @property
     def stranded(self) -> float:
-        """Units that are free and that no admission of what waits can use."""
+        """Return the free units that no admission of waiting jobs can use."""
         return max(0.0, self.quota - self.used - self.bound)
 
 
 def find(view: ClusterView, model: AdmissionModel, at_s: float) -> Findings:
-    """What a view shows; the model is that of the view's tree."""
+    """Return the findings of a view; the model must be that of the view's tree."""
     waiting = [job for job in view.jobs if not job.running]
     able = {job.id: job for job in waiting if not job.held}
     model.update(
@@ -101,7 +101,7 @@ def _plan(view: ClusterView, plan: AdmissionPlan, able: dict[str, WatchedJob], f
 
 
 def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
-    """Queues that have jobs which their own quota would hold, and a borrower beside them."""
+    """Add the queues whose jobs would fit their own quota and wait while another queue borrows."""
     tree = view.tree
     over: dict[tuple[str, Any], list[str]] = {}
     for name, node in tree.queues.items():
@@ -125,7 +125,7 @@ def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> Non
 
 
 def _priorities(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
-    """Jobs that waited when lower ones of their cohort were started on what they needed."""
+    """Add the jobs that waited while jobs of lower priority in their cohort were started in their room."""
     tree = view.tree
     running = [job for job in view.jobs if job.running and not math.isnan(job.started_s)]
     for job in sorted(able, key=lambda each: -each.priority):
@@ -152,7 +152,7 @@ def _priorities(view: ClusterView, able: list[WatchedJob], found: Findings) -> N
 
 
 def _nodes(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
-    """Jobs with a pod that no node has room for."""
+    """Add the jobs with a pod that fits on no node."""
     if not view.node_free:
         return
     name = view.resource

@@ -1,4 +1,4 @@
-"""The live page over HTTP, for this machine's own names only."""
+"""Serves the live page over HTTP, under this machine's own names only."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class LivePage:
     Parameters
     ----------
     port : int
-        0 for any that is free.
+        0 for any free port.
 
     Raises
     ------
     OSError
-        If the port cannot be had.
+        If the port cannot be opened.
     """
 
     def __init__(self, port: int) -> None:
@@ -31,12 +31,12 @@ class LivePage:
         answers = self._answers
 
         class Handler(BaseHTTPRequestHandler):
-            """Answers GET from what was shown last."""
+            """Answers GET requests with what was shown last."""
 
             timeout = 20
 
             def do_GET(self) -> None:
-                """Answer."""
+                """Answer one request."""
                 name = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")
                 found = answers.get(self.path) if name in OWN_NAMES else None
                 body, kind = found or (b"not here\n", "text/plain")
@@ -48,7 +48,7 @@ class LivePage:
                 self.wfile.write(body)
 
             def log_message(self, form: str, *values: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
@@ -56,7 +56,7 @@ class LivePage:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def show(self, shadow: Shadow) -> None:
-        """Show what the shadow has found by now."""
+        """Publish the shadow's present findings."""
         self._answers["/shadow.json"] = (json.dumps(shadow.summary()).encode(), "application/json")
         self._answers["/"] = (shadow_page(shadow, live=True).encode(), "text/html; charset=utf-8")
 

@@ -1,4 +1,4 @@
-"""The shadow's page: the report and the live page are one, HTML without scripts."""
+"""The shadow's page, HTML without scripts; report and live page are the same."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from copter_frontends.report.page import STYLE, text_of
 from copter_frontends.shadow.watch import Shadow, stamp
 
-REFRESH_S = 5
+REFRESH_S = 5  # seconds between two reloads of a live page
 
 
 def shadow_page(shadow: Shadow, live: bool = False) -> str:
-    """The page; a live one asks for itself again."""
+    """Return the page; a live page reloads itself."""
     summary = shadow.summary()
     now = summary["now"]
     again = f'<meta http-equiv="refresh" content="{REFRESH_S}">' if live else ""
@@ -79,7 +79,7 @@ def _facts(summary: dict[str, Any], now: dict[str, Any], unit: str) -> str:
 
 
 def _picture(history: Sequence[tuple[float, float, float, float]]) -> str:
-    """Usage over time, and on top of it what the plan would add."""
+    """Return a chart of usage over time, with what the plan would add on top."""
     if len(history) < 2:
         return ""
     first, last = history[0][0], history[-1][0]

@@ -1,4 +1,4 @@
-"""Where a shadow reads from."""
+"""Sources from which a shadow reads a cluster."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from copter_frontends.views.slurm import slurm_view
 
 
 def reader(kind: str, source: Any, token: str = "") -> tuple[Read, bool]:
-    """How to read a source, and whether it is live: an address and not files.
+    """Return a function that reads a source, and whether the source is live: an address rather than files.
 
     Parameters
     ----------
     kind : {"kueue", "volcano", "kai", "slurm"}
     source : str or pair of str
     token : str
-        For an API server.
+        Token for an API server.
     """
     if kind == "slurm":
         queue, info = source

@@ -1,4 +1,4 @@
-"""Watching: a session and a tape that go on from round to round, sums over time, and blindness that ends by itself."""
+"""Watches a cluster round by round: one session, one tape, sums over time, and recovery from failed reads."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from copter_frontends.queues.quota_tree import QuotaTree
 from copter_frontends.shadow.findings import Findings, find
 from copter_frontends.views import ClusterView
 
-MOST_ROUNDS = 2000  # of history that is kept
-MOST_JOBS = 50  # in the list of those that waited longest for nothing
+MOST_ROUNDS = 2000  # most rounds of history that are kept
+MOST_JOBS = 50  # most jobs in the list of those that waited longest without need
 Read = Callable[[], ClusterView]
 
 
@@ -27,11 +27,11 @@ class Shadow:
     Parameters
     ----------
     read : callable
-        Gives the cluster as it is now; its QueueError makes the shadow blind until it succeeds again.
+        Returns the present view of the cluster; after a QueueError the shadow is blind until a read succeeds.
     tape : str, optional
         File to record the rounds in.
     grace_s : float
-        A job that waits for less is on its way, and is not counted.
+        A job that has waited for less is not counted: it may be about to start.
     clock : callable
         Unix time.
     settings : Settings, optional
@@ -39,7 +39,7 @@ class Shadow:
     Attributes
     ----------
     findings : Findings or None
-        Of the last round that could see.
+        Findings of the last round that was not blind.
     blind_since_s : float or None
     why_blind : str
     """
@@ -63,7 +63,7 @@ class Shadow:
         self._last_s: float | None = None
 
     def __enter__(self) -> Shadow:
-        """Record from here on, if there is a tape."""
+        """Start recording, if there is a tape."""
         self._taping: AbstractContextManager[object] = nullcontext() if self.tape is None else recorded(self.tape)
         self._taping.__enter__()
         return self
@@ -73,7 +73,7 @@ class Shadow:
         self._taping.__exit__(*error)
 
     def look(self) -> str | None:
-        """One round; a line for what has changed about seeing, or None."""
+        """Make one round; return a line if the shadow has become blind or can see again, else None."""
         now = self.clock()
         self._add_up(now)
         try:
@@ -94,7 +94,7 @@ class Shadow:
         return None if was is None else f"sees again at {stamp(now)}; was blind for {now - was:.0f} s"
 
     def _add_up(self, now: float) -> None:
-        """Count the time since the last round as the last round found it; time that was blind apart."""
+        """Add the time since the last round to the sums by the last round's findings; blind time is summed apart."""
         last, self._last_s = self._last_s, now
         if last is None:
             return
@@ -114,7 +114,7 @@ class Shadow:
             self.lost[each["job"]] = self.lost.get(each["job"], 0.0) + passed
 
     def _model_of(self, tree: QuotaTree) -> AdmissionModel:
-        """The session: the old one where queues and quotas are as they were, with the usage of now."""
+        """Return the model with the present usage: the old one if queues and quotas are unchanged, else a new one."""
         shape = [
             (node.name, node.parent, node.is_queue, node.quotas)
             for node in [*tree.queues.values(), *tree.cohorts.values()]
@@ -126,7 +126,7 @@ class Shadow:
         return self._model
 
     def summary(self) -> dict[str, Any]:
-        """All that was found, as plain values."""
+        """Return everything found so far as plain values."""
         sums, found = self.sums, self.findings
         hours = {name.removesuffix("_s"): value / 3600.0 for name, value in sums.items()}
         longest = sorted(self.lost.items(), key=lambda each: -each[1])[:MOST_JOBS]
@@ -145,5 +145,5 @@ class Shadow:
 
 
 def stamp(time_s: float) -> str:
-    """A time in words."""
+    """Return a time as text."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time_s))

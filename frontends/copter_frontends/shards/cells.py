@@ -1,7 +1,7 @@
-"""Shard balancing in cells: every cell balances its own servers, and cells hand each other load (SH10).
+"""Shard balancing in cells: each cell balances its own servers, and cells exchange load (SH10).
 
-A new copy costs the same on whatever server it is made. So a cell need not know which server of another cell takes what
-it gives away: it is enough that all cells together take in as much load as they give away.
+A new copy costs the same on any server. So a cell need not know which server of another cell takes the load that it
+gives away: it is enough that all cells together take in as much load as they give away.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ShardCells:
 
     @property
     def alone(self) -> list[Floats]:
-        """Return shares of :attr:`counts` at which no cell gives load away except to take in other load."""
+        """Return shares of :attr:`counts` with which no cell gives away more load than it takes in."""
         return [np.array([each.most_in, each.most_out]) for each in self.blocks]
 
     def models(self) -> list[Model]:

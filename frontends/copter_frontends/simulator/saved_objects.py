@@ -1,7 +1,7 @@
 """Conversion of a run's objects to plain values: a numbered list of nodes that refer to each other.
 
-A node is a tuple: its kind, what is particular to the kind, and a list of values. In the list a tuple of one number
-stands for the node of this number. Objects come back with their identities: what was one object is one again.
+A node is a tuple: its kind, data specific to the kind, and a list of values. In this list, a tuple of one number
+refers to the node of that number. Shared objects stay shared: two references to one object refer to one object again.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _KIND_OF_MAPPING = {kind: name for name, kind in MAPPINGS.items()}
 
 
 class Flattener:
-    """Makes nodes of an object and of everything it refers to.
+    """Converts an object, and everything it refers to, to nodes.
 
     Parameters
     ----------
     classes : SavedClasses
-        What may be in it.
+        Classes whose objects may occur.
     """
 
     def __init__(self, classes: SavedClasses) -> None:
@@ -62,12 +62,12 @@ class Flattener:
         self._sessions: dict[int, int] = {}  # number of a session, by the id of its model
 
     def flatten(self, root: object) -> dict[str, Any]:
-        """Plain values for :func:`copter.storage.encoding.encode`.
+        """Return plain values for :func:`copter.storage.encoding.encode`.
 
         Raises
         ------
         SimulationError
-            If something in it is neither data nor of the closed list of classes; the message names it.
+            If some object is neither data nor of the closed list of classes; the message names it.
         """
         stack = [self._open(root)]
         while stack:
@@ -186,7 +186,7 @@ def _list_parts(value: Any) -> Parts:
 
 
 def _flat(mapping: Any) -> Iterator[Any]:
-    """Keys and values in turn."""
+    """Return an iterator over keys and values in turn."""
     for pair in mapping.items():
         yield from pair
 
@@ -212,7 +212,7 @@ def _plain_array(array: np.ndarray[Any, Any]) -> Any:
 
 
 def _small_parts(value: Any) -> Parts:
-    """Values of Python that are not in the encoding."""
+    """Return how a Python value without a code in the encoding is written."""
     if isinstance(value, complex):
         return ("complex", value.real, value.imag), None
     if isinstance(value, bytearray):
@@ -249,7 +249,7 @@ def _state_of(value: Any) -> dict[str, Any]:
 
 
 def slots_of(kind: type) -> list[str]:
-    """Attributes that a class keeps without a dictionary."""
+    """Return the attributes that a class keeps in slots."""
     found: list[str] = []
     for base in kind.__mro__:
         own = base.__dict__.get("__slots__", ())

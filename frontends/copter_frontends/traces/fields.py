@@ -9,11 +9,11 @@ from typing import Any
 
 
 class BadFieldError(ValueError):
-    """A line that cannot be used; its text is the reason that is recorded. Not raised outside this package."""
+    """A line that cannot be used; the text says why. Not raised outside this package."""
 
 
 class Columns:
-    """The columns of a file, by name, in whatever order it has them."""
+    """The columns of a file by name, in any order."""
 
     def __init__(self, header: Sequence[str]) -> None:
         self._index = {name.strip(): i for i, name in enumerate(header)}
@@ -25,14 +25,14 @@ class Columns:
             raise BadFieldError(f"the line has {len(row)} fields, the header {self._width}")
 
     def text(self, row: Sequence[str], name: str) -> str:
-        """A field that is not empty."""
+        """Return a field as text; raises BadFieldError if it is empty."""
         value = row[self._index[name]].strip()
         if not value:
             raise BadFieldError(f"{name} is empty")
         return value
 
     def number(self, row: Sequence[str], name: str) -> float:
-        """A finite number >= 0."""
+        """Return a field as a finite number >= 0; raises BadFieldError otherwise."""
         text = self.text(row, name)
         try:
             value = float(text)
@@ -43,28 +43,28 @@ class Columns:
         return value
 
     def count(self, row: Sequence[str], name: str) -> int:
-        """A whole number >= 1; "3.0" is one too."""
+        """Return a field as a whole number >= 1 ("3.0" is one too); raises BadFieldError otherwise."""
         value = self.number(row, name)
         if value < 1 or value != int(value):
             raise BadFieldError(f"{name} is {value:g}, must be a whole number >= 1")
         return int(value)
 
     def positive(self, row: Sequence[str], name: str) -> float:
-        """A finite number > 0."""
+        """Return a field as a finite number > 0; raises BadFieldError otherwise."""
         value = self.number(row, name)
         if value == 0:
             raise BadFieldError(f"{name} is 0, must be > 0")
         return value
 
     def whole(self, row: Sequence[str], name: str) -> int:
-        """A whole number >= 0."""
+        """Return a field as a whole number >= 0; raises BadFieldError otherwise."""
         value = self.number(row, name)
         if value != int(value):
             raise BadFieldError(f"{name} is {value:g}, must be a whole number >= 0")
         return int(value)
 
     def numbers(self, row: Sequence[str], name: str) -> list[float]:
-        """Numbers >= 0 with dashes between them, at least one."""
+        """Return a field of numbers >= 0 separated by dashes, at least one; raises BadFieldError otherwise."""
         text = self.text(row, name)
         try:
             values = [float(part) for part in text.split("-")]
@@ -75,15 +75,15 @@ class Columns:
         return values
 
     def has(self, name: str) -> bool:
-        """Whether the file has such a column."""
+        """Return whether the file has this column."""
         return name in self._index
 
     def empty(self, row: Sequence[str], name: str) -> bool:
-        """Whether a field is empty."""
+        """Return whether a field is empty."""
         return not row[self._index[name]].strip()
 
     def further(self, row: Sequence[str]) -> dict[str, Any]:
-        """The optional fields of a workload's line (those of :class:`.TraceJob`) that are there and not empty."""
+        """Return the nonempty optional fields of a workload's line, which are those of :class:`.TraceJob`."""
         readers: dict[str, tuple[str, Callable[[Sequence[str], str], Any]]] = {
             "weight": ("weight", self.positive),
             "priority": ("priority", self.whole),
@@ -110,14 +110,14 @@ class Columns:
         return text == "yes"
 
     def _held(self, row: Sequence[str], name: str) -> tuple[str, int]:
-        """TYPE:GPUS."""
+        """Return (type, GPUs) of a field TYPE:GPUS."""
         kind, _, count = self.text(row, name).rpartition(":")
         if not kind or not count.isdecimal() or not int(count):
             raise BadFieldError(f"{name} is {self.text(row, name)!r}, must be TYPE:GPUS, such as a100:8")
         return kind, int(count)
 
     def time(self, row: Sequence[str], name: str) -> datetime:
-        """A date and time, without a time zone."""
+        """Return a field as a date and time without a time zone; raises BadFieldError otherwise."""
         text = self.text(row, name)
         try:
             value = datetime.fromisoformat(text)

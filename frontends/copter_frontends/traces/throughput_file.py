@@ -13,7 +13,7 @@ from copter_frontends.traces.trace import SkippedLine, Trace
 from copter_frontends.vocabulary import TraceError
 
 COLUMNS = ("job_type", "scale_factor", "gpu_type", "steps_per_s")
-REFERENCE_TYPE = "v100"  # on which a job's duration is counted
+REFERENCE_TYPE = "v100"  # GPU type on which a job's duration is counted
 
 Throughputs = Mapping[str, Mapping[int, float]]
 """Steps per second of a model by the GPUs that it runs on."""

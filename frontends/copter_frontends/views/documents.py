@@ -1,4 +1,4 @@
-"""Kubernetes documents: from a file, a list or an API server, and what fields of them say."""
+"""Reads Kubernetes documents from files, lists or an API server, and values from their fields."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from copter_frontends.queues.quantities import quantity
 from copter_frontends.views.view import ViewError
 
 Document: TypeAlias = dict[str, Any]
-PATIENCE_S = 10.0  # of a request
-MOST_BYTES = 1 << 28  # of a file or an answer
-PAGE = 500  # documents of an answer
+PATIENCE_S = 10.0  # seconds after which a request is given up
+MOST_BYTES = 1 << 28  # most bytes of a file or an answer
+PAGE = 500  # documents asked for in one request
 
 
 class BlindError(ViewError):
-    """The API server, or the file, cannot be read just now."""
+    """The API server or the file cannot be read at the moment."""
 
 
 def is_address(source: str) -> bool:
-    """Whether a source is an address and not a file."""
+    """Return whether a source is an address rather than a file."""
     return source.startswith(("http://", "https://"))
 
 
 def read_text(path: str) -> str:
-    """The text of a file; BlindError if it cannot be read."""
+    """Return the text of a file; BlindError if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -43,7 +43,7 @@ def read_text(path: str) -> str:
 
 
 def parse_json(where: str, text: str | bytes) -> Any:
-    """JSON; BlindError with the place for what is none."""
+    """Parse JSON; BlindError, with the place, if it is invalid."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -51,7 +51,7 @@ def parse_json(where: str, text: str | bytes) -> Any:
 
 
 def file_documents(path: str) -> list[Document]:
-    """All documents of a file of JSON or YAML: single ones, lists, one after another."""
+    """Return all documents of a JSON or YAML file: single documents and the members of lists."""
     text = read_text(path)
     if text.lstrip()[:1] in ("{", "["):
         return flat(path, [parse_json(path, text)])
@@ -64,7 +64,7 @@ def file_documents(path: str) -> list[Document]:
 
 
 def flat(where: str, found: Sequence[Any]) -> list[Document]:
-    """Documents out of lists of documents."""
+    """Return the documents contained in lists of documents."""
     documents: list[Document] = []
     for each in found:
         if isinstance(each, list):
@@ -84,12 +84,12 @@ def flat(where: str, found: Sequence[Any]) -> list[Document]:
 
 
 class Api:
-    """Reading from an API server.
+    """Reads documents from an API server.
 
     Parameters
     ----------
     address : str
-        As `kubectl proxy` serves it, or the server's own with a token.
+        Address as `kubectl proxy` serves it, or the server's own together with a token.
     token : str
     """
 
@@ -97,7 +97,7 @@ class Api:
         self.address, self.token = address.rstrip("/"), token
 
     def get(self, path: str) -> Any:
-        """One answer; BlindError where there is none, LookupError for one of "not found"."""
+        """Return one response; BlindError if there is none, LookupError if it is "not found"."""
         headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
         try:
             with urllib.request.urlopen(
@@ -113,7 +113,7 @@ class Api:
             raise BlindError(f"{self.address}: the API server is out of reach: {reason}") from error
 
     def version(self, group: str, known: Sequence[str]) -> str:
-        """The version of a group that is read: the server's preferred one if it is known, else the newest known."""
+        """Return the version of a group to read: the server's preferred one if it is known, else the newest known."""
         try:
             found = self.get(f"/apis/{group}")
             versions = [found["preferredVersion"]["version"], *(each["version"] for each in found["versions"])]
@@ -127,7 +127,7 @@ class Api:
         raise BlindError(f"{self.address}: {group} is served as {', '.join(versions)}; {', '.join(known)} are read")
 
     def listed(self, path: str, optional: bool = False) -> list[Document]:
-        """All documents of a list, page by page."""
+        """Return all documents of a list, fetched page by page."""
         documents: list[Document] = []
         after = ""
         while True:
@@ -147,7 +147,7 @@ class Api:
 
 
 def named(document: Mapping[str, Any]) -> str:
-    """Namespace and name of a document, or its name."""
+    """Return NAMESPACE/NAME of a document, or its name if it has no namespace."""
     meta = document.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
         raise ViewError(f"{document.get('kind', 'a document')} without metadata.name: left out")
@@ -155,7 +155,7 @@ def named(document: Mapping[str, Any]) -> str:
 
 
 def part(document: Mapping[str, Any], *path: str) -> Any:
-    """What stands at a path, or None."""
+    """Return the value at a path of fields, or None."""
     at: Any = document
     for name in path:
         at = at.get(name) if isinstance(at, dict) else None
@@ -163,7 +163,7 @@ def part(document: Mapping[str, Any], *path: str) -> Any:
 
 
 def entries(where: str, value: Any) -> list[Any]:
-    """A list, or nothing for None."""
+    """Return a list field; an empty list for None."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -172,7 +172,7 @@ def entries(where: str, value: Any) -> list[Any]:
 
 
 def amounts(where: str, value: Any) -> dict[str, float]:
-    """Resources and their quantities."""
+    """Return resources and their quantities as numbers."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -181,7 +181,7 @@ def amounts(where: str, value: Any) -> dict[str, float]:
 
 
 def whole(where: str, value: Any, otherwise: int) -> int:
-    """A whole number, or `otherwise` for None."""
+    """Return a whole number; `otherwise` for None."""
     if value is None:
         return otherwise
     if isinstance(value, bool) or not isinstance(value, int):
@@ -190,7 +190,7 @@ def whole(where: str, value: Any, otherwise: int) -> int:
 
 
 def unix_time(where: str, value: Any) -> float:
-    """Seconds since 1970 of Kubernetes's time."""
+    """Return Kubernetes's time as seconds since 1970."""
     try:
         return datetime.fromisoformat(str(value).replace("Z", "+00:00")).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -198,7 +198,7 @@ def unix_time(where: str, value: Any) -> float:
 
 
 def pod_requests(where: str, spec: Any) -> dict[str, float]:
-    """What one pod asks for: its containers together, or the largest of those that run before them."""
+    """Return the amounts that one pod requests: all its containers together, or its largest init container if more."""
     total: dict[str, float] = {}
     for at, container in enumerate(entries(f"{where}.containers", part({"spec": spec}, "spec", "containers"))):
         resources = part({"at": container}, "at", "resources") or {}

@@ -1,4 +1,4 @@
-"""Kueue's objects, v1beta1 and v1beta2, as a view of the cluster."""
+"""Converts Kueue's objects, v1beta1 and v1beta2, to a view of the cluster."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ VERSIONS = ("v1beta2", "v1beta1")
 PLURALS = ("cohorts", "clusterqueues", "localqueues", "resourceflavors", "workloads")
 BOOST = f"{GROUP}/priority-boost"
 GATES = f"{GROUP}/admission-gated-by"
-MOST_OPTIONS = 16  # ways to choose flavors that are looked at
+MOST_OPTIONS = 16  # most ways of choosing flavors that are considered
 
 
 def read_api(api: Api) -> list[Document]:
-    """All of Kueue's objects of an API server, in a version that is read."""
+    """Return all of Kueue's objects of an API server, in a version that can be read."""
     version = api.version(GROUP, VERSIONS)
     found: list[Document] = []
     for plural in PLURALS:
@@ -41,13 +41,13 @@ def read_api(api: Api) -> list[Document]:
 
 
 def kueue_view(documents: Sequence[Document]) -> ClusterView:
-    """The view that Kueue's objects give.
+    """Return the view of a cluster from Kueue's objects.
 
     Raises
     ------
     ViewError, QuotaError
-        Queues or cohorts of an unknown version, or quotas that contradict each other: there is no view without them.
-        A workload that cannot be read is a line of `skipped`.
+        If queues or cohorts have an unknown version, or quotas contradict each other: no view is possible then.
+        A workload that cannot be read only adds a line to `skipped`.
     """
     kinds: dict[str, list[Document]] = {}
     skipped: list[str] = []
@@ -83,7 +83,7 @@ def kueue_view(documents: Sequence[Document]) -> ClusterView:
 
 
 def _tree(kinds: Mapping[str, list[Document]]) -> tuple[QuotaTree, dict[str, list[list[tuple[str, list[str]]]]]]:
-    """The quotas, and each queue's groups of flavors with the resources that they cover."""
+    """Return the quotas, and for each queue its groups of flavors with the resources that they cover."""
     tree = QuotaTree()
     groups: dict[str, list[list[tuple[str, list[str]]]]] = {}
     for each in kinds.get("Cohort", []):
@@ -121,7 +121,7 @@ def _quotas(where: str, document: Document) -> tuple[dict[Share, Quota], list[li
 
 
 def condition(document: Document, kind: str) -> Mapping[str, Any]:
-    """A condition of a workload that is true, or nothing."""
+    """Return a workload's condition of this type if it is true, else an empty mapping."""
     for each in part(document, "status", "conditions") or []:
         if isinstance(each, dict) and each.get("type") == kind and each.get("status") == "True":
             return each
@@ -129,7 +129,7 @@ def condition(document: Document, kind: str) -> Mapping[str, Any]:
 
 
 def priority_of(document: Document) -> int:
-    """A workload's priority with what `priority-boost` adds to it."""
+    """Return a workload's priority plus its `priority-boost`."""
     own = whole("spec.priority", part(document, "spec", "priority"), 0)
     boost = part(document, "metadata", "annotations", BOOST)
     try:
@@ -141,7 +141,7 @@ def priority_of(document: Document) -> int:
 def _job(
     document: Document, queue_of: Mapping[str, str], groups: Mapping[str, Any], labels: Mapping[str, Any]
 ) -> WatchedJob | None:
-    """The job that a workload is; None for one that has ended."""
+    """Return the job of a workload; None if it has ended."""
     name = named(document)
     if condition(document, "Finished"):
         return None
@@ -183,7 +183,7 @@ def _held(document: Document) -> str:
 
 
 def _assigned(admission: Mapping[str, Any]) -> Amounts:
-    """What an admitted workload takes."""
+    """Return the amounts that an admitted workload takes."""
     taken: dict[Share, float] = {}
     for at, each in enumerate(entries("status.admission.podSetAssignments", admission.get("podSetAssignments"))):
         flavors = part({"at": each}, "at", "flavors") or {}

@@ -1,6 +1,7 @@
-"""Volcano's and KAI's pod groups, queues and nodes as a view of the cluster.
+"""Converts Volcano's and KAI's pod groups, queues and nodes to a view of the cluster.
 
-Both place pods on nodes; queues share all nodes, each up to its own limit. A group that has a pod on a node runs.
+Both schedulers place pods on nodes. Queues share all nodes, each up to its own limit. A group with a pod on a node
+counts as running.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Kinds = Mapping[str, Sequence[Document]]  # Queue, PodGroup, Node, Pod, Priority
 
 
 def volcano_kinds(api: Api) -> Kinds:
-    """Volcano's objects, the nodes and the pods of an API server."""
+    """Return Volcano's objects, the nodes and the pods of an API server."""
     version = api.version(VOLCANO, VOLCANO_VERSIONS)
     core, group = "/api/v1", f"/apis/{VOLCANO}/{version}"
     return {
@@ -53,7 +54,7 @@ def volcano_kinds(api: Api) -> Kinds:
 
 
 def volcano_file(path: str) -> Kinds:
-    """The same from a file of documents; ViewError for a version that is not read."""
+    """Return the same objects from a file of documents; ViewError for a version that cannot be read."""
     kinds: dict[str, list[Document]] = {}
     for each in file_documents(path):
         group, _, version = str(each.get("apiVersion", "")).rpartition("/")
@@ -65,7 +66,7 @@ def volcano_file(path: str) -> Kinds:
 
 
 def kai_kinds(where: str, data: bytes) -> Kinds:
-    """What KAI's `/get-snapshot` answers: a zip file with one of JSON, or that one."""
+    """Return the objects of KAI's `/get-snapshot`: a JSON document, or a zip file with one."""
     if data[:2] == b"PK":
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -90,7 +91,7 @@ def kai_kinds(where: str, data: bytes) -> Kinds:
 
 
 def pod_group_view(source: str, kinds: Kinds) -> ClusterView:
-    """The view that the objects give; ViewError without queues or nodes."""
+    """Return the view of a cluster from these objects; ViewError without queues or nodes."""
     for kind in ("Queue", "Node"):
         if not kinds.get(kind):
             raise ViewError(f"{source}: there is no {kind} among the documents; without it there is no quota to see")
@@ -145,7 +146,7 @@ def _queues(source: str, queues: Sequence[Document], total: Mapping[Share, float
 
 
 def _pods(pods: Sequence[Document], free: dict[str, dict[str, float]], skipped: list[str]) -> dict[str, list[Any]]:
-    """By group: each pod's needs and whether it is on a node; what nodes have free is made less."""
+    """Return each group's pods as (needs, whether on a node); lowers the nodes' free amounts by running pods."""
     found: dict[str, list[Any]] = {}
     for each in pods:
         if part(each, "status", "phase") in ENDED:

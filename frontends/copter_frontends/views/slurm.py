@@ -1,6 +1,6 @@
-"""Slurm's `squeue --json` and `sinfo --json` as a view of the cluster.
+"""Converts Slurm's `squeue --json` and `sinfo --json` to a view of the cluster.
 
-Partitions are queues. Partitions that share nodes share one pool, in which each may use what its own nodes have.
+Partitions become queues. Partitions that share nodes share one pool; each may use as much as its own nodes have.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COUNT = re.compile(r"^gpu(?::([^:(]+))?:(\d+)")
 
 
 def slurm_view(queue_path: str, info_path: str) -> ClusterView:
-    """The view that the two files give; ViewError for what says nothing of a cluster."""
+    """Return the view of a cluster from the two files; ViewError if they describe no cluster."""
     jobs, info = (_listed(path, name) for path, name in ((queue_path, "jobs"), (info_path, "sinfo")))
     view = ClusterView("slurm", _tree(info_path, info), [])
     for at, each in enumerate(jobs):
@@ -47,7 +47,7 @@ def _listed(path: str, name: str) -> list[Any]:
 
 
 def number(value: Any) -> float | None:
-    """A number as Slurm's versions write it: plain, or with whether it is set."""
+    """Return a number as Slurm's versions write it: plain, or with a flag that says whether it is set."""
     if isinstance(value, dict):
         value = value.get("number") if value.get("set", True) and not value.get("infinite", False) else None
     return None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
@@ -84,7 +84,7 @@ def _tree(path: str, info: list[Any]) -> QuotaTree:
 
 
 def _pools(nodes_of: dict[str, set[str]]) -> list[list[str]]:
-    """Partitions, those together that share nodes."""
+    """Return the partitions in groups of those that share nodes."""
     pools: list[list[str]] = []
     for name in sorted(nodes_of):
         joined = [pool for pool in pools if any(nodes_of[name] & nodes_of[each] for each in pool)]

@@ -1,4 +1,4 @@
-"""A cluster at one moment: queues with quotas, what runs, what waits."""
+"""A cluster at one moment: queues with quotas, running jobs, waiting jobs."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu", "gres/gpu")
 
 
 class ViewError(QueueError):
-    """Documents that say nothing of a cluster: of an unknown version, damaged, or out of reach."""
+    """Documents that describe no cluster: of an unknown version, damaged, or out of reach."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedJob:
-    """A job of the cluster's own scheduler.
+    """A job as the cluster's own scheduler reports it.
 
     Attributes
     ----------
     id, queue : str
     priority : int
     options : tuple of Amounts
-        What it may run on; for one that runs, what it runs on.
+        Amounts with which it may run; for a running job, the amounts that it uses.
     running : bool
     came_s : float
         Unix time.
     started_s : float
-        Unix time; nan for one that waits.
+        Unix time; nan for a waiting job.
     held : str
-        Why it may not start whatever is free; empty if it may.
+        Why it may not start even if there is room; empty if it may.
     pod : Mapping of str to float
-        The largest need of one pod or node, by resource.
+        Largest amounts that one of its pods or nodes needs, by resource.
     """
 
     id: str
@@ -56,12 +56,12 @@ class ClusterView:
     ----------
     source : str
     tree : QuotaTree
-        Settled, with the usage of what runs.
+        Settled; its usage is that of the running jobs.
     jobs : list of WatchedJob
     node_free : dict of str to dict
-        What each node has free, by resource; empty where the source says nothing of nodes.
+        Free amounts of each node, by resource; empty if the source does not describe nodes.
     deserved : dict of (queue, Share) to float
-        What a queue should get; its nominal quota where it is not here.
+        Amount that a queue should get; its nominal quota if absent.
     skipped : list of str
         A line for each document that could not be read.
     """
@@ -75,7 +75,7 @@ class ClusterView:
 
     @property
     def resource(self) -> str:
-        """The resource that is counted: GPUs where there are any, else CPUs, else the first."""
+        """Return the resource that is counted: GPUs if there are any, else CPUs, else the first resource."""
         found = {
             share[1] for node in [*self.tree.queues.values(), *self.tree.cohorts.values()] for share in node.subtree
         }
@@ -85,16 +85,16 @@ class ClusterView:
         return min(found, default="cpu")
 
     def units(self, amounts: Amounts) -> float:
-        """The counted resource in some amounts."""
+        """Return the units of the counted resource in some amounts."""
         return sum(amount for share, amount in amounts.items() if share[1] == self.resource)
 
     def quota(self) -> float:
-        """Of the counted resource, all in all."""
+        """Return the quota of the counted resource over all queues."""
         nodes = [*self.tree.queues.values(), *self.tree.cohorts.values()]
         return sum(quota.nominal for node in nodes for share, quota in node.quotas.items() if share[1] == self.resource)
 
     def used(self) -> float:
-        """In use of the counted resource."""
+        """Return the units of the counted resource in use."""
         return sum(self.units(job.options[0]) for job in self.jobs if job.running)
 
 

@@ -1,4 +1,4 @@
-"""A change that is asked about: "add 8 a100, quota vision 16, add job probe 4 bert, remove job old"."""
+"""A hypothetical change, such as "add 8 a100, quota vision 16, add job probe 4 bert, remove job old"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COUNT = re.compile(r"[0-9]{1,8}", re.ASCII)
 
 
 class WhatIfError(FrontendError):
-    """A change that cannot be read, or that does not go with what it is asked of."""
+    """A change that cannot be read, or that does not apply to the given cluster or policy."""
 
 
 @runtime_checkable
@@ -29,7 +29,7 @@ class WithQuotas(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AddedJob:
-    """A job that the change brings: its name, the GPUs that it asks for, and its application, if one was named."""
+    """A job that the change adds: its name, its GPUs, and its application if one was named."""
 
     name: str
     gpus: int
@@ -43,13 +43,13 @@ class Change:
     Attributes
     ----------
     text : str
-        As it was asked.
+        The change as the user wrote it.
     gpus : dict of GPU type to int
-        GPUs that come (above zero) or go (below).
+        GPUs added (positive) or removed (negative).
     quotas : dict of tenant to int
     added : tuple of AddedJob
     removed : tuple of str
-        Names of jobs that go.
+        Names of removed jobs.
     """
 
     text: str
@@ -60,7 +60,7 @@ class Change:
 
     @classmethod
     def read(cls, text: str) -> Change:
-        """The change in a text; WhatIfError that names the part that is wrong, and the forms that there are."""
+        """Read a change from text; WhatIfError names the wrong part and the valid forms."""
         parts = [part.split() for part in text.split(",")]
         if len(parts) > MOST_PARTS:
             raise WhatIfError(f"what-if: {len(parts)} parts, at most {MOST_PARTS} are taken")
@@ -89,9 +89,9 @@ class Change:
         return cls(text.strip(), gpus, quotas, tuple(added.values()), tuple(removed))
 
     def jobs(self, jobs: list[Job]) -> list[Job]:
-        """The jobs with those that come, at time 0, and without those that go; WhatIfError for one that is not there.
+        """Return the jobs with the added ones, at time 0, and without the removed ones; WhatIfError for an unknown one.
 
-        A job that comes runs the application that was named, else the most common one of the others.
+        An added job runs the application that was named, else the most common one of the other jobs.
         """
         names = {job.id for job in jobs}
         for name in self.removed:
@@ -104,22 +104,22 @@ class Change:
         return [*(job_of(each, jobs) for each in self.added), *kept]
 
     def require_only_gpus(self, where: str, quotas: bool = False) -> None:
-        """WhatIfError if jobs, or quotas unless they are taken, are among the parts."""
+        """Raise WhatIfError if the change has parts on jobs, or on quotas unless `quotas` is true."""
         if self.added or self.removed or (self.quotas and not quotas):
             part = "jobs" if self.added or self.removed else "quotas"
             raise WhatIfError(f"what-if: {where} takes no change of {part}; `copter simulate ... --what-if` does")
 
     def tell(self, policy: SchedulingPolicy, cluster: Cluster, jobs: list[Job]) -> None:
-        """Tell a policy of the change; FrontendError or another of copter's errors for what it refuses.
+        """Apply the change to a policy; raises FrontendError or another error of copter if the policy refuses a part.
 
         Parameters
         ----------
         policy : SchedulingPolicy
-            A copy: where a part is refused, those before it have been done.
+            Pass a copy: if a part is refused, earlier parts have been applied.
         cluster : Cluster
-            As the policy has it now, for the names of nodes that go.
+            The policy's present cluster, for the names of removed nodes.
         jobs : list of Job
-            Those of the run, for the application of a job that comes.
+            Jobs of the run, for the application of an added job.
         """
         for name in self.removed:
             policy.remove_job(name)
@@ -133,14 +133,14 @@ class Change:
             policy.add_job(job_of(each, jobs))
 
     def tell_quotas(self, policy: object) -> None:
-        """Tell a policy of the quotas; WhatIfError where it has none."""
+        """Apply the quotas to a policy; WhatIfError if it has no quotas."""
         for team, count in self.quotas.items():
             if not isinstance(policy, WithQuotas):
                 raise WhatIfError(f"what-if: quota {team} {count}: the policy {type(policy).__name__} has no quotas")
             policy.set_quota(team, count)
 
     def delta(self, capacity: Mapping[str, int]) -> dict[str, Any]:
-        """The same as a delta of the service, whose clusters have no quotas.
+        """Return the change as a delta of the service, whose clusters have no quotas.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Change:
         Raises
         ------
         WhatIfError
-            For a quota, an unknown type, or more GPUs than there are.
+            For a quota, an unknown type, or if more GPUs are removed than exist.
         """
         for team, count in self.quotas.items():
             raise WhatIfError(f"what-if: quota {team} {count}: clusters of the service have no quotas")
@@ -173,7 +173,7 @@ class Change:
 
 
 def job_of(added: AddedJob, others: list[Job]) -> Job:
-    """The job that comes: of its own application, else of the most common one of the others."""
+    """Return an added job as a job: with its own application, else the most common one of the others."""
     names = [job.application for job in others]
     if added.application is None and not names:
         raise WhatIfError(f"what-if: add job {added.name} {added.gpus} APPLICATION: say which application it runs")

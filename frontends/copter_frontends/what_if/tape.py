@@ -56,7 +56,7 @@ class TapeAnswer:
         return sum(low for low, _ in changes), sum(high for _, high in changes)
 
     def as_text(self, most: int = 8) -> str:
-        """Lines for a reader."""
+        """Return the comparison as lines of text."""
         lines = [f"what if: {self.text}", f"  {'round':>6} {'before':>12} {'after':>12}  change of the optimum"]
         lines += [
             f"  {each['round']:>6} {each['before']:>12.6g} {each['after']:>12.6g}  {interval(each['change'])}"
