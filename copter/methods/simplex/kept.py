@@ -19,6 +19,7 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
+SHORTEST_REST, LONGEST_REST = 4, 64  # solves without a look for shifts after one that was no gain
 BETWEEN = 1e-7  # scaled distance from both bounds from which on a value counts as basic at the start
 
 
@@ -39,7 +40,8 @@ class KeptBasis:
 
     def __init__(self, lp: LinearProgram, x: Floats) -> None:
         self.lp = lp
-        self.shift: Shift | None = None  # of the last two programs
+        self.shift: Shift | None = None  # of the last two programs of one structure
+        self.rests, self.pause = 0, SHORTEST_REST  # solves without a look for shifts, after the next loss
         self.slim = Slim(lp)
         self.form: Form | None = None
         if 0 not in self.slim.lp.shape:
@@ -96,15 +98,41 @@ class KeptBasis:
             alike &= self.form is not None and self.form.tableau.rows == old.tableau.rows  # no entry became zero
         if self.form is None:
             raise GivenUp
-        if not alike or looks_shifted(numbers, self.slim.lp):
-            if self.shift is None or not self.shift.joins(numbers, self.slim.lp):
-                self.shift = recognise(numbers, self.slim.lp)
-            if self.shift is not None:
-                enter_better(self.form, standing if alike else None, standing.shifted(self.shift))
-                return
-        if not alike:
-            raise GivenUp
-        standing.enter(self.form)
+        if not self.follow(standing, numbers, alike):
+            if not alike:
+                raise GivenUp
+            standing.enter(self.form)
+
+    def follow(self, standing: Standing, numbers: LinearProgram, alike: bool) -> bool:
+        """Let the basis follow a shift; returns False where there is none, or staying in place violates less.
+
+        Parameters
+        ----------
+        standing : Standing
+            In the last program, whose form without one-entry rows has these `numbers`.
+        alike : bool
+            Whether the basis could stay in place. A shift that loses against that is not looked for again for 4
+            solves, then 8, up to 64.
+        """
+        if self.form is None or (alike and self.rests > 0):
+            self.rests -= 1
+            return False
+        now = self.slim.lp
+        if alike and not looks_shifted(numbers, now):
+            return False
+        if not alike:  # the known shift is one between other places
+            self.shift = None
+            found = recognise(numbers, now)
+            if found is not None:
+                standing.shifted(found).enter(self.form)
+            return found is not None
+        if self.shift is None or not self.shift.joins(numbers, now):
+            self.shift = recognise(numbers, now)
+        if self.shift is not None and enter_better(self.form, standing, standing.shifted(self.shift)):
+            self.pause = SHORTEST_REST
+            return True
+        self.rests, self.pause = self.pause, min(2 * self.pause, LONGEST_REST)
+        return False
 
 
 class Standing:
@@ -216,16 +244,12 @@ def start_at(form: Form, lp: LinearProgram, x: Floats) -> None:
     rest(form, above < below)
 
 
-def enter_better(form: Form, one: Standing | None, other: Standing) -> None:
-    """Put the variables of a form where one of two standings has them: where fewer violate their bounds or prices."""
-    if one is None:
-        other.enter(form)
-        return
-    one.enter(form)
+def enter_better(form: Form, here: Standing, there: Standing) -> bool:
+    """Put the variables of a form where one of two standings has them, whichever violates less; True for `there`."""
+    here.enter(form)
     most = violations(form)
-    other.enter(form)
-    if violations(form) > most:
-        one.enter(form)
+    there.enter(form)
+    return violations(form) <= most
 
 
 def violations(form: Form) -> int:

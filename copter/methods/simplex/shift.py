@@ -37,7 +37,7 @@ class Shift:
     rows: Indices
 
     def joins(self, old: LinearProgram, new: LinearProgram) -> bool:
-        """Whether two programs seem to be at this distance as well, by their costs and bounds."""
+        """Whether two programs of the structure that it is of seem to be at this distance too, by costs and bounds."""
         if old.shape != new.shape or new.shape != (len(self.rows), len(self.columns)):
             return False
         rows, columns = (np.flatnonzero(place != np.arange(len(place))) for place in (self.rows, self.columns))
@@ -63,7 +63,9 @@ def recognise(old: LinearProgram, new: LinearProgram) -> Shift | None:
     """
     if old.sense != new.sense or 0 in (*old.shape, *new.shape):
         return None
-    if any(not 1 <= MOST_STRETCH * one / other <= MOST_STRETCH**2 for one, other in zip(old.shape, new.shape)):
+    if any(
+        not 1 <= MOST_STRETCH * one / other <= MOST_STRETCH**2 for one, other in zip(old.shape, new.shape, strict=True)
+    ):
         return None
     levels = [signatures(lp) for lp in (old, new)]
     kinds = [kinds_of(lp) for lp in (old, new)]
@@ -82,9 +84,11 @@ def recognise(old: LinearProgram, new: LinearProgram) -> Shift | None:
         return None
     if stay:
         at = [np.arange(len(place)) for place in found]
-        if same_pattern(old, new) and all((place[place >= 0] == here[place >= 0]).all() for place, here in zip(found, at)):
+        if same_pattern(old, new) and all(
+            (place[place >= 0] == here[place >= 0]).all() for place, here in zip(found, at, strict=True)
+        ):
             return None
-        found = [np.where(place >= 0, place, here) for place, here in zip(found, at)]
+        found = [np.where(place >= 0, place, here) for place, here in zip(found, at, strict=True)]
     return Shift(*found)
 
 
@@ -143,16 +147,18 @@ def mixed(*numbers: NDArray[np.float64]) -> Hashes:
 
 def scrambled(value: Hashes) -> Hashes:
     """Return hashes in which every bit depends on all of the input."""
-    found = (value ^ (value >> _SHIFT)) * _FACTORS[1]
+    found: Hashes = (value ^ (value >> _SHIFT)) * _FACTORS[1]
     found = (found ^ (found >> _SHIFT)) * _FACTORS[2]
-    return found ^ (found >> _SHIFT)
+    found ^= found >> _SHIFT
+    return found
 
 
 def kinds_of(lp: LinearProgram) -> tuple[Indices, Indices]:
     """Return numbers for columns and rows that are equal where the count of entries and the kinds of bounds are."""
 
     def kind(count: Indices, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Indices:
-        return 8 * count + 4 * (lower == upper) + 2 * np.isfinite(lower) + np.isfinite(upper)
+        found: Indices = 8 * count + 4 * (lower == upper) + 2 * np.isfinite(lower) + np.isfinite(upper)
+        return found
 
     m = lp.shape[0]
     return (
