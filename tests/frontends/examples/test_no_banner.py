@@ -37,9 +37,7 @@ def test_examples_print_their_own_lines_only(name: str, tmp_path: Path) -> None:
 
 
 def test_all_objects_of_highs_are_made_where_its_banner_is_held_back() -> None:
-    made = []
-    for folder in ("copter", "frontends"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if re.search(r"\bHighs\(\)", path.read_text(encoding="utf-8")):
-                made.append(path.relative_to(ROOT).as_posix())
+    files = [path for folder in ("copter", "frontends") for path in sorted((ROOT / folder).rglob("*.py"))]
+    making = [path for path in files if re.search(r"\bHighs\(\)", path.read_text(encoding="utf-8"))]
+    made = [path.relative_to(ROOT).as_posix() for path in making]
     assert made == ["copter/problem/highs_lp.py"]
