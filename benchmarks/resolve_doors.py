@@ -146,6 +146,16 @@ def windows(rounds: int, **solver: Any) -> None:
     network.optimize.optimize_with_rolling_horizon(**sets, include_objective_constant=False, **solver)
 
 
+def hourly(step: int, rounds: int) -> None:
+    """PyPSA's windows of one length that move on by so many hours, each from the storage of the last."""
+    network = network_of(HORIZON + step * rounds)
+    hours = network.snapshots
+    for first in range(0, step * rounds, step):
+        network.optimize(hours[first : first + HORIZON], solver_name="copter", include_objective_constant=False)
+        left = network.storage_units_t.state_of_charge.loc[hours[first + step - 1]]
+        network.storage_units["state_of_charge_initial"] = left
+
+
 def prices(rounds: int) -> None:
     """One day of the power system by PyPSA again and again, the price of every gas unit moved."""
     network, rng = network_of(HORIZON), np.random.default_rng(2)
@@ -163,6 +173,8 @@ SERIES: dict[str, Series] = {
     "CVXPY, 1,000 x 20,000, 1% of the sides": lambda r: cvxpys(1_000, 20_000, 5, "b", 0.01, r),
     "Pyomo, 70 x 1,200, 40 capacities": pyomos,
     "PyPSA, 20 buses, windows of 48 hours, 24 kept": lambda r: windows(r, solver_name="copter"),
+    "PyPSA, 20 buses, windows of 48 hours, 1 hour on": lambda r: hourly(1, r),
+    "PyPSA, 20 buses, windows of 48 hours, 3 hours on": lambda r: hourly(3, r),
     "PyPSA, 20 buses, 48 hours, all prices": prices,
 }
 
@@ -253,7 +265,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="series whose names contain this, in any case")
     parser.add_argument("--page", type=Path, help="file to write")
     arguments = parser.parse_args()
-    logging.disable(logging.INFO)
+    logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     rows = rows_of(arguments.page)
     made = f"{commit()}, {datetime.date.today()}, {arguments.rounds}"

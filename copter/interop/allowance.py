@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -65,6 +66,14 @@ class Allowance:
         self._solves = 0
         self._extra_s = 0.0
         self._tried = False
+
+    def of_basis(self) -> Allowance:
+        """Return a copy in which only the basis keeps its record, for a program with other rows and columns."""
+        found = deepcopy(self)
+        for way in found.ways:
+            if way.name != "basis":
+                way.seconds.clear()
+        return found
 
     @property
     def fresh_s(self) -> float:

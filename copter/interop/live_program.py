@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from copter import LinearProgram, Model, Session, Settings, Solution, Status, solve
 from copter.interop.allowance import Allowance, Way
 from copter.methods.simplex.kept import KeptBasis
+from copter.methods.simplex.shift import recognise, same_pattern
 from copter.runtime.watch import Watch
 
 Floats = NDArray[np.float64]
@@ -45,6 +46,8 @@ class Edits:
         Whether c, the values of A, the bounds of the columns, the bounds of the rows were edited.
     rebuilt : bool
         Whether shape, pattern or sense had changed, so that nothing was kept.
+    shifted : bool
+        Whether shape or pattern had changed, but rows and columns of the last program were found in this one.
     """
 
     costs: bool = False
@@ -52,6 +55,7 @@ class Edits:
     bounds: bool = False
     rows: bool = False
     rebuilt: bool = False
+    shifted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,8 @@ class LiveProgram:
     The first program is solved by :func:`copter.solve`. For the next ones of the same structure there are more ways:
     pivots from the last basis of the whole program (:class:`KeptBasis`), and a :class:`copter.Session` whose model is
     edited, from its last basis and prices or by blocks. :class:`Allowance` chooses by their processor time, so that a
-    series never costs much more than solving it afresh. Another structure begins anew.
+    series never costs much more than solving it afresh. A window that has shifted, with rows and columns that left or
+    came, goes on from the last basis as well; any other structure begins anew.
 
     Parameters
     ----------
@@ -130,7 +135,7 @@ class LiveProgram:
 
     def _begin_anew(self) -> None:
         self._allowance: Allowance | None = None
-        self._x: Floats | None = None  # the last optimum
+        self._optimum: tuple[LinearProgram, Floats] | None = None  # the last program that had one, and its x
         self._basis: KeptBasis | None = None
         self._session: Session | None = None
         self._held: LinearProgram | None = None  # the program that the session's model holds
@@ -160,11 +165,12 @@ class LiveProgram:
         """
         settings = settings or Settings()
         started = time.perf_counter()
-        if self._lp is None or not same_structure(self._lp, lp):
+        if self._lp is not None and same_structure(self._lp, lp):
+            self.edits, self._lp = difference(self._lp, lp), lp
+        elif not self.follow(self, lp):
             self.edits, self._lp = Edits(rebuilt=True), lp
             self._begin_anew()
             return self._afresh(lp, settings)
-        self.edits, self._lp = difference(self._lp, lp), lp
         allowance = self._allowance if settings.method == "auto" else None
         for way, may_s in () if allowance is None else allowance.begin():
             answer = self._kept(lp, settings, way, may_s)
@@ -173,6 +179,20 @@ class LiveProgram:
             left_s = settings.time_limit_s - (time.perf_counter() - started)
             settings = replace(settings, time_limit_s=max(left_s, 1e-3))
         return self._afresh(lp, settings)
+
+    def follow(self, other: LiveProgram, lp: LinearProgram) -> bool:
+        """Take over what another live program, or this one, has kept if its last program has shifted into this one.
+
+        Returns whether that is so. The basis is then this object's alone; a session, whose model has the rows and
+        columns of the other program, is given up.
+        """
+        if other._lp is None or other._allowance is None or recognise(other._lp, lp) is None:
+            return False
+        self._optimum, self._basis = other._optimum, other._basis
+        self._allowance, other._basis = other._allowance.of_basis(), self._basis if self is other else None
+        self._session = self._held = None
+        self.edits, self._lp = Edits(shifted=True), lp
+        return True
 
     def _afresh(self, lp: LinearProgram, settings: Settings) -> Answer:
         started, wall = self._clock(), time.perf_counter()
@@ -185,18 +205,18 @@ class LiveProgram:
         return self._noted(answer)
 
     def _noted(self, answer: Answer) -> Answer:
-        if answer.status is Status.OPTIMAL:
-            self._x = answer.x
+        if answer.status is Status.OPTIMAL and self._lp is not None:
+            self._optimum = self._lp, answer.x
         return answer
 
     def _kept(self, lp: LinearProgram, settings: Settings, way: Way, may_s: float) -> Answer | None:
         """Solve from a kept state within `may_s` seconds of processor time; None if that does not suffice."""
         allowance = self._allowance
-        if allowance is None or (way.name == "basis" and self._x is None):
+        if allowance is None or (way.name == "basis" and self._optimum is None):
             return None
         started = self._clock()
         by_basis = way.name == "basis"
-        ready = self._basis_for(lp) if by_basis else self._session_for(lp)
+        ready = self._basis_ready() if by_basis else self._session_for(lp)
         prepared = self._clock()
         answer = None
         if ready:
@@ -214,11 +234,11 @@ class LiveProgram:
 
     # The ways -----------------------------------------------------------------------------------------------------
 
-    def _basis_for(self, lp: LinearProgram) -> bool:
-        """Make a basis if none is kept; returns whether there is one."""
+    def _basis_ready(self) -> bool:
+        """Make a basis if none is kept, from the last optimum; returns whether there is one."""
         try:
-            if self._basis is None and self._x is not None:
-                self._basis = KeptBasis(lp, self._x)
+            if self._basis is None and self._optimum is not None:
+                self._basis = KeptBasis(*self._optimum)
         except ArithmeticError:
             return False
         return self._basis is not None
@@ -294,7 +314,11 @@ class LivePrograms:
     def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:
         """Call :meth:`LiveProgram.solve` of the cached program with the same structure, or of a new one."""
         with self._lock:
-            live = next((each for each in self._kept if each.fits(lp)), None) or LiveProgram()
+            live = next((each for each in self._kept if each.fits(lp)), None)
+            if live is None:
+                live = LiveProgram()
+                if self._kept:
+                    live.follow(self._kept[0], lp)
             self._kept = [each for each in self._kept if each is not live]
         answer = live.solve(lp, settings)
         with self._lock:
@@ -310,14 +334,7 @@ class LivePrograms:
 
 def same_structure(one: LinearProgram, other: LinearProgram) -> bool:
     """Whether two programs differ in numbers only."""
-    if one.A is other.A:
-        return one.sense == other.sense
-    return (
-        one.shape == other.shape
-        and one.sense == other.sense
-        and np.array_equal(one.A.indptr, other.A.indptr)
-        and np.array_equal(one.A.indices, other.A.indices)
-    )
+    return one.sense == other.sense and same_pattern(one, other)
 
 
 def difference(one: LinearProgram, other: LinearProgram) -> Edits:

@@ -74,8 +74,8 @@ def linprog(
     callback
         Must be None, as for SciPy's HiGHS methods.
     x0 : result of an earlier call, optional
-        If the program has the same shape and pattern, the solve goes on from there: what differs becomes edits of a
-        session. Anything else is warned of and left out, as in SciPy.
+        If the program has the same shape and pattern, or is a window that has shifted, the solve goes on from there.
+        Anything else is warned of and left out, as in SciPy.
 
     Returns
     -------

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from copter.methods.simplex.form import FEASIBLE, FITTING, Form, bounds_of, costs_of, formed
 from copter.methods.simplex.pivots import GivenUp
+from copter.methods.simplex.shift import Shift, looks_shifted, recognise, same_pattern
 from copter.methods.simplex.slim import Slim
 from copter.methods.simplex.solve import SimplexSolve
 from copter.problem.linear_program import LinearProgram
@@ -18,15 +19,17 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
+SHORTEST_REST, LONGEST_REST = 4, 64  # solves without a look for shifts after one that was no gain
 BETWEEN = 1e-7  # a value at least this scaled distance from both bounds is basic at the start
 
 
 class KeptBasis:
-    """A series of programs with the same structure; each solve starts from the last basis.
+    """A series of programs; each solve starts from the last basis.
 
     Moved bounds and sides leave the reduced costs fitting: the dual method mends the values. Moved costs leave the
     values: the primal method follows. Where both have moved, misfitting costs are shifted for the dual method and put
     back for the primal one (:meth:`SimplexSolve.second_phase`). Moved coefficients keep which variables are basic.
+    Where rows and columns have shifted, as in a rolling horizon, the basis shifts with them (:func:`.recognise`).
 
     Parameters
     ----------
@@ -37,6 +40,8 @@ class KeptBasis:
 
     def __init__(self, lp: LinearProgram, x: Floats) -> None:
         self.lp = lp
+        self.shift: Shift | None = None  # of the last two programs of one structure
+        self.rests, self.pause = 0, SHORTEST_REST  # solves without a look for shifts, after the next loss
         self.slim = Slim(lp)
         self.form: Form | None = None
         if 0 not in self.slim.lp.shape:
@@ -44,7 +49,7 @@ class KeptBasis:
             start_at(self.form, self.slim.lp, x)
 
     def solve(self, lp: LinearProgram, settings: Settings, watch: Watch, work: float = np.inf) -> Solution | None:
-        """Solve a program of the same structure; None if the method gives up, after which this object is unusable.
+        """Solve the next program; None if the method gives up, after which this object is unusable.
 
         Parameters
         ----------
@@ -62,27 +67,132 @@ class KeptBasis:
             return None
 
     def bring_up(self, lp: LinearProgram) -> None:
-        """Load the numbers of another program with the same structure; the basis stays."""
+        """Load another program; the basis stays, and follows rows and columns that have shifted.
+
+        Raises
+        ------
+        GivenUp
+            If the program has another structure and too little of it was in the last one.
+        """
         before, self.lp = self.lp, lp
-        if before is lp or self.form is None:
+        if before is lp:
             return
-        if before.A is not lp.A and not np.array_equal(before.A.data, lp.A.data):
-            self.slim = Slim(lp)
-            old, self.form = self.form, formed(self.slim.lp)
-            if self.form.tableau.rows != old.tableau.rows:  # an entry became zero, or none any more
+        alike = same_pattern(before, lp)
+        if self.form is None:
+            if not alike:
                 raise GivenUp
-            take_over(old, self.form)
             return
-        row_lower, row_upper, col_lower, col_upper = self.slim.moved(lp)
-        slim = with_numbers(self.slim.lp, lp.c, row_lower, row_upper, col_lower, col_upper)
-        self.slim.lp = slim
-        high = at_upper(self.form)
-        cost, unit = costs_of(slim, self.form.column)
-        lower, upper = bounds_of(slim, self.form.row, self.form.column)
-        self.form = replace(self.form, lp=slim, cost=cost, lower=lower, upper=upper, unit=unit)
-        arrays = self.form.tableau.arrays
-        arrays["cost"][:], arrays["lower"][:], arrays["upper"][:] = cost, lower, upper
-        rest(self.form, high)
+        old, numbers = self.form, self.slim.lp
+        standing = Standing(old)
+        if alike and (before.A is lp.A or np.array_equal(before.A.data, lp.A.data)):
+            slim = with_numbers(numbers, lp.c, *self.slim.moved(lp))
+            self.slim.lp = slim
+            cost, unit = costs_of(slim, old.column)
+            lower, upper = bounds_of(slim, old.row, old.column)
+            self.form = replace(old, lp=slim, cost=cost, lower=lower, upper=upper, unit=unit)
+            arrays = self.form.tableau.arrays
+            arrays["cost"][:], arrays["lower"][:], arrays["upper"][:] = cost, lower, upper
+        else:
+            self.slim = Slim(lp)
+            self.form = formed(self.slim.lp) if 0 not in self.slim.lp.shape else None
+            alike &= self.form is not None and self.form.tableau.rows == old.tableau.rows  # no entry became zero
+        if self.form is None:
+            raise GivenUp
+        if not self.follow(standing, numbers, alike):
+            if not alike:
+                raise GivenUp
+            standing.enter(self.form)
+
+    def follow(self, standing: Standing, numbers: LinearProgram, alike: bool) -> bool:
+        """Let the basis follow a shift; returns False where there is none, or staying in place violates less.
+
+        Parameters
+        ----------
+        standing : Standing
+            In the last program, whose form without one-entry rows has these `numbers`.
+        alike : bool
+            Whether the basis could stay in place. A shift that loses against that is not looked for again for 4
+            solves, then 8, up to 64.
+        """
+        if self.form is None or (alike and self.rests > 0):
+            self.rests -= 1
+            return False
+        now = self.slim.lp
+        if alike and not looks_shifted(numbers, now):
+            return False
+        if not alike:  # the known shift is one between other places
+            self.shift = None
+            found = recognise(numbers, now)
+            if found is not None:
+                standing.shifted(found).enter(self.form)
+            return found is not None
+        if self.shift is None or not self.shift.joins(numbers, now):
+            self.shift = recognise(numbers, now)
+        if self.shift is not None and enter_better(self.form, standing, standing.shifted(self.shift)):
+            self.pause = SHORTEST_REST
+            return True
+        self.rests, self.pause = self.pause, min(2 * self.pause, LONGEST_REST)
+        return False
+
+
+class Standing:
+    """Where the variables of a form stand: in the basis, or at which bound; columns first, then logical variables.
+
+    Attributes
+    ----------
+    columns : int
+    head : ndarray (rows,)
+        Basic variables, -1 for places that the factors fill.
+    high : ndarray of bool
+        Whether a variable is at its upper bound.
+    room : ndarray
+        Distance from the nearest bound.
+    edge : ndarray
+        Weights (D5) of basic variables, 1 of the others.
+    """
+
+    def __init__(self, form: Form) -> None:
+        arrays, total = form.tableau.arrays, form.tableau.total
+        x = arrays["x"][:total]
+        self.columns = form.tableau.columns
+        self.head: NDArray[np.int32] = arrays["head"][: form.tableau.rows].copy()
+        self.high = at_upper(form)
+        with np.errstate(invalid="ignore"):
+            self.room: Floats = np.minimum(x - arrays["lower"][:total], arrays["upper"][:total] - x)
+        self.edge = np.ones(total)
+        self.edge[self.head] = arrays["edge"][: len(self.head)]
+
+    def shifted(self, shift: Shift) -> Standing:
+        """Return how the variables of another program stand, which were at other places in this one.
+
+        New columns are at a bound, new rows hold their logical variables. If too many are basic, those nearest to a
+        bound leave; if too few, the factors fill the places.
+        """
+        found = object.__new__(Standing)
+        found.columns, m = len(shift.columns), len(shift.rows)
+        source = np.concatenate((shift.columns, np.where(shift.rows >= 0, self.columns + shift.rows, -1)))
+        known = source >= 0
+        basic = np.zeros(len(self.high), dtype=bool)
+        basic[self.head[self.head >= 0]] = True
+        logical = np.arange(len(source)) >= found.columns
+        found.high = known & self.high[source]
+        found.room = np.where(known, self.room[source], np.inf)
+        found.edge = np.where(known, self.edge[source], 1.0)
+        head = np.flatnonzero(np.where(known, basic[source], logical))
+        head = head[np.argsort(-found.room[head], kind="stable")][:m]
+        found.head = np.full(m, -1, dtype=np.int32)
+        found.head[: len(head)] = np.sort(head)
+        return found
+
+    def enter(self, form: Form) -> None:
+        """Put the variables of a form where they stand here."""
+        arrays, m = form.tableau.arrays, form.tableau.rows
+        filled = np.flatnonzero(self.head >= 0)
+        arrays["head"][:m] = self.head
+        arrays["place"][: form.tableau.total] = -1
+        arrays["place"][self.head[filled]] = filled
+        arrays["edge"][:m] = np.where(self.head >= 0, self.edge[self.head], 1.0)
+        rest(form, self.high)
 
 
 class KeptSolve(SimplexSolve):
@@ -134,12 +244,18 @@ def start_at(form: Form, lp: LinearProgram, x: Floats) -> None:
     rest(form, above < below)
 
 
-def take_over(old: Form, new: Form) -> None:
-    """Copy the basis from another form of the same structure."""
-    arrays, given = new.tableau.arrays, old.tableau.arrays
-    for name in ("head", "place"):
-        arrays[name][:] = given[name]
-    rest(new, at_upper(old))
+def enter_better(form: Form, here: Standing, there: Standing) -> bool:
+    """Put the variables of a form where one of two standings has them, whichever violates less; True for `there`."""
+    here.enter(form)
+    most = violations(form)
+    there.enter(form)
+    return violations(form) <= most
+
+
+def violations(form: Form) -> int:
+    """Count what a basis violates: values outside their bounds, and reduced costs that no flip makes fit."""
+    misfits = form.tableau.settle(False)
+    return misfits + int(np.count_nonzero(form.tableau.arrays["squared"][: form.tableau.rows]))
 
 
 def at_upper(form: Form) -> NDArray[np.bool_]:

@@ -58,7 +58,8 @@ def test_a_model_solved_again_is_edited() -> None:
         for constraint, dual in reference.solution_loader.get_duals().items():
             assert result.solution_loader.get_duals()[constraint] == pytest.approx(dual, abs=1e-6)
             assert model.dual[constraint] == pytest.approx(dual, abs=1e-6)
-        assert solver.live.is_warm == (0 < step < 4)  # a fixed variable is no column any more
+        assert solver.live.is_warm == (step > 0)
+        assert solver.live.edits.shifted == (step == 4)  # a fixed variable is no column any more: the basis goes on
     assert result.solution_loader.get_reduced_costs()
 
 

@@ -1,0 +1,225 @@
+"""Which rows and columns of one program are those of another, when a window has shifted (method/simplex.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problem.linear_program import LinearProgram
+
+Indices = NDArray[np.intp]
+Hashes = NDArray[np.uint64]
+
+DEPTH = 3  # rounds in which rows and columns learn of their neighbours: a storage learns of the load that it serves
+LEAST_SHARE = 0.1  # of the rows and columns, that must be found again by their numbers
+SAMPLE = 500  # moved numbers that are looked for among the old ones
+MOST_STRETCH = 4  # times as many rows or columns, beyond which a program is not looked at
+MOST_ALIKE = 0.9  # of what a known shift has moved, that must have kept its costs and bounds
+NUMBERS = ("c", "col_lower", "col_upper", "row_lower", "row_upper")
+
+_FACTORS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
+_SHIFT = np.uint64(29)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Where the rows and columns of a program stood in an earlier one.
+
+    Attributes
+    ----------
+    columns, rows : ndarray (n,), (m,)
+        Position in the earlier program; -1 for what is new.
+    """
+
+    columns: Indices
+    rows: Indices
+
+    def joins(self, old: LinearProgram, new: LinearProgram) -> bool:
+        """Whether two programs of the structure that it is of seem to be at this distance too, by costs and bounds."""
+        if old.shape != new.shape or new.shape != (len(self.rows), len(self.columns)):
+            return False
+        rows, columns = (np.flatnonzero(place != np.arange(len(place))) for place in (self.rows, self.columns))
+        for at, place, names in ((columns, self.columns, NUMBERS[:3]), (rows, self.rows, NUMBERS[3:])):
+            same = np.ones(len(at), dtype=bool)
+            for name in names:
+                same &= getattr(new, name)[at] == getattr(old, name)[place[at]]
+            if np.count_nonzero(same) < MOST_ALIKE * len(at):
+                return False
+        return True
+
+
+def recognise(old: LinearProgram, new: LinearProgram) -> Shift | None:
+    """Find the rows and columns of a program in an earlier one; None if too few are found, or all in their places.
+
+    What has the same numbers and the same neighbours, and is the only one such in both programs, is the same. What
+    stands between two such rows or columns follows its neighbour. What is left keeps its place if the programs have one
+    shape, and is new otherwise. The work is a few sorts of rows and columns, and a few passes over the entries.
+
+    Parameters
+    ----------
+    old, new : LinearProgram
+    """
+    if old.sense != new.sense or 0 in (*old.shape, *new.shape):
+        return None
+    if any(
+        not 1 <= MOST_STRETCH * one / other <= MOST_STRETCH**2 for one, other in zip(old.shape, new.shape, strict=True)
+    ):
+        return None
+    levels = [signatures(lp) for lp in (old, new)]
+    kinds = [kinds_of(lp) for lp in (old, new)]
+    found, known = [], 0
+    for side in (0, 1):
+        place = np.full(new.shape[1 - side], -1)
+        for depth in range(DEPTH, -1, -1):
+            match(levels[0][depth][side], levels[1][depth][side], place)
+        forget_stragglers(place)
+        known += int(np.count_nonzero(place >= 0))
+        for step in (1, -1):
+            extend(kinds[0][side], kinds[1][side], place, step)
+        found.append(place)
+    stay = old.shape == new.shape
+    if known < LEAST_SHARE * sum(new.shape):
+        return None
+    if stay:
+        at = [np.arange(len(place)) for place in found]
+        if same_pattern(old, new) and all(
+            (place[place >= 0] == here[place >= 0]).all() for place, here in zip(found, at, strict=True)
+        ):
+            return None
+        found = [np.where(place >= 0, place, here) for place, here in zip(found, at, strict=True)]
+    return Shift(*found)
+
+
+def looks_shifted(old: LinearProgram, new: LinearProgram) -> bool:
+    """Whether numbers of a program that have moved were in an earlier one of the same pattern at another place.
+
+    A sweep, in which all numbers are new, is told from a shift in this way, by one pass.
+    """
+    sought, among = [], []
+    pairs = [(getattr(old, name), getattr(new, name)) for name in NUMBERS]
+    if old.A is not new.A:
+        pairs.append((old.A.data, new.A.data))
+    for before, now in pairs:
+        moved = np.flatnonzero((before != now) & np.isfinite(now))
+        sought.append(now[moved])
+        among.append(before[moved])
+    values = np.concatenate(sought)
+    if not len(values):
+        return False
+    values = values[:: 1 + len(values) // SAMPLE]
+    return bool(np.isin(values, np.concatenate(among)).mean() >= LEAST_SHARE)
+
+
+def same_pattern(one: LinearProgram, other: LinearProgram) -> bool:
+    """Whether two programs have their entries in the same places."""
+    return one.A is other.A or (
+        one.shape == other.shape
+        and np.array_equal(one.A.indptr, other.A.indptr)
+        and np.array_equal(one.A.indices, other.A.indices)
+    )
+
+
+def signatures(lp: LinearProgram) -> list[tuple[Hashes, Hashes]]:
+    """Return hashes of columns and rows: by their numbers alone, then with their neighbours', to :data:`DEPTH`."""
+    column, row = mixed(lp.c, lp.col_lower, lp.col_upper), mixed(lp.row_lower, lp.row_upper)
+    entry, index, start = mixed(lp.A.data), lp.A.indices, lp.A.indptr
+    width = np.diff(start)
+    found = [(column, row)]
+    for _ in range(DEPTH):
+        whole = row.copy()
+        np.add.at(whole, index, scrambled(entry + np.repeat(column, width)))
+        sums = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(scrambled(entry + row[index]), dtype=np.uint64)))
+        column = scrambled(column + (sums[start[1:]] - sums[start[:-1]]))
+        row = scrambled(whole)
+        found.append((column, row))
+    return found
+
+
+def mixed(*numbers: NDArray[np.float64]) -> Hashes:
+    """Return one hash of several numbers, element by element."""
+    found = np.zeros(len(numbers[0]), dtype=np.uint64)
+    for each in numbers:
+        found = scrambled(found * _FACTORS[0] + (each + 0.0).view(np.uint64))  # 0.0 and -0.0 are one
+    return found
+
+
+def scrambled(value: Hashes) -> Hashes:
+    """Return hashes in which every bit depends on all of the input."""
+    found: Hashes = (value ^ (value >> _SHIFT)) * _FACTORS[1]
+    found = (found ^ (found >> _SHIFT)) * _FACTORS[2]
+    found ^= found >> _SHIFT
+    return found
+
+
+def kinds_of(lp: LinearProgram) -> tuple[Indices, Indices]:
+    """Return numbers for columns and rows that are equal where the count of entries and the kinds of bounds are."""
+
+    def kind(count: Indices, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Indices:
+        found: Indices = 8 * count + 4 * (lower == upper) + 2 * np.isfinite(lower) + np.isfinite(upper)
+        return found
+
+    m = lp.shape[0]
+    return (
+        kind(np.diff(lp.A.indptr), lp.col_lower, lp.col_upper),
+        kind(np.bincount(lp.A.indices, minlength=m), lp.row_lower, lp.row_upper),
+    )
+
+
+def match(old: Hashes, new: Hashes, place: Indices) -> None:
+    """Enter the places of those that occur once in each program and are not yet placed."""
+    (values, mine), (others, theirs) = once(new), once(old)
+    _, one, other = np.intersect1d(values, others, assume_unique=True, return_indices=True)
+    mine, theirs = mine[one], theirs[other]
+    free = unplaced(len(old), place)
+    fits = (place[mine] < 0) & free[theirs]
+    place[mine[fits]] = theirs[fits]
+
+
+def once(values: Hashes) -> tuple[Hashes, Indices]:
+    """Return the values that occur once, ascending, and where."""
+    distinct, first, count = np.unique(values, return_index=True, return_counts=True)
+    return distinct[count == 1], first[count == 1]
+
+
+def unplaced(size: int, place: Indices) -> NDArray[np.bool_]:
+    """Mark those of the earlier program that are at no place of the new one."""
+    free = np.ones(size, dtype=bool)
+    free[place[place >= 0]] = False
+    return free
+
+
+def forget_stragglers(place: Indices) -> None:
+    """Take back what has moved by another distance than both neighbours, where most have moved along with one.
+
+    The first or last step of a window is known by its role, which another step has in the next window.
+    """
+    at = np.flatnonzero(place >= 0)
+    alike = np.diff(place[at] - at) == 0
+    along = np.zeros(len(at), dtype=bool)
+    along[1:] |= alike
+    along[:-1] |= alike
+    if 2 * np.count_nonzero(along) > len(at):
+        place[at[~along]] = -1
+
+
+def extend(old: Indices, new: Indices, place: Indices, step: int) -> None:
+    """Let unplaced ones follow the neighbour before (step 1) or behind them (-1), where the kinds agree."""
+    n, at = len(place), np.arange(len(place))
+    if step > 0:
+        near = np.maximum.accumulate(np.where(place >= 0, at, -1))
+    else:
+        near = np.minimum.accumulate(np.where(place >= 0, at, n)[::-1])[::-1]
+    free = unplaced(len(old), place)
+    mine = np.flatnonzero((place < 0) & (near >= 0) & (near < n))
+    wanted = place[near[mine]] + mine - near[mine]
+    fits = (wanted >= 0) & (wanted < len(old))
+    mine, wanted = mine[fits], wanted[fits]
+    fits = free[wanted] & (old[wanted] == new[mine])
+    mine, wanted = mine[fits], wanted[fits]
+    wanted, first = np.unique(wanted, return_index=True)
+    place[mine[first]] = wanted
+
+
+__all__ = ("Shift", "looks_shifted", "recognise", "same_pattern")
