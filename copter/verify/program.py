@@ -118,11 +118,12 @@ class Request:
         lower, upper, scale, offset, integer, least, own = (*rest, -inf, None)[:7] if len(rest) < 7 else rest
         self.template, self.base, self.limit, self.least, self.integer = template, cost, limit, least, integer
         self.scale, self.offset, self.lower, self.upper, self.single, self.fixed = scale, offset, lower, upper, {}, -1
+        self.most = inf
         self.own = np.zeros(0) if own is None else np.ravel(own)
 
     def arrays(self) -> tuple[Any, Any, Any]:
         """(cost, lower, upper) of the columns; no column is above what the sum leaves to it."""
-        cost = self.scale * np.asarray(self.base, dtype=np.float64) + self.offset
+        cost = np.minimum(self.scale * np.asarray(self.base, dtype=np.float64) + self.offset, self.most)
         cost[list(self.single)] = list(self.single.values())
         low, high = np.full(self.template.n, float(0)) + self.lower, np.full(self.template.n, float(0)) + self.upper
         if self.fixed >= 0:
@@ -155,8 +156,9 @@ class Program:
             box = state["lower_each"].get(at, 0.0), state["upper_each"].get(at, state["upper"][at])
             own = np.concatenate([each[end:begin] for each in state["private_bounds"]])
             rest = *state["scale"][at], bool(state["integer"][at]), state["at_least"][at], own
-            self.hang(name, serial, state["cost"][at], state["limit"][at], *box, *rest)
-            self.requests[name].fixed = int(state["fixed"][at])
+            cost = state["cost"][state["cost_at"][at] if "cost_at" in state else at]
+            self.hang(name, serial, cost, state["limit"][at], *box, *rest)
+            vars(self.requests[name]).update(fixed=int(state["fixed"][at]), most=state.get("most", {at: inf})[at])
             if at in state["exceptions"]:
                 self.do("exceptions", (name, *state["exceptions"][at]))
 
@@ -257,22 +259,27 @@ class Program:
             case "fix", (name, column):
                 self.kept(name).fixed = column
             case "cost", (name, cost, scale, offset, _):
-                vars(self.kept(name)).update(base=cost, scale=scale, offset=offset, single={})
+                vars(self.kept(name)).update(base=cost, scale=scale, offset=offset, most=inf, single={})
             case "costs", (names, costs, scale, offset):
                 end = 0
                 for name in names:
                     at, end = end, end + self.requests[name].template.n
                     self.do("cost", (name, costs.ravel()[at:end], scale, offset, 0.0))
+            case "shared_costs", (names, costs, start, which, scale, offset):
+                for name, at in zip(names, which.tolist(), strict=True):
+                    self.do("cost", (name, costs[start[at] : start[at + 1]], scale, offset, 0.0))
             case "scale", (name, scale, offset, columns, costs):
-                vars(self.kept(name)).update(scale=scale, offset=offset)
+                vars(self.kept(name)).update(scale=scale, offset=offset, most=inf)
                 self.do("exceptions", (name, columns, costs))
             case "exceptions", (name, columns, costs):
                 self.kept(name).single = (
                     {} if columns is None else dict(zip(columns.tolist(), costs.tolist(), strict=True))
                 )
-            case "rescale", (names, *numbers):
-                for name, scale, offset, at, cost in zip(names, *(each.tolist() for each in numbers), strict=True):
-                    vars(self.kept(name)).update(scale=scale, offset=offset, single={at: cost} if at >= 0 else {})
+            case "rescale", (names, *numbers, last) if len(numbers) in (3, 4):
+                numbers = [*numbers, last, np.full(len(names), inf)][:5]
+                for name, scale, offset, at, cost, most in zip(names, *(each.tolist() for each in numbers), strict=True):
+                    single = {at: cost} if at >= 0 else {}
+                    vars(self.kept(name)).update(scale=scale, offset=offset, most=most, single=single)
             case _:
                 raise LookupError(f"there is no operation {operation!r} of {len(arguments)} arguments")
 
