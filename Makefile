@@ -68,7 +68,7 @@ tapes: $(VENV)/.benchmark
 suite: tapes
 	$(PY) benchmarks/tapes.py suite
 
-# The papers' tables whose sources have changed (docs/results/tables); hours for all of them, --list says how long each took.
+# The papers' tables whose probes answer differently (docs/results/tables); hours for all of them, --list says how long each took.
 tables: $(VENV)/.benchmark
 	$(PY) benchmarks/tables/make_tables.py
 

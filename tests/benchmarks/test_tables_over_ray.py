@@ -12,9 +12,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "tables"))
 import make_tables
+import probe
 import sweeps
-from make_tables import Table, header_of
+import table_list
+from make_tables import header_of
 from runs import RunStore
+from table_list import PROBES, Table
 
 from copter_frontends.cli.output import InputError
 from copter_frontends.cli.over_ray import gathered, over_ray
@@ -29,7 +32,7 @@ def cluster() -> Iterator[None]:
     ray = pytest.importorskip("ray", reason="Ray is not installed: make test-ray")
     environment = {"PYTHONPATH": TABLES, "COPTER_DATA": str(DATA.resolve())}
     ray.init(
-        num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000,
+        "local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000,
         runtime_env={"env_vars": environment},
     )  # fmt: skip
     yield
@@ -42,9 +45,12 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "hadar").mkdir()
     (tmp_path / "good.py").write_text("print('a table of 42')\n")
     (tmp_path / "bad.py").write_text("raise SystemExit('no such cluster')\n")
-    monkeypatch.setattr(make_tables, "HERE", tmp_path)
+    for module in (table_list, probe):
+        monkeypatch.setattr(module, "HERE", tmp_path)
     monkeypatch.setattr(make_tables, "RESULTS", tmp_path / "results")
-    listed = [Table("bad", "bad.py", ("hadar",)), Table("good", "good.py", ("hadar",), "7")]
+    listed = [Table("bad", "bad.py"), Table("good", "good.py", "7")]
+    for table in listed:
+        monkeypatch.setitem(PROBES, table.script, "")
     monkeypatch.setattr(make_tables, "TABLES", listed)
     return tmp_path / "results"
 
@@ -59,7 +65,7 @@ def test_tables_are_written_as_their_tasks_end(tables: Path, capsys: pytest.Capt
     assert header_of(tables / "good.txt")["seed"] == "7"
     assert not (tables / "bad.txt").exists()
     assert make_tables.main(["--ray", "local", "--only", "good"]) == 0
-    assert "good: as it is" in capsys.readouterr().out
+    assert "0 of 1 tables to be made" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("cluster")

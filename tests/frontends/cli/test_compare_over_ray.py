@@ -19,7 +19,7 @@ RAY = find_spec("ray") is not None
 def cluster() -> Iterator[None]:
     """Two processors of a head that ends with the tests."""
     ray = pytest.importorskip("ray", reason="Ray is not installed: make test-ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000)
     yield
     ray.shutdown()
 

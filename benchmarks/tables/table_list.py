@@ -1,0 +1,206 @@
+"""The papers' tables: the command of each, its seeds, and the small workload on which its answer is probed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+HADAR = "--jobs 12 --seeds 1 --scale 0.05"
+HOPS = "--jobs 12 --seeds 1 --scale 0.05"
+SIA = "--workloads 1 --jobs 8"
+COPTER = "--gpus 448 --hours 0.2 --seeds 1"
+CHRONUS = "--share 0.05 --days 0.1 --seeds 1"
+PROBES = {
+    "chronus_density.py": f"{CHRONUS} --densities 1.2",
+    "chronus_lease_length.py": f"{CHRONUS} --minutes 20",
+    "chronus_mixes.py": f"{CHRONUS} --mixes mix2",
+    "chronus_noise.py": f"{CHRONUS} --noises 0.4",
+    "chronus_placement.py": f"{CHRONUS} --hostile-shares 0.4",
+    "chronus_profiler.py": f"{CHRONUS} --sizes 1",
+    "chronus_profiler_reasons.py": f"{CHRONUS} --cases 0",
+    "chronus_promises.py": "--days 0.3 --seeds 1 --densities 1.2",
+    "chronus_prototype.py": CHRONUS,
+    "chronus_selector.py": f"{CHRONUS} --mixes mix2",
+    "copter_figures.py": COPTER,
+    "copter_table_4_1.py": COPTER,
+    "finish_time_fairness.py": SIA,
+    "gavel_reference.py": "--only philly_5",
+    "hadar_changes.py": HADAR,
+    "hadar_fairness_makespan.py": HADAR,
+    "hadar_figures.py": "--jobs 8 --seeds 1 --rounds 1",
+    "hadar_jct.py": HADAR,
+    "hadar_packing.py": HADAR,
+    "hadar_prices.py": HADAR,
+    "hadar_table3.py": "--jobs 6 --seeds 1",
+    "hare_jct_cdf.py": "--seeds 1",
+    "hare_motivation.py": "--seeds 1",
+    "hare_ratio.py": "--seeds 1 --max-tasks 20000 --paper-tasks 4000",
+    "hare_reasons.py": "--seeds 1",
+    "hare_switching.py": "--max-tasks 2000",
+    "hare_weighted_jct.py": "--seeds 1",
+    "hops_estimator.py": "--seeds 1",
+    "hops_figures.py": f"{HOPS} --samples 1 --hours 0.2 --times 1",
+    "hops_sweeps.py": HOPS,
+    "hops_table3.py": HOPS,
+    "hops_table4.py": HOPS,
+    "rigid_only.py": SIA,
+    "shards_figures.py": "--rounds 2 --schemes copter,greedy",
+    "sia_figures.py": f"{SIA} --hours 0.05",
+    "sia_reference.py": "--only philly_5",
+    "sweeps.py": SIA,
+    "table_3_3.py": f"{SIA} --traces philly",
+    "table_3_4.py": SIA,
+    "time_sharing.py": "--workloads 1 --burst 10",
+    "traffic_figures.py": "--rounds 1 --schemes copter",
+}
+"""Options after a table's own that make its script's run a matter of seconds; the last of an option twice counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its name, the command that makes it, and its seeds."""
+
+    name: str
+    command: str
+    seed: str = "0, 1, 2"
+
+    @property
+    def script(self) -> str:
+        """The script of its command."""
+        return self.command.split()[0]
+
+    @property
+    def words(self) -> list[str]:
+        """Its command by words, the script by its path."""
+        return [str(HERE / self.script), *self.command.split()[1:]]
+
+    @property
+    def probe(self) -> list[str]:
+        """The command of its probe by words."""
+        return [*self.command.split(), *PROBES[self.script].split()]
+
+
+DRAWS = "of the workloads"
+PROFILED = "hops,hops-profiling,hops-profiling-each"
+SMALL = "--cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3"
+ALL_MODES = "hadar,hadar-online,hadar-printed,hadar-horizon,gavel,tiresias,yarn"
+LEARNING = "hadar,hadar-measured,hadar-blurred,hadar-misled,gavel,gavel-misled"
+TABLES = [
+    Table("hadar_jct_static", f"hadar_jct.py --jobs 120 --scale 0.25 --seeds 3 --schedulers {ALL_MODES}"),
+    Table(
+        "hadar_jct_continuous",
+        "hadar_jct.py --jobs 100 --scale 0.25 --jobs-per-hour 6 --arrivals continuous --seeds 3",
+    ),
+    Table("hadar_jct_480", "hadar_jct.py --seeds 3 --schedulers hadar,gavel,tiresias,yarn"),
+    Table("hadar_prices", "hadar_prices.py --jobs 40 --scale 0.1 --seeds 3"),
+    Table(
+        "hadar_jct_philly",
+        "hadar_jct.py --seeds 2 --sizes philly --schedulers hadar,gavel,tiresias,yarn",
+        "0, 1",
+    ),
+    Table("hadar_learning", f"hadar_jct.py --jobs 60 --scale 0.25 --seeds 3 --schedulers {LEARNING}"),
+    Table(
+        "hadar_fairness_makespan",
+        "hadar_fairness_makespan.py --jobs 120 --scale 0.2 --seeds 3 --schedulers hadar,hadar-horizon,gavel,tiresias",
+    ),
+    Table(
+        "hadar_horizon",
+        "hadar_fairness_makespan.py --jobs 240 --scale 0.25 --seeds 2 --schedulers hadar,hadar-horizon,gavel",
+        "0, 1",
+    ),
+    Table("hadar_packing", "hadar_packing.py --jobs 120 --scale 0.25 --seeds 3"),
+    Table("hadar_changes", "hadar_changes.py --jobs 60 --scale 0.25 --seeds 3"),
+    Table("hadar_figure_3", "hadar_figures.py 3 --jobs 60 --seeds 3"),
+    Table("hadar_figure_4", "hadar_figures.py 4 --jobs 60 --seeds 3"),
+    Table("hadar_figure_7", "hadar_figures.py 7 --rounds 2 --seeds 2 --schedulers hadar,gavel", "0, 1"),
+    Table("hadar_figure_8", "hadar_figures.py 8 --jobs 40 --seeds 3 --schedulers hadar,gavel,tiresias"),
+    Table("hadar_table3", "hadar_table3.py --seeds 10", "0 to 9"),
+    Table("hadar_figure_10", "hadar_figures.py 10 --scale 0.1 --seeds 3"),
+    Table("hadar_restarts", "hadar_figures.py IV --jobs 60 --seeds 3"),
+    Table("hops_table3", "hops_table3.py --seeds 3"),
+    Table("hops_table4", "hops_table4.py --jobs 250 --seeds 3"),
+    Table("hops_table4_500", "hops_table4.py --seeds 1", "0"),
+    Table("hops_profiling", f"hops_table3.py --seeds 5 --schedulers {PROFILED}", "0 to 4"),
+    Table("hops_figure_6", "hops_estimator.py --seeds 3"),
+    Table("hops_figure_7b", "hops_figures.py 7b --seeds 10", "0 to 9"),
+    Table("hops_figures_9_11", "hops_figures.py curves --seeds 5", "0 to 4"),
+    Table("hops_figure_12", "hops_figures.py 12 --jobs 60 --seeds 5", "0 to 4"),
+    Table("hops_figure_14", "hops_figures.py 14 --seeds 3 --samples 10"),
+    Table("hops_figure_15", "hops_figures.py 15 --seeds 2 --times 2,4,8,16", "0, 1"),
+    Table("hops_queues", f"hops_sweeps.py --sweep priorities {SMALL} --seeds 3"),
+    Table("hops_fragments", f"hops_sweeps.py --sweep fragments {SMALL} --seeds 3"),
+    Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", DRAWS),
+    Table("table_3_4", "table_3_4.py --policies sia,themis,gavel,gavel-finish-time-fairness --workloads 3", DRAWS),
+    Table("table_3_4_slow", "table_3_4.py --policies sia,pollux,shockwave --workloads 1", DRAWS),
+    Table("fairness", "finish_time_fairness.py --policies sia,gavel --workloads 5", DRAWS),
+    *(
+        Table(f"sweep_{name}", f"sweeps.py {name} --workloads 5", DRAWS)
+        for name in ("p", "round", "adaptivity", "profiling")
+    ),
+    Table("rigid_only", "rigid_only.py --workloads 5", DRAWS),
+    Table("time_sharing", "time_sharing.py --workloads 3 --restart-s 30", DRAWS),
+    Table("time_sharing_measured_starts", "time_sharing.py --workloads 3", DRAWS),
+    Table(
+        "time_sharing_published",
+        "time_sharing.py --workloads 1 --restart-s 30 --window-s 180 --penalty published",
+        DRAWS,
+    ),
+    Table("sia_reference", "sia_reference.py", DRAWS),
+    Table("sia_reference_own_shim", "sia_reference.py --own-shim", DRAWS),
+    Table("gavel_reference", "gavel_reference.py", DRAWS),
+    Table("sia_figure_3_3", "sia_figures.py 3.3 --policies sia,gavel --workloads 3", DRAWS),
+    Table("sia_figure_3_5", "sia_figures.py 3.5 --policies sia,gavel --workloads 2 --jobs 80", DRAWS),
+    Table("sia_figure_3_6", "sia_figures.py 3.6 --workloads 2 --jobs 60", DRAWS),
+    Table("sia_figure_3_10", "sia_figures.py 3.10 --workloads 2 --points 1,2,4 --hours 0.25", DRAWS),
+    Table("sia_figure_3_12", "sia_figures.py 3.12 --points 0,0.5,1 --jobs 60", DRAWS),
+    Table("copter_figure_4_1", "copter_figures.py 4.1 --gpus 1792 --hours 0.25 --seeds 2", "0, 1"),
+    Table("copter_figure_4_2", "copter_figures.py 4.2 --gpus 2500 --hours 1 --seeds 2", "0, 1"),
+    Table(
+        "copter_figure_4_5",
+        "copter_figures.py 4.5 --gpus 1792 --hours 0.25 --seeds 2 --policies lp-star,copter",
+        "0, 1",
+    ),
+    *(
+        Table(
+            f"table_4_1_latency_{times}",
+            "copter_table_4_1.py --gpus 2500 --hours 0.25 --threads 1 --seeds 3 --policies copter,lp-star "
+            f"--plan-latency {times}",
+        )
+        for times in (0, 1, 50)
+    ),
+    Table(
+        "table_4_1_learned_1344",
+        "copter_table_4_1.py --gpus 1344 --hours 0.5 --learned --seeds 3 --policies copter,lp-star --threads 1",
+    ),
+    Table(
+        "table_4_1_learned",
+        "copter_table_4_1.py --gpus 448 --hours 1 --learned --seeds 3 --policies copter,lp-star,pop-copter --parts 8 "
+        "--threads 1",
+    ),
+    Table("chronus_promises", "chronus_promises.py --days 10 --seeds 3"),
+    Table("chronus_profiler_reasons", "chronus_profiler_reasons.py --days 0.5 --seeds 3"),
+    Table("chronus_figure_6a", "chronus_profiler.py --share 0.25 --days 0.5 --sizes 1,4,0"),
+    Table("chronus_figure_9", "chronus_mixes.py --share 0.1 --days 3"),
+    Table("chronus_figure_9_helios", "chronus_mixes.py --trace helios --share 0.1 --days 3 --mixes mix2"),
+    Table("chronus_density", "chronus_density.py --share 0.05 --days 2"),
+    Table("chronus_noise", "chronus_noise.py --share 0.05 --days 2"),
+    Table("chronus_lease_length", "chronus_lease_length.py --share 0.05 --days 2"),
+    Table("chronus_selector", "chronus_selector.py --share 0.05 --days 2"),
+    Table("chronus_placement", "chronus_placement.py --share 0.1 --days 2 --hostile-shares 0.05,0.4"),
+    Table("chronus_prototype", "chronus_prototype.py"),
+    Table("hare_figures_12_13", "hare_jct_cdf.py --seeds 5 --online", "0 to 4"),
+    *(
+        Table(f"hare_{what}", f"hare_weighted_jct.py --vary {what}")
+        for what in ("jobs", "gpus", "heterogeneity", "network", "batch", "mix")
+    ),
+    Table("hare_switching", "hare_switching.py", "0"),
+    Table("hare_ratio", "hare_ratio.py"),
+    Table("hare_reasons", "hare_reasons.py --seeds 5", "0 to 4"),
+    Table("hare_motivation", "hare_motivation.py", "none"),
+    Table("shards_figure_5_2", "shards_figures.py --figure 5.2", "0"),
+    Table("shards_figure_5_3", "shards_figures.py --figure 5.3", "0"),
+    Table("traffic_figure_5_5", "traffic_figures.py --figure 5.5 --network GtsCe", "0"),
+    Table("traffic_figure_5_6", "traffic_figures.py --figure 5.6 --network GtsCe", "0"),
+]
