@@ -24,7 +24,6 @@ from copter.model.checks import (
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import checked_vector
 
-
 SHARED = 0.75  # arrays of costs that are not the same object, of all that are given, up to which they are stored once
 
 
@@ -199,7 +198,8 @@ class CostEdits(Inventory):
             Column of each request whose objective coefficient is given in `costs` (n,); -1 for none.
         worst : float or array_like (n,), optional
             Objective coefficient that stands in for all that are worse: smaller ones in a maximisation, larger ones in
-            a minimisation; infinite for none. It holds for the columns not in `columns`, until costs or their scale are given again.
+            a minimisation; infinite for none. It holds for the columns not in `columns`, until costs or their scale
+            are given again.
 
         Examples
         --------

@@ -276,8 +276,8 @@ class Program:
                     {} if columns is None else dict(zip(columns.tolist(), costs.tolist(), strict=True))
                 )
             case "rescale", (names, *numbers, last) if len(numbers) in (3, 4):
-                numbers = [*numbers, last, np.full(len(names), inf)][:5]
-                for name, scale, offset, at, cost, most in zip(names, *(each.tolist() for each in numbers), strict=True):
+                lists = [each.tolist() for each in (*numbers, last, np.full(len(names), inf))][:5]
+                for name, scale, offset, at, cost, most in zip(names, *lists, strict=True):
                     single = {at: cost} if at >= 0 else {}
                     vars(self.kept(name)).update(scale=scale, offset=offset, most=most, single=single)
             case _:

@@ -328,7 +328,7 @@ cdef class ListOfLists(RowLists):
             at += block.n_columns
 
     def share_costs(self, const int[::1] slots, list costs, const int[::1] which, double scale, double offset):
-        """:meth:`set_cost` of float64 arrays that slabs have together: slot i's is costs[which[i]], kept, not copied."""
+        """:meth:`set_cost` of float64 arrays that slabs share: slots[i] has costs[which[i]], kept, not copied."""
         cdef Py_ssize_t i
         cdef Block* block
         cdef Slab slab

@@ -218,8 +218,8 @@ class SiaFormulation:
             state.column = column
         numbers = self.jobs.numbers
         if moved:
-            own_local, columns, own_base = zip(*changes, strict=True)
-            numbers["own_local"][rows], numbers["column"][rows], numbers["own_base"][rows] = own_local, columns, own_base
+            for name, values in zip(("own_local", "column", "own_base"), zip(*changes, strict=True), strict=True):
+                numbers[name][rows] = values
             numbers["stale"][rows] = True
 
     def add_gpus(self, gpu_type: str, count: int) -> None:
@@ -414,7 +414,7 @@ class SiaFormulation:
         numbers = book[np.array([state.row for state in states], dtype=np.int64)]
         pairs = zip(states, columns.tolist(), strict=True)
         base = np.array([state.base[column] for state, column in pairs], dtype=np.float64)
-        value = self.objective.finished(numbers["scale"] * base) + numbers["offset"]
+        value: Floats = self.objective.finished(numbers["scale"] * base) + numbers["offset"]
         if self.objective.least_value is not None:
             value = np.maximum(value, self.objective.least_value)
         value = numbers["worth"] * (value + numbers["tie_scale"] * self.preference[columns])
