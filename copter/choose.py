@@ -95,7 +95,7 @@ PATIENCE: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A method, and why it is tried at this place of the order."""
+    """A method and the reason for its place in the order."""
 
     method: Method
     why: str
@@ -142,17 +142,17 @@ _GOES_ON: Final = Choice("proximal", "goes on from where the block methods stopp
 
 
 def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
-    """Whether a model has so few columns that it is solved by pivots from round to round."""
+    """Whether a model has few enough columns to be solved by pivots from the last round's basis."""
     return 0 < facts.columns <= settings.basis_columns
 
 
 def many_rows(facts: ModelFacts, settings: Settings) -> bool:
-    """Whether a model has so many coupling rows that Newton's method in their prices is the slower one."""
+    """Whether a model has so many coupling rows that Newton's method on their prices would be the slower choice."""
     return settings.interior_columns > 0 and facts.rows > settings.interior_rows
 
 
 def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
-    """The methods that a session tries on a model, in order.
+    """Return the methods that a session tries on a model, in order.
 
     Raises
     ------
@@ -220,7 +220,7 @@ MEMORY: Final = Choice("proximal", "a factorisation does not fit into memory")
 
 
 def for_program(facts: ProgramFacts, settings: Settings) -> tuple[Choice, ...]:
-    """The methods that a one-shot solve tries on a program, in order; before presolve only the simplex method is.
+    """Return the methods that a one-shot solve tries on a program, in order; before presolve, only the simplex method.
 
     Raises
     ------

@@ -10,7 +10,7 @@ class DimensionError(CopterError, ValueError):
 
 
 class InvalidDataError(CopterError, ValueError):
-    """NaN or infinite data, crossed bounds, or another value that no linear program can have."""
+    """Data that no linear program can have, such as NaN, a misplaced infinity or crossed bounds."""
 
 
 class UnknownHandleError(CopterError, KeyError):
@@ -32,12 +32,12 @@ class EditNotAllowedError(CopterError, RuntimeError):
 
 
 class StaleSolutionError(CopterError, RuntimeError):
-    """A question to a solution about a request or resource that has changed since it was computed."""
+    """A solution was asked about a request or resource that has changed since the solve."""
 
 
 class InternalError(CopterError, RuntimeError):
-    """A state that cannot occur: an error of copter, not of its caller. Please report it."""
+    """An error of copter itself: a state was reached that cannot occur. Please report it."""
 
 
 class SnapshotError(CopterError, ValueError):
-    """A snapshot or journal that is cut short, damaged, foreign, newer than this copter, or cannot be written."""
+    """A snapshot or journal is damaged, incomplete, of another format, of a newer copter, or cannot be written."""

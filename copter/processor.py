@@ -1,4 +1,4 @@
-"""Which build of the compiled modules this processor takes.
+"""Choice between the builds of the compiled modules, by the instruction set of this processor.
 
 A wheel holds each of them for several levels of x86-64 (the psABI's: v2 has SSE4.2, v3 AVX2, v4 AVX-512): the lowest in
 its package, the others under ``copter/levels/``. What is built from source is for the level of the building machine.
@@ -21,7 +21,7 @@ ASKED = "COPTER_LEVEL"  # environment: a lower level than the processor's
 
 
 def level_of(flags: Iterable[str]) -> str | None:
-    """The highest level whose flags are all there; None below the first."""
+    """Return the highest x86-64 level whose CPU flags are all present; None if even the first level lacks some."""
     known, found = frozenset(flags), None
     for level, needed in LEVELS.items():
         if not needed <= known:
@@ -31,7 +31,7 @@ def level_of(flags: Iterable[str]) -> str | None:
 
 
 def processor_level(path: str = "/proc/cpuinfo") -> str | None:
-    """The level of this machine's processor; None where it is not x86-64 or cannot be told."""
+    """Return the x86-64 level of this machine's processor; None if it is another architecture or unknown."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return None
     try:
@@ -43,7 +43,7 @@ def processor_level(path: str = "/proc/cpuinfo") -> str | None:
 
 
 def chosen_level() -> str | None:
-    """The processor's level, or the lower one that COPTER_LEVEL asks for."""
+    """Return the processor's level, or the lower level that the environment variable COPTER_LEVEL names."""
     own, asked = processor_level(), os.environ.get(ASKED)
     order = list(LEVELS)
     if asked in LEVELS and own is not None and order.index(asked) < order.index(own):
@@ -52,7 +52,7 @@ def chosen_level() -> str | None:
 
 
 def with_levels(package: str, path: Iterable[str], room: Path = ROOM) -> list[str]:
-    """Where a package's modules are looked for: builds for the processor's level first, then for those below it."""
+    """Return the folders to search for a package's modules: the processor's level first, then the lower levels."""
     known, chosen = list(path), chosen_level()
     if chosen is None:
         return known

@@ -17,7 +17,7 @@ LARGEST_WHOLE = 10**300  # a whole number in place of a float
 
 
 def available_threads() -> int:
-    """Processors that this process may run on."""
+    """Return the number of processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
@@ -82,7 +82,7 @@ class Settings:
     basis_columns : int
         Columns up to which a session pivots from its last basis, however few rows couple them.
     interior_columns : int
-        Models of more columns than this are never handed to the interior-point method of any LP; that of blocks has no
+        Models of more columns than this are never given to the interior-point method for general LPs; blocks have no
         such limit. 0: the proximal method alone.
     hand_over_s : float
         Time limit of HiGHS's branch and bound, which :func:`copter.solve_integer` runs in another process during its
@@ -154,7 +154,7 @@ class Settings:
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
 
     def limited_to(self, seconds: float) -> Settings:
-        """The same settings with this time limit, where it is the shorter one; nothing else is checked again."""
+        """Return these settings with the shorter of the two time limits; the other settings are not checked again."""
         self._require_type("time_limit_s", seconds, float)
         self._require(seconds > 0, "time_limit_s", seconds, "> 0")
         if seconds >= self.time_limit_s:
@@ -187,7 +187,7 @@ class Settings:
 
     @property
     def n_threads(self) -> int:
-        """Threads of a pricing pass, resolved."""
+        """Number of threads of a pricing pass; 0 is replaced by the number of processors."""
         return self.threads or available_threads()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""For tests of programs that use copter: seeded generators, and assertions on top of :mod:`copter.problem.checker`.
+"""Seeded generators and assertions for tests of programs that use copter, built on :mod:`copter.problem.checker`.
 
 The checker recomputes every figure from the linear program as given. It is the one that the engine decides OPTIMAL
 with: it catches a solution that does not belong to a program, not an error in the definitions of the figures.
@@ -30,7 +30,9 @@ Floats = NDArray[np.float64]
 
 
 def assert_optimal(lp: LinearProgram, x: Floats, y: Floats, tolerance: float = 1e-6) -> Judged:
-    """Raise AssertionError unless (x, y) is optimal to the relative tolerance and to 10x it absolutely."""
+    """Raise AssertionError unless (x, y) is optimal: relative residuals up to `tolerance`, absolute ones up to 10 times
+    it.
+    """
     judged = check(lp, x, y)
     for name in ("primal", "dual", "gap"):
         value = getattr(judged, name)
@@ -44,7 +46,7 @@ def assert_optimal(lp: LinearProgram, x: Floats, y: Floats, tolerance: float = 1
 
 
 def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> list[str]:
-    """Claims of a solution that do not hold, each in a few words; empty if all hold.
+    """List the claims of a solution that do not hold, each in a few words; the list is empty if all hold.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> li
 
 
 def sia_like_model(jobs: int, gpus_per_type: int = 64, types: int = 3, seed: int = 0, capped: bool = False) -> Model:
-    """A seeded model with the shape of Sia's LP: one request per job, one resource per GPU type.
+    """Make a seeded model with the shape of Sia's LP: one request per job, one resource per GPU type.
 
     Configurations are powers of two within a node of 8, then whole nodes (up to 64 GPUs when capped); values are
     1.1 - G^(-1/2) with a concave, saturating G of the job's own.

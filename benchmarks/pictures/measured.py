@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -18,6 +19,11 @@ Point = tuple[str, int, float, float | None]
 
 NAME = "measured.svg"
 ALT = "Median time of a round's edits and LP against its columns, copter and the fastest other solver of each tape"
+
+FLOOR = "memory floor: every cost read once"
+"""The legend's word for the least time of a round that prices all columns."""
+COST_BYTES = 8
+"""Bytes of a column's cost, float64. Usage is not counted: requests of one shape share it, so it is far smaller."""
 
 NEAR = 0.2
 """Decades of columns: the names of tapes that are nearer to each other stand on different sides."""
@@ -50,26 +56,43 @@ def points_of(page: str) -> list[Point]:
     return sorted(found, key=lambda point: point[1])
 
 
+def memory_of(page: str) -> float | None:
+    """Bytes a second at which the page's machine reads memory; None if the page does not say."""
+    found = re.search(r"^\| memory \| read at ([\d.]+) GB/s \|$", page, flags=re.MULTILINE)
+    return float(found[1]) * 1e9 if found else None
+
+
 def picture(page: str) -> str:
     """The SVG of the page's rows at a glance; ValueError if it has none."""
     points = [point for point in points_of(page) if point[2] > 0]
     if not points:
         raise ValueError("the page has no row at a glance: `make suite` writes it")
-    svg = drawn(lambda figure, theme: _draw(figure, theme, points), (7.2, 3.8))
-    return svg.replace("<style>", f"<desc>{escape(said(points))}</desc>\n<style>", 1)
+    rate = memory_of(page)
+    svg = drawn(lambda figure, theme: _draw(figure, theme, points, rate), (7.2, 3.8))
+    return svg.replace("<style>", f"<desc>{escape(said(points, rate))}</desc>\n<style>", 1)
 
 
-def said(points: Sequence[Point]) -> str:
-    """What the picture shows, in words: a tape a line."""
-    return "\n".join(
-        f"{tape}: {columns:,} columns, copter {own:g} ms, {'no other' if other is None else f'the other {other:g} ms'}"
-        for tape, columns, own, other in points
-    )
+def floor_ms(columns: int, rate: float) -> float:
+    """Milliseconds to read the costs of all columns once, at `rate` bytes a second."""
+    return COST_BYTES * columns / rate * 1e3
 
 
-def _draw(figure: Figure, theme: Theme, points: list[Point]) -> None:
+def said(points: Sequence[Point], rate: float | None = None) -> str:
+    """What the picture shows, in words: a line for each tape, with the memory floor if `rate` (bytes/s) is known."""
+    lines = []
+    for tape, columns, own, other in points:
+        theirs = "no other" if other is None else f"the other {other:g} ms"
+        floor = "" if rate is None else f", memory floor {floor_ms(columns, rate):.3g} ms"
+        lines.append(f"{tape}: {columns:,} columns, copter {own:g} ms, {theirs}{floor}")
+    return "\n".join(lines)
+
+
+def _draw(figure: Figure, theme: Theme, points: list[Point], rate: float | None) -> None:
     axes: Any = figure.add_subplot()
     own, peer = theme.series[0], theme.series[3]
+    if rate is not None:
+        ends = [points[0][1], points[-1][1]]
+        axes.plot(ends, [floor_ms(each, rate) for each in ends], "--", color=theme.muted, linewidth=1, label=FLOOR)
     for tape, columns, ours, theirs in points:
         if theirs is not None:
             axes.plot([columns, columns], [ours, theirs], color=theme.grid, linewidth=2.5, zorder=1)
@@ -93,7 +116,7 @@ def _draw(figure: Figure, theme: Theme, points: list[Point]) -> None:
     axes.minorticks_off()
     axes.set_xlabel("columns of the linear program")
     axes.set_ylabel("median round (ms)")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderaxespad=0.2)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, columnspacing=1.0, fontsize=8, borderaxespad=0.2)
 
 
 def write(page: Path) -> Path:

@@ -4,11 +4,13 @@ python benchmarks/tables/copter_table_4_1.py [--gpus 10000] [--hours 24] [--mode
 
 The same jobs run to their end under each policy. The thesis has 10,000 and 25,000 GPUs of seven types, 40,000 and
 100,000 jobs submitted in 24 hours, each the whole run of a representative model, and 60-second rounds; by default this
-runs a small cluster with as many jobs a GPU. The
-solve time is a round's edits, solve and shim; that of POP is its slowest part's, as if the parts ran in parallel;
-that of HiGHS is its own, with the model handed over. `pop` has its parts solved exactly by HiGHS, `pop-copter` by
-copter, which gives the same plans to its gap in a time that a small machine has. LP* and the exact program grow out
-of reach long before 10,000 GPUs on a small machine: leave them out there with --policies.
+runs a small cluster with as many jobs a GPU. The solve time is a round's edits, solve and shim; that of POP is its
+slowest part's, as if the parts ran in parallel; that of HiGHS is its own, with the model handed over. `copter` chooses
+how each round is solved; `copter-descent`, `copter-newton` and `copter-basis` solve every round by coordinate descent,
+proximal steps with Newton's method, or the dual simplex; `copter-rounded` has the shim of the thesis alone. `pop` has
+its parts solved exactly by HiGHS, `pop-copter` by copter, which gives the same plans to its gap in a time that a small
+machine has. LP* and the exact program grow out of reach long before 10,000 GPUs on a small machine: leave them out
+there with --policies.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from rich.table import Table
 from runs import RunStore
 
 from copter import Settings
+from copter.settings import NamedMethod
 from copter_frontends.baselines.pop import PopPolicy
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
@@ -61,7 +65,17 @@ LEARNED = Semantics(
 )
 """As the thesis's jobs are: profiled on one GPU of each type, which is held for it, then at most doubled."""
 
-NAMES = ("copter", "lp-star", "pop", "pop-copter", "milp")
+METHODS: dict[str, NamedMethod] = {
+    "copter": "auto",
+    "copter-descent": "coordinate_descent",
+    "copter-newton": "proximal",
+    "copter-basis": "basis",
+    "copter-rounded": "auto",
+}
+"""How copter solves each round: by its own choice, or by one method throughout; `copter-rounded` has the thesis's shim
+(4.4.1), which gives idle jobs none of the GPUs left."""
+
+NAMES = (*METHODS, "lp-star", "pop", "pop-copter", "milp")
 
 
 def makers(asked: argparse.Namespace) -> dict[str, Callable[[Cluster], SchedulingPolicy]]:
@@ -80,11 +94,13 @@ def makers(asked: argparse.Namespace) -> dict[str, Callable[[Cluster], Schedulin
             semantics=semantics,
         )
 
-    def copter(cluster: Cluster) -> SchedulingPolicy:
-        return SiaPolicy(cluster, mode=asked.mode, settings=Settings(threads=threads), semantics=semantics)
+    def copter(cluster: Cluster, name: str = "copter") -> SchedulingPolicy:
+        settings = Settings(threads=threads, method=METHODS[name])
+        shim = replace(semantics, shim="rounded") if name == "copter-rounded" else semantics
+        return SiaPolicy(cluster, mode=asked.mode, settings=settings, semantics=shim)
 
     return {
-        "copter": copter,
+        **{name: partial(copter, name=name) for name in METHODS},
         "lp-star": lambda cluster: ColdSiaPolicy(cluster, threads=threads, mode=asked.mode, semantics=semantics),
         "pop": lambda cluster: PopPolicy(cluster, exact, asked.parts, asked.seed),
         "pop-copter": lambda cluster: PopPolicy(cluster, copter, asked.parts, asked.seed),
@@ -186,7 +202,8 @@ def report(rows: Sequence[dict[str, Any]], asked: argparse.Namespace, source: st
     for head in (*heads, "paper 10k", "paper 25k"):
         table.add_column(head, justify="right" if head else "left")
     for row in rows:
-        paper = [PAPER[size].get(row["policy"].removesuffix("-copter")) for size in ("10k", "25k")]
+        thesis = "copter" if row["policy"] in METHODS else row["policy"].removesuffix("-copter")
+        paper = [PAPER[size].get(thesis) for size in ("10k", "25k")]
         cells = [
             *(f"{row[key]:.3g}" for key in ("avg_jct_h", "makespan_h", "solve_p50_s", "solve_p99_s")),
             f"{row['solve_max_over_p90']:.2g}",

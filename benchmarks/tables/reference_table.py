@@ -108,7 +108,7 @@ def compare(
 
     setting = Setting(table.policy, reference["cluster"], reference["workload"])
     if own_shim:
-        setting = replace(setting, semantics=replace(setting.semantics, exact_integer=False))
+        setting = replace(setting, semantics=replace(setting.semantics, shim="filled"))
     summary = store.figures(run_name(setting, "own shim" if own_shim else ""), lambda: figures_of(setting))
     jct_s = np.array(summary["jct_s"])
     return {

@@ -83,6 +83,7 @@ class Table:
 
 
 DRAWS = "of the workloads"
+METHODS = "copter,copter-descent,copter-newton,copter-basis,copter-rounded"
 PROFILED = "hops,hops-profiling,hops-profiling-each"
 SMALL = "--cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3"
 ALL_MODES = "hadar,hadar-online,hadar-printed,hadar-horizon,gavel,tiresias,yarn"
@@ -170,6 +171,8 @@ TABLES = [
         )
         for times in (0, 1, 50)
     ),
+    Table("table_4_1_methods", f"copter_table_4_1.py --gpus 10000 --hours 1 --threads 1 --policies {METHODS}", "0"),
+    Table("copter_figure_4_5_methods", f"copter_figures.py 4.5 --gpus 10000 --hours 1 --policies {METHODS}", "0"),
     Table(
         "table_4_1_learned_1344",
         "copter_table_4_1.py --gpus 1344 --hours 0.5 --learned --seeds 3 --policies copter,lp-star --threads 1",

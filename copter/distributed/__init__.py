@@ -1,4 +1,4 @@
-"""The same session past one machine: requests over shards, each with a model of its own (docs/method/distributed.md).
+"""Sessions beyond one machine: requests are spread over shards, each with its own model (docs/method/distributed.md).
 
 ``import copter`` does not import this package, and this package imports Ray only where a session is started over it.
 """

@@ -26,7 +26,9 @@ Keys = NDArray[np.int64]
 
 
 def in_own_columns(deal: Deal, master: Master, slot: Ints, column: Ints, x: Floats) -> tuple[Keys, Floats]:
-    """(keys, values) in the order of the requests, from slots and columns of the master; keys ascend."""
+    """Convert slots and columns of the master to ascending keys in the order of the requests; returns (keys,
+    values).
+    """
     ledger = master.model.ledger
     place, begin = np.zeros((2, ledger.matrix.n_slots), dtype=np.int64)
     order = {request: at for at, request in enumerate(deal.owner)}
@@ -52,7 +54,7 @@ def solution_of(
     passes: int,
     seconds: float,
 ) -> Solution:
-    """Turn the restricted master's solution into one of the whole model, in the requests' own columns.
+    """Convert the restricted master's solution to one of the whole model, in the requests' own columns.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def solution_of(
     passes : int
         Pricing passes.
     seconds : float
-        Of the whole solve.
+        Seconds of the whole solve.
     """
     key, x = in_own_columns(deal, master, *found.working_columns_by_slot())
     order = {request: at for at, request in enumerate(deal.owner)}
@@ -101,7 +103,7 @@ def solution_of(
 
 
 def ray_of(master: Master, behind: RoutedValues, found: Solution) -> Callable[[], Floats]:
-    """The master's proof of infeasibility with the multipliers of all requests' own rows."""
+    """Extend the master's proof of infeasibility by the multipliers of all requests' own rows."""
     ray = found.ray
     if ray is None:
         raise InternalError("there is no ray to send")
@@ -116,7 +118,7 @@ def ray_of(master: Master, behind: RoutedValues, found: Solution) -> Callable[[]
 
 
 def plan_of(deal: Deal, master: Master, plan: IntegerPlan, bound: float, certified: bool) -> IntegerPlan:
-    """The master's plan as one of the whole model, with a bound of the whole model."""
+    """Convert the master's plan to one of the whole model, with the whole model's bound."""
     sign = master.model.ledger.sign
     order = {request: at for at, request in enumerate(deal.owner)}
     column = np.full(len(order), IDLE, dtype=np.int32)
@@ -141,7 +143,7 @@ def plan_of(deal: Deal, master: Master, plan: IntegerPlan, bound: float, certifi
 
 
 def chosen_of(master: Master, plan: IntegerPlan) -> dict[Hashable, int]:
-    """{id: column} of the integer requests that take one."""
+    """Return {id: column} of the integer requests with a column."""
     found = {}
     for request, slot in plan.slot_of.items():
         column = int(plan.column_of_slot[slot])

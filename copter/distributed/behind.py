@@ -1,4 +1,4 @@
-"""What a distributed session's solution asks for when it is asked for it: duals, reduced costs, explanations."""
+"""Data that a distributed session's solution fetches on demand: duals, reduced costs, explanations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
 
 
 class RoutedValues:
-    """The shards and the master behind a solution: a :class:`copter.problem.values.Behind`.
+    """The shards and the master of a solution; implements :class:`copter.problem.values.Behind`.
 
     The shards have the costs, so what needs those is asked of them, for the requests concerned; nothing is gathered
     that is not asked for.
@@ -58,7 +58,7 @@ class RoutedValues:
         self._own: OwnDuals | None = None
 
     def require_current(self) -> None:
-        """Raise StaleSolutionError unless the model is still what it was."""
+        """Raise StaleSolutionError if the model has been edited since the solve."""
         if self.deal.version != self.version:
             raise StaleSolutionError("the model has been edited since this solution was found; solve again")
 
@@ -88,7 +88,7 @@ class RoutedValues:
         return self._own
 
     def dense(self) -> tuple[Floats, Floats]:
-        """(y, reduced costs) of all columns in one place: as much memory as all shards' costs take."""
+        """Return (y, reduced costs) of all columns; needs as much memory as all shards' costs."""
         self._own, reduced, _ = self.duals(self.requests, self.y, self.known)
         return np.concatenate((self.y, self._own.dual)), reduced
 
@@ -144,7 +144,7 @@ class RoutedValues:
     # Explanations -----------------------------------------------------------------------------------------------------
 
     def facts(self, request: Hashable) -> Facts:
-        """Facts for one request's explanation: columns from its shard, effects of capacity from the master."""
+        """Return the facts for one request's explanation: columns from its shard, capacity effects from the master."""
         self.require_current()
         shard = self.deal.shard_of(request)
         place = self.requests.index(request)
@@ -155,7 +155,7 @@ class RoutedValues:
         return replace(found, capacity=self._capacity(request, found.resources))
 
     def _capacity(self, request: Hashable, resources: list[Hashable]) -> dict[Hashable, CapacityEffect]:
-        """Effects of counts on a request; none where the master does not hold the solution's columns any more."""
+        """Return the effects of counts on a request; empty if the master no longer holds the solution's columns."""
         master, ledger = self.master, self.master.model.ledger
         at = np.flatnonzero(self.working)
         place, column = (self.key[at] >> 32).tolist(), (self.key[at] & 0xFFFFFFFF).tolist()
@@ -181,10 +181,10 @@ class RoutedValues:
 
 @dataclass(frozen=True, slots=True)
 class RoutedSparse(SparseValues):
-    """Values of a distributed solution: reduced costs come from the shards of the requests that are asked about."""
+    """Values of a distributed solution; reduced costs are fetched from the requests' shards."""
 
     def reduced_costs_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """(offsets, reduced costs) of the columns of requests, one after the other."""
+        """Return (offsets, reduced costs) of the columns of requests, concatenated."""
         self.slots(requests)
         behind = self.behind
         if not isinstance(behind, RoutedValues):  # pickled: what was worked out before

@@ -1,4 +1,4 @@
-"""The bound of the whole model, from the master's and the shards' contributions (equations R2 to R4)."""
+"""The whole model's bound, summed from the master's and the shards' parts (equations R2 to R4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAFE = 1.0 + 1e-12  # factor that covers the rounding of a sum
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A shard's last answer and the prices that it was asked at; valid until its requests are edited.
+    """A shard's last answer with its prices; valid until its requests are edited.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Answer:
     priced: Priced
 
     def least_at(self, y: Floats) -> float:
-        """A lower bound on the shard's dual value at other prices (equation R4)."""
+        """Return a lower bound on the shard's dual value at other prices (equation R4)."""
         if len(y) != len(self.y):
             return -float("inf")
         moved = y - self.y
@@ -36,7 +36,7 @@ class Answer:
 
 
 def whole_bound(lowest: float, answers: Mapping[int, Priced], missing: Mapping[int, tuple[float, float]]) -> float:
-    """A lower bound on the whole model with the costs as stored, as minimised, from one on the master (equation R2).
+    """Return a lower bound on the whole model with stored costs, as minimised, from one on the master (equation R2).
 
     Parameters
     ----------

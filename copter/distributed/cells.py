@@ -1,4 +1,6 @@
-"""Cells: where a round trip is dear, each cell solves by itself and shared capacity moves by prices (R5 to R8)."""
+"""Cells, for slow connections: each cell solves independently, and prices move shared capacity between them (R5 to
+R8).
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,12 @@ TOWARDS = (0.1, 0.3, 1.0)  # shares of the way from the best prices to the maste
 
 @dataclass(frozen=True)
 class Proposal:
-    """A plan that a cell proposes: its worth, and its use of the shared resources.
+    """A plan that a cell proposes: its worth and its use of the shared resources.
 
     Attributes
     ----------
     worth : float
-        As minimised.
+        In the signs of the minimisation.
     usage : ndarray (m,)
     """
 
@@ -50,7 +52,7 @@ class Turn:
     planned : Proposal
         Its optimum with the capacity that it was given.
     prices : ndarray (m,)
-        Of that plan: zero or more.
+        Prices of that plan: zero or more.
     wished : list of Proposal
         Its optima where it may buy and sell, one for each of the prices that it was asked at.
     bounds : list of float
@@ -64,7 +66,7 @@ class Turn:
 
 
 class Cell:
-    """One cell: a session whose model has the shared resources' rows, and a market for them.
+    """One cell: a session whose model has rows for the shared resources, and a market for them.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ class Cell:
         )
 
     def turn(self, capacity: Floats, prices: Sequence[Floats], most: Floats) -> Turn:
-        """Plan with a capacity; and wish at each of some prices, for no more than there is of everything.
+        """Solve with a capacity, and report the demand at each of several prices, limited by the total capacity.
 
         Parameters
         ----------
@@ -113,14 +115,14 @@ class Cell:
         return Turn(plan, own, wished, bounds)
 
     def solved(self) -> Solution:
-        """The model as it stands, solved; an error where it has no optimum."""
+        """Solve the current model; raises an error if it has no optimum."""
         solution = self.session.solve()
         if solution.status is not Status.OPTIMAL:
             raise InvalidDataError(f"a cell's program ended {solution.status.value}: cells need a plan for any share")
         return solution
 
     def proposal(self, solution: Solution, capacity: Floats) -> Proposal:
-        """Worth, and what the cell uses of the shared capacity, which is no more than it has after trading."""
+        """Return the worth of a solution and its use of the shared capacity, at most the cell's share after trading."""
         ledger, ws = self.session.model.ledger, self.session._iterate.ws
         bought = solution.of(MARKET)
         ws.gather(ledger.matrix)
@@ -130,7 +132,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Trip:
-    """How far all cells together are after a round trip.
+    """The state of all cells after a round trip.
 
     Attributes
     ----------
@@ -160,11 +162,11 @@ class Cells:
     Parameters
     ----------
     models : sequence of Model
-        One a cell, all of one sense; they are edited.
+        One model per cell, all with the same sense; they are edited.
     counts : mapping of id to float
-        The shared resources, and what there is of each for all cells together.
+        The shared resources and their total units over all cells.
     settings : Settings, optional
-        Of the cells' solves; by default a tolerance that the goal leaves room for.
+        Settings of the cells' solves; by default a tolerance that the goal leaves room for.
     capacity : sequence of ndarray (m,), optional
         Each cell's share of the counts in the first round trip; equal parts by default.
 
@@ -216,7 +218,7 @@ class Cells:
         return self.trips[-1]
 
     def trip(self) -> Trip:
-        """One round trip."""
+        """Do one round trip."""
         turns = [
             cell.turn(mine, self.prices, self.counts) for cell, mine in zip(self.cells, self.capacity, strict=True)
         ]
@@ -273,7 +275,7 @@ class Cells:
 
 
 def cell_solution(cell: Cell, capacity: Floats) -> Solution:
-    """A cell's optimum with a capacity of its own."""
+    """Return a cell's optimum for a given capacity."""
     model, nothing = cell.session.model, np.zeros(len(capacity))
     with model.batch():
         model.update_counts(cell.shared, capacity)
@@ -282,14 +284,14 @@ def cell_solution(cell: Cell, capacity: Floats) -> Solution:
 
 
 def refuse_lower_bounds(model: Model, shared: Sequence[Hashable]) -> None:
-    """InvalidDataError where a shared resource has one."""
+    """Raise InvalidDataError if a shared resource has a lower bound."""
     for resource in shared:
         if model.lower_count(resource) != -np.inf:
             raise InvalidDataError(f"resource {resource!r} has a lower bound: cells share upper counts only")
 
 
 def checked_shares(capacity: Sequence[Floats] | None, counts: Floats, cells: int) -> list[Floats]:
-    """First shares of the counts, or equal parts; InvalidDataError where they are none."""
+    """Return the first shares of the counts, equal by default; raises InvalidDataError if they are invalid."""
     if capacity is None:
         return [counts / cells] * cells
     found = [np.array(each, dtype=np.float64) for each in capacity]

@@ -1,4 +1,4 @@
-"""The coordinator's side of a distributed session: who holds what, and how that stays so."""
+"""The coordinator of a distributed session, which keeps shards and restricted master consistent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNT_EDITS = frozenset({"add_resources", "set_count", "update_counts", "remove_
 
 
 class Coordinator:
-    """The part of :class:`copter.distributed.Session` that keeps the shards and the restricted master in step.
+    """The part of :class:`copter.distributed.Session` that keeps the shards and the restricted master consistent.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Coordinator:
     model: RoutedModel
 
     def _begin(self, members: Members, settings: Settings, transport: Transport) -> None:
-        """An empty coordinator of these shards."""
+        """Set up an empty coordinator of these shards."""
         self.settings, self._members = settings, members
         self._exchange = Exchange(transport, members.options, members.shards)
         self._deal = Deal(members.shards)
@@ -60,7 +60,7 @@ class Coordinator:
 
     @property
     def traffic(self) -> Traffic:
-        """All that has been sent and received."""
+        """Counts of everything sent and received."""
         return self._exchange.transport.traffic.copy()
 
     @property
@@ -70,13 +70,13 @@ class Coordinator:
 
     @property
     def lost(self) -> int:
-        """How many times a shard was found dead, and began again."""
+        """Number of times a shard was found dead and restarted."""
         return self._exchange.lost
 
     # Passes -----------------------------------------------------------------------------------------------------------
 
     def _price(self, y: Floats, weight: float, watch: Watch, share: float = 1.0) -> dict[int, Priced]:
-        """Answers of the shards that answer in time, which is a share of what is left."""
+        """Return the shards' answers that arrive within a share of the remaining time."""
         left = share * (watch.limit_s - watch.elapsed_s)
         ready = [shard for shard in self._exchange.shards if shard not in self._exchange.out_of_step]
         self._exchange.transport.traffic.passes += 1
@@ -123,7 +123,7 @@ class Coordinator:
         return self._exchange.ask("read", {shard: (method, argument)})[shard]
 
     def _synchronise(self, watch: Watch) -> None:
-        """Tell shards that do not know it which columns are held, and hear what those are now.
+        """Inform shards that are out of step which columns are held, and receive their current data.
 
         A shard that is late stays out of step; one whose edits the coordinator has not seen is waited for.
         """
@@ -179,7 +179,7 @@ class Coordinator:
     # Shards that join and leave ---------------------------------------------------------------------------------------
 
     def join(self) -> int:
-        """Start one more shard, which gets its share of the requests; its number."""
+        """Start one more shard with its share of the requests; returns its number."""
         members = self._members
         shard = members.following
         self._change_members(replace(members, shards=(*members.shards, shard), following=shard + 1))
@@ -203,7 +203,7 @@ class Coordinator:
         return shard
 
     def leave(self, shard: int) -> None:
-        """Move a shard's requests to the others, and end it.
+        """Move a shard's requests to the others and end it.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class Coordinator:
         self._answers.pop(shard, None)
 
     def _move(self, moves: Mapping[Hashable, int]) -> None:
-        """Requests go to other shards, all or none; for the model nothing has changed."""
+        """Move requests to other shards, all or none; the model does not change."""
         if not moves:
             return
         calls: Batch = {}
@@ -251,6 +251,6 @@ class Coordinator:
 
 
 def counted(columns: Mapping[Hashable, Ints]) -> tuple[Ints, Ints]:
-    """(how many of each request, all of them one after the other)."""
+    """Return (number of columns per request, all columns concatenated)."""
     count = np.array([len(each) for each in columns.values()], dtype=np.int32)
     return count, np.concatenate([np.zeros(0, dtype=np.int32), *columns.values()])

@@ -1,4 +1,4 @@
-"""Which shard has which request."""
+"""Assignment of requests to shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter.model.checks import hashable
 
 
 class Deal:
-    """Requests by shard, with their sizes; what a batch has changed can be taken back.
+    """Requests by shard with their sizes; changes by a batch can be undone.
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class Deal:
         self._undo: list[Callable[[], Any]] = []
 
     def mark(self) -> int:
-        """A place to go back to."""
+        """Return a position for :meth:`back_to`."""
         return len(self._undo)
 
     def back_to(self, mark: int) -> None:
-        """Take back what has been done since a mark."""
+        """Undo all changes since a mark."""
         while len(self._undo) > mark:
             self._undo.pop()()
 
@@ -47,7 +47,7 @@ class Deal:
         self._undo.clear()
 
     def shard_of(self, request: Hashable) -> int:
-        """Its shard; UnknownHandleError where there is no such request."""
+        """Return a request's shard; raises UnknownHandleError for an unknown request."""
         try:
             return self.owner[request]
         except TypeError:
@@ -57,11 +57,11 @@ class Deal:
             raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
 
     def lightest(self) -> int:
-        """The shard with the fewest columns."""
+        """Return the shard with the fewest columns."""
         return min(self.load, key=lambda shard: (self.load[shard], shard))
 
     def add(self, request: Hashable, size: int, shard: int | None = None) -> int:
-        """A new request; its shard, which is the lightest where none is given."""
+        """Assign a new request, by default to the lightest shard; returns the shard."""
         hashable("request", request)
         if request in self.owner:
             raise DuplicateHandleError(f"request {request!r} is in the model already; remove it first")
@@ -73,7 +73,7 @@ class Deal:
         return where
 
     def remove(self, request: Hashable) -> int:
-        """A request goes; the shard that had it."""
+        """Remove a request; returns its shard."""
         shard, size, since = self.shard_of(request), self.size[request], self.added_at[request]
         self._forget(request)
 
@@ -85,7 +85,7 @@ class Deal:
         return shard
 
     def move(self, request: Hashable, shard: int) -> None:
-        """A request goes to another shard; it stays the same request."""
+        """Assign a request to another shard; its identity does not change."""
         before, size = self.shard_of(request), self.size[request]
         self._moved(request, before, shard, size)
         self._undo.append(lambda: self._moved(request, shard, before, size))
@@ -105,5 +105,5 @@ class Deal:
         return {shard: np.flatnonzero(shards == shard).astype(np.int32) for shard in np.unique(shards).tolist()}
 
     def of_shard(self, shard: int) -> list[Hashable]:
-        """The requests of a shard."""
+        """Return the requests of a shard."""
         return [request for request, owner in self.owner.items() if owner == shard]

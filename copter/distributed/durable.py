@@ -1,4 +1,4 @@
-"""What the coordinator writes down: which shards there are, and what makes its next solve warm."""
+"""Files of the coordinator: the list of shards, and the state that makes its next solve warm."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Members:
 
 
 def write_members(members: Members, new: bool) -> None:
-    """Write the list down, where there is a directory; SnapshotError where a new session finds another's."""
+    """Write the list of shards if there is a directory; raises SnapshotError if a new session finds another's."""
     directory = members.options.directory
     if directory is None:
         return
@@ -62,7 +62,7 @@ def write_members(members: Members, new: bool) -> None:
 
 
 def read_members(directory: str) -> Members:
-    """The list of shards of a directory."""
+    """Read a directory's list of shards."""
     path = os.path.join(directory, "members")
     values = Reader(MEMBERS.open(read_file(path), path), path).whole()
     try:
@@ -81,7 +81,7 @@ class Remembered:
     settings : Settings
     values : dict of id to (columns, values)
     prices : dict of id to float
-        As minimised.
+        In the signs of the minimisation.
     chosen, shares : dict or None
         The last plan's.
     """
@@ -108,7 +108,7 @@ class Remembered:
             raise SnapshotError(f"{path} is no coordinator's snapshot: {error}") from None
 
     def empty_plan(self) -> IntegerPlan:
-        """A plan without figures, which those that are remembered are put into."""
+        """Return a plan without figures, to be filled with remembered ones."""
         none = np.zeros(0, dtype=np.int32)
         return IntegerPlan(
             0.0, 0.0, 0.0, 0, False, none, none.astype(np.int64), {}, IntegerStatus.FEASIBLE,
@@ -122,12 +122,12 @@ def by_id(entries: list[Any]) -> Values:
 
 
 def entries_of(values: Values) -> list[tuple[Any, ...]]:
-    """The same as a list."""
+    """Return the values as a list."""
     return [(request, columns, x) for request, (columns, x) in values.items()]
 
 
 def remembered(master: Master, settings: Settings, plan: Plan | None) -> dict[str, Any]:
-    """The coordinator's state for a snapshot, as plain values."""
+    """Return the coordinator's state as plain values, for a snapshot."""
     iterate, model = master.session._iterate, master.model
     known = len(iterate.y)
     rows = {resource: row for resource, row in model.ledger.row_of.items() if row < known}

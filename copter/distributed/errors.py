@@ -1,7 +1,7 @@
-"""What can go wrong only where a model is spread over processes."""
+"""Errors of models that are spread over processes."""
 
 from copter.errors import CopterError
 
 
 class ShardLostError(CopterError, RuntimeError):
-    """A shard died and there is no directory that it could be read back from, or it does not come back."""
+    """A shard died and cannot be restored: there is no directory, or it does not come back."""

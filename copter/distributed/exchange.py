@@ -1,4 +1,4 @@
-"""Calls to all shards, whatever dies in between; and edits that happen on all of them or on none."""
+"""Calls to all shards, robust against dying shards; batches of edits succeed on all shards or on none."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Exchange:
             self.join(shard)
 
     def join(self, shard: int) -> None:
-        """Start a shard, or connect to a running one; it is out of step until it is told which columns it holds."""
+        """Start or connect to a shard; it is out of step until it knows which columns it holds."""
         self.transport.start(shard, self.options)
         self.shards.append(shard)
         self.out_of_step.add(shard)
@@ -71,7 +71,7 @@ class Exchange:
     # Calls ----------------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a method of shards and return their answers by shard; a shard that died is called again.
+        """Call a method of shards and return their answers by shard; calls to dead shards are repeated.
 
         Only for methods that may be called twice. A shard's error is raised once all shards have answered.
 
@@ -104,7 +104,7 @@ class Exchange:
     def in_time(
         self, method: str, shards: Sequence[int], arguments: tuple[Any, ...], seconds: float, again: bool = False
     ) -> dict[int, Any]:
-        """Call a method of shards and return the answers that arrive within `seconds`; the others are out of step.
+        """Call a method of shards and return the answers within `seconds`; other shards become out of step.
 
         Late shards are in :attr:`late` until they answer. With `again`, shards that died are called again until the
         time is up.
@@ -135,7 +135,7 @@ class Exchange:
     def _call(
         self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
     ) -> dict[int, Any]:
-        """A call, and who has answered it: a shard that has begun again unseen is out of step."""
+        """Call shards and return their answers; a shard that has restarted becomes out of step."""
         answers = self.transport.call(method, arguments, seconds)
         for shard, answer in answers.items():
             if answer is not LOST and answer is not LATE:
@@ -146,7 +146,7 @@ class Exchange:
         return answers
 
     def found_dead(self, shard: int) -> None:
-        """A shard died; ShardLostError where nothing is there that it could be read back from."""
+        """Handle a dead shard; raises ShardLostError if it cannot be read back."""
         self.lost += 1
         self.late.discard(shard)
         self.out_of_step.add(shard)
@@ -158,7 +158,7 @@ class Exchange:
     # Edits ----------------------------------------------------------------------------------------------------------
 
     def apply(self, calls: Mapping[int, Sequence[Call]]) -> dict[int, Changes]:
-        """Do a batch of edits on all these shards, or on none.
+        """Apply a batch of edits on all these shards or on none.
 
         Every shard does its edits so that they can be taken back; when all have, the batch is decided for, which is
         written down where there is a directory, and every shard makes it durable. A shard that dies in between does
@@ -205,7 +205,7 @@ class Exchange:
         return changes
 
     def _redone(self, shard: int, number: int, calls: list[Call], versions: tuple[int, int]) -> bool:
-        """Whether a shard had committed before it died; where not, the batch is prepared there again."""
+        """Return whether a shard had committed before it died; otherwise prepare the batch there again."""
         hello: Hello = self.ask("hello", {shard: ()})[shard]
         before, after = versions
         if hello.version == after and hello.open_batch < 0:
@@ -239,7 +239,7 @@ class Exchange:
             DISK.get().remove(path)
 
     def finish_pending(self) -> None:
-        """Carry through the batch that an earlier coordinator had decided for, or take back what it had not."""
+        """Complete the batch that an earlier coordinator had decided for, or undo an undecided one."""
         path = self._pending()
         if path is None or DISK.get().kind(path) is None:
             self.every("abort")
@@ -254,7 +254,7 @@ class Exchange:
 
 
 def result_of(answer: tuple[bool, Any, int]) -> Any:
-    """The result; a shard's error is raised."""
+    """Return the result; raises a shard's error."""
     done, result, _ = answer
     if done:
         return result

@@ -1,4 +1,4 @@
-"""A request of one model as the edits that make it in another."""
+"""A request of one model as the edits that recreate it in another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from copter.model.private_rows import PrivateRows
 
 
 def calls_of(model: Model, templates: Sequence[Template], request: Hashable) -> list[Call]:
-    """The edits that make a request of a model anew in another one, which has the same resources and templates.
+    """Return the edits that recreate a request in another model with the same resources and templates.
 
     What is stored is sent as it is stored, so that later edits of scale and offset mean the same.
     """
@@ -63,7 +63,7 @@ def calls_of(model: Model, templates: Sequence[Template], request: Hashable) -> 
 
 
 def calls_of_inventory(inventory: Inventory) -> list[Call]:
-    """The edits that make the resources and templates of a shard in an empty model."""
+    """Return the edits that recreate a shard's resources and templates in an empty model."""
     names = inventory.resources
     bounds = zip(names, inventory.upper.tolist(), inventory.lower.tolist(), strict=True)
     calls = [Call("set_count", (resource, upper, lower), {}) for resource, upper, lower in bounds]
@@ -75,7 +75,7 @@ def calls_of_inventory(inventory: Inventory) -> list[Call]:
 
 
 def inventory_of(model: Model, templates: Sequence[Template]) -> Inventory:
-    """The model's requests, resources and templates, without costs."""
+    """Return the model's requests, resources and templates, without costs."""
     ledger = model.ledger
     rows, slots = list(ledger.row_of.values()), list(ledger.slot_of.values())
     matrix, place = ledger.matrix, place_of_row(model)

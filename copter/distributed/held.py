@@ -1,4 +1,4 @@
-"""The columns of a shard that the coordinator holds, with the data that it was last told of them."""
+"""The columns of a shard that the coordinator holds, with the data last sent to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Keys = NDArray[np.int64]
 
 
 class Held:
-    """A working set that is kept on both sides: its columns here, their data there too.
+    """A working set kept on both sides: column numbers in the shard, data also in the coordinator.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Held:
         return least
 
     def begin(self, requests: list[Hashable], count: Ints, column: Ints) -> Changes:
-        """Start afresh from these columns, as far as they are there; all requests that have columns held now."""
+        """Start again from these columns, as far as they exist; returns the data of all requests with held columns."""
         self.ws, self._named_at = WorkingSet(), -1
         key = self._keys(requests, count, column)
         self.ws.key, self.ws.x = key, np.zeros(len(key))
@@ -64,11 +64,11 @@ class Held:
         return self._of_groups(np.ones(len(self.ws.slots), dtype=bool), np.zeros(len(self.ws.slots), dtype=bool))
 
     def named(self) -> tuple[list[Hashable], Ints, Ints]:
-        """(ids, how many columns are held of each, these), as :meth:`begin` takes them."""
+        """Return (ids, number of held columns per request, the columns), in the form that :meth:`begin` takes."""
         return self._requests(self.ws.slots), np.diff(self.ws.start), self.ws.column
 
     def grow(self, slot: Ints, column: Ints, always: bool = False) -> Columns:
-        """Hold these columns too; all that are held of their requests, or nothing where there is no new one."""
+        """Hold more columns; returns all held columns of their requests, or an empty result if none is new."""
         new = self.ws.grow(self.matrix, slot, column)
         self._told()
         if not (new or always):
@@ -85,7 +85,7 @@ class Held:
         return self.ws.size
 
     def changes(self, slots: set[int], templates: set[int]) -> Changes:
-        """Changes by edits, of the held columns, since the coordinator was last told.
+        """Return changes of held columns by edits since the last report.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Held:
         self._last: tuple[Keys, Keys, Floats] = (self.ws.key, self.ws.generation, self.ws.cost)
 
     def _keys(self, requests: list[Hashable], count: Ints, column: Ints) -> Keys:
-        """Keys of columns, ascending; those of requests that are not there, or are shorter, are left out."""
+        """Return ascending keys of columns; columns that no longer exist are left out."""
         slot_of = self.model.ledger.slot_of
         slot = np.repeat(np.array([slot_of.get(each, -1) for each in requests], dtype=np.int32), count)
         there = slot >= 0

@@ -1,4 +1,4 @@
-"""The restricted master: an ordinary session over the columns that the shards have handed up (equation R1)."""
+"""The restricted master: an ordinary session over the columns that shards have sent (equation R1)."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ class Master:
             self.whole.discard(request)
 
     def take(self, changes: Changes) -> None:
-        """Take in what a batch of edits has changed of the columns held."""
+        """Apply the changes of held columns by a batch of edits."""
         if changes.requests:
             self.model.update_costs(changes.requests, changes.cost)
         self.put(changes.columns, changes.whole)
 
     def growth(self, columns: Columns) -> int:
-        """By how many columns requests would grow that these are held of."""
+        """Return how many columns these columns would add to their requests."""
         held = [len(self.columns.get(request, ())) for request in columns.requests]
         return int(columns.count.sum()) - sum(held)
 
     def put(self, columns: Columns, whole: Iterable[WholeRequest] = ()) -> None:
-        """Replace requests by what is held of them now."""
+        """Replace requests by their currently held columns."""
         whole = list(whole)
         if not (columns.requests or whole):
             return
@@ -96,7 +96,7 @@ class Master:
         self.carry(values)
 
     def drop(self, dropped: Mapping[Hashable, Ints]) -> None:
-        """Let columns of plain requests go; a request that has none left goes."""
+        """Drop columns of plain requests; requests without remaining columns are removed."""
         kept = {request: without(self.columns[request], gone) for request, gone in dropped.items()}
         self.put(self._as_columns({request: columns for request, columns in kept.items() if len(columns)}))
         self.remove([request for request, columns in kept.items() if not len(columns)])
@@ -159,7 +159,7 @@ class Master:
     # What the iterate knows -----------------------------------------------------------------------------------------
 
     def values_of(self, requests: Iterable[Hashable] | None = None) -> Values:
-        """{id: (columns, values)} of the iterate's working columns; of all requests without an argument."""
+        """Return {id: (columns, values)} of the iterate's working columns, by default of all requests."""
         ws, ledger = self.session._iterate.ws, self.model.ledger
         if not ws.size:
             return {}
@@ -177,7 +177,9 @@ class Master:
         return found
 
     def carry(self, values: Values) -> None:
-        """Give working columns of requests that are new here their values back, as far as they are here."""
+        """Restore the values of working columns for requests that are new in the master, as far as these columns
+        are held.
+        """
         ws, ledger = self.session._iterate.ws, self.model.ledger
         alive = ws.generation == ledger.matrix.generation[ws.slot_of_column] if ws.size else np.zeros(0, dtype=bool)
         keys, points = [ws.key[alive]], [ws.x[alive]]
@@ -201,7 +203,7 @@ class Master:
         return self.model.ledger.sign * solution.prices()
 
     def own_duals(self, solution: Solution) -> dict[Hashable, tuple[Ints, Floats]]:
-        """{id: (rows, duals)} of the own rows of requests that are here whole, where their solve has found them.
+        """Return {id: (rows, duals)} of own rows of wholly held requests, if their solve computed them.
 
         Those of other requests follow from the reduced costs of all their columns, which their shards have.
         """
@@ -217,7 +219,7 @@ class Master:
         return found
 
     def own_of_whole(self, own: Floats) -> dict[Hashable, tuple[Ints, Floats]]:
-        """{id: (rows, multipliers)} of requests that are here whole, from those of all own rows of the master."""
+        """Return {id: (rows, multipliers)} of wholly held requests, from all own rows of the master."""
         requests, first = own_rows_of(self.model.ledger)
         begin = (first - len(self.model.resources)).tolist()
         found: dict[Hashable, tuple[Ints, Floats]] = {}
@@ -229,7 +231,9 @@ class Master:
         return found
 
     def standing_prices(self) -> Floats | None:
-        """Prices that the next solve starts from, as :meth:`prices`; zero for new resources, None where it is cold."""
+        """Return the starting prices of the next solve, see :meth:`prices`; zero for new resources, None for a cold
+        start.
+        """
         iterate, matrix = self.session._iterate, self.model.ledger.matrix
         if iterate.cold or self.session._restart is not None:
             return None
@@ -280,7 +284,7 @@ class Master:
         return float(term.sum())
 
     def plan_of(self, chosen: Mapping[Hashable, int], shares: Values, like: IntegerPlan) -> IntegerPlan:
-        """An earlier plan, by ids and columns, as one of the program as it stands."""
+        """Convert an earlier plan, by ids and columns, to the current program."""
         ledger = self.model.ledger
         matrix = ledger.matrix
         column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
@@ -308,7 +312,7 @@ class Master:
 
 
 def without(own: Ints, gone: Ints) -> Ints:
-    """Columns of a request but for some of them; both ascend."""
+    """Return a request's columns except some; both arrays ascend."""
     stays = np.ones(len(own), dtype=bool)
     stays[np.searchsorted(own, gone)] = False
     return own[stays]

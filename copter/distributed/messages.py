@@ -1,4 +1,4 @@
-"""What goes between the coordinator and its shards: plain values, whose sizes are counted."""
+"""Messages between the coordinator and its shards: plain values with counted sizes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ WORD = 8  # bytes of a number by itself
 
 
 def no_ints() -> Ints:
-    """None."""
+    """Return an empty int32 array."""
     return np.zeros(0, dtype=np.int32)
 
 
 def no_floats() -> Floats:
-    """None."""
+    """Return an empty float64 array."""
     return np.zeros(0)
 
 
 @dataclass(frozen=True)
 class TemplateAt:
-    """A declared template, by its place among those that are there when a call is made.
+    """A declared template, by its index at the time of the call.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Columns:
-    """All columns that the working set holds of some plain requests, with their data.
+    """All held columns of some plain requests, with their data.
 
     A request is plain where its columns are at least zero and have no upper bounds of their own, its sum has an upper
     bound and no lower one, and it has no private rows.
@@ -91,7 +91,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class WholeRequest:
-    """A request of which the coordinator holds all columns: one with private rows, a least sum, bounds or no limit.
+    """A wholly held request: one with private rows, a least sum, bounds or no limit.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Changes:
     count, cost : ndarray
         Their columns held, and the costs of these, request by request.
     version : int
-        Of the shard's model.
+        Version of the shard's model.
     """
 
     columns: Columns = field(default_factory=Columns)
@@ -194,7 +194,7 @@ class OwnRows:
 
 @dataclass(frozen=True)
 class Hello:
-    """Where a shard stands.
+    """The state of a shard.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class Inventory:
 
 
 def size_of(value: Any) -> int:
-    """Bytes of a message, near enough: arrays as they lie in memory, a word for every number and id."""
+    """Return the approximate bytes of a message: arrays by size, one word per number and id."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if isinstance(value, (str, bytes)):

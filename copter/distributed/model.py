@@ -1,4 +1,4 @@
-"""The model of a distributed session: the edits and look-ups of a Model, routed to the shards by id."""
+"""The model of a distributed session: edits and look-ups of a Model, routed to the shards by id."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BOUNDS = ("row_lower", "row_upper")
 
 
 class RoutedModel:
-    """A :class:`copter.Model` whose requests lie on shards.
+    """A :class:`copter.Model` whose requests are on shards.
 
     Resources and templates are the coordinator's and every shard's; a request is one shard's, which checks its edits.
     The edits of a ``with model.batch():`` go to the shards together when the block ends, so that an error in them is
@@ -115,7 +115,7 @@ class RoutedModel:
         return self._model.count(resource)
 
     def lower_count(self, resource: Hashable) -> float:
-        """Least sum of usage of a resource; -inf for none."""
+        """Return the least sum of usage of a resource; -inf for no bound."""
         return self._model.lower_count(resource)
 
     def fixed_usage(self, resource: Hashable) -> float:
@@ -133,7 +133,7 @@ class RoutedModel:
         return float(self._look_up("limit", request))
 
     def at_least(self, request: Hashable) -> float:
-        """Least sum of a request's columns; -inf for none."""
+        """Return the least sum of a request's columns; -inf for no bound."""
         return float(self._look_up("at_least", request))
 
     def bounds(self, request: Hashable) -> tuple[Floats, Floats]:
@@ -142,7 +142,7 @@ class RoutedModel:
         return found
 
     def private_rows(self, request: Hashable) -> PrivateRows | None:
-        """A request's private rows; None where it has none."""
+        """Return a request's private rows; None if it has none."""
         found: PrivateRows | None = self._look_up("private_rows", request)
         return found
 
@@ -151,17 +151,17 @@ class RoutedModel:
         return bool(self._look_up("is_integer", request))
 
     def fixed(self, request: Hashable) -> int | None:
-        """Column that a request is fixed on, or None."""
+        """Return the column that a request is fixed to, or None."""
         found: int | None = self._look_up("fixed", request)
         return found
 
     def template_of(self, request: Hashable) -> Template | None:
-        """The template that a request shares; None where its usage is its own."""
+        """Return the template that a request shares; None if it has its own usage."""
         place = int(self._look_up("template_of", request))
         return None if place < 0 else self._templates[place]
 
     def to_linear_program(self) -> LinearProgram:
-        """The whole model as one LP, gathered here: as much memory as on one machine."""
+        """Return the whole model as one LP, gathered in this process with full memory use."""
         if self._calls:
             raise EditNotAllowedError("a batch is open, whose edits are not made yet: ask before it, or after")
         whole = Model(self.sense, self.offset)
@@ -189,7 +189,7 @@ class RoutedModel:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """All the edits of a ``with`` block or, if it is left by an exception, none; on all shards or on none."""
+        """Apply all edits of a ``with`` block on all shards, or none if the block raises an exception."""
         deal, mark, version = self._deal, self._deal.mark(), self._deal.version
         templates, sizes = list(self._templates), {shard: len(calls) for shard, calls in self._calls.items()}
         self._depth += 1
@@ -213,12 +213,12 @@ class RoutedModel:
             self._calls = {}
 
     def _send(self, shard: int, method: str, *arguments: Any, **named: Any) -> None:
-        """One edit for one shard; inside a batch."""
+        """Queue one edit for one shard, inside a batch."""
         self._deal.version += 1
         self._calls.setdefault(shard, []).append(Call(method, arguments, named))
 
     def send(self, shard: int, call: Call) -> None:
-        """An edit that has been routed already; inside a batch."""
+        """Queue an edit that is already routed, inside a batch."""
         self._send(shard, call.method, *call.arguments, **call.named)
 
     def _everywhere(self, method: str, *arguments: Any, **named: Any) -> None:
@@ -232,38 +232,38 @@ class RoutedModel:
         raise InvalidDataError("the template is not one of this model's, or has been dropped")
 
     def _own(self, method: str, request: Hashable, *arguments: Any, **named: Any) -> None:
-        """An edit of one request."""
+        """Send an edit of one request."""
         with self.batch():
             self._send(self._deal.shard_of(request), method, request, *arguments, **named)
 
     # Resources and templates ------------------------------------------------------------------------------------------
 
     def add_resources(self, resource: Hashable, count: float, lower: float | None = None) -> None:
-        """As :meth:`copter.Model.add_resources`."""
+        """See :meth:`copter.Model.add_resources`."""
         with self.batch():
             self._model.add_resources(resource, count, lower)
             self._everywhere("add_resources", resource, count, lower)
 
     def set_count(self, resource: Hashable, count: float, lower: float | None = None) -> None:
-        """As :meth:`copter.Model.set_count`."""
+        """See :meth:`copter.Model.set_count`."""
         with self.batch():
             self._model.set_count(resource, count, lower)
             self._everywhere("set_count", resource, count, lower)
 
     def update_counts(self, resources: Sequence[Hashable], counts: ArrayLike, lower: ArrayLike | None = None) -> None:
-        """As :meth:`copter.Model.update_counts`."""
+        """See :meth:`copter.Model.update_counts`."""
         with self.batch():
             self._model.update_counts(resources, counts, lower)
             self._everywhere("update_counts", list(resources), counts, lower)
 
     def remove_resources(self, resource: Hashable, count: float) -> None:
-        """As :meth:`copter.Model.remove_resources`."""
+        """See :meth:`copter.Model.remove_resources`."""
         with self.batch():
             self._model.remove_resources(resource, count)
             self._everywhere("remove_resources", resource, count)
 
     def drop_resource(self, resource: Hashable) -> None:
-        """As :meth:`copter.Model.drop_resource`."""
+        """See :meth:`copter.Model.drop_resource`."""
         with self.batch():
             self._model.drop_resource(resource)
             self._everywhere("drop_resource", resource)
@@ -271,7 +271,7 @@ class RoutedModel:
     def add_template(
         self, usage: Usage, resources: Sequence[Hashable] | None = None, *, private_rows: PrivateRows | None = None
     ) -> Template:
-        """As :meth:`copter.Model.add_template`."""
+        """See :meth:`copter.Model.add_template`."""
         with self.batch():
             template = self._model.add_template(usage, resources, private_rows=private_rows)
             self._templates.append(template)
@@ -286,14 +286,14 @@ class RoutedModel:
         *,
         private_rows: PrivateRows | None = None,
     ) -> None:
-        """As :meth:`copter.Model.update_template`."""
+        """See :meth:`copter.Model.update_template`."""
         with self.batch():
             place = self._place(template)
             self._model.update_template(template, usage, resources, private_rows=private_rows)
             self._everywhere("update_template", place, usage, resources, private_rows=private_rows)
 
     def drop_template(self, template: Template) -> None:
-        """As :meth:`copter.Model.drop_template`."""
+        """See :meth:`copter.Model.drop_template`."""
         with self.batch():
             place = self._place(template)
             self._model.drop_template(template)
@@ -311,7 +311,7 @@ class RoutedModel:
         template: Template | None = None,
         **named: Any,
     ) -> None:
-        """As :meth:`copter.Model.add_request`; the shard with the fewest columns gets it."""
+        """See :meth:`copter.Model.add_request`; the shard with the fewest columns gets it."""
         with self.batch():
             shard = self._deal.add(request, np.size(cost))
             if template is not None:
@@ -321,7 +321,7 @@ class RoutedModel:
     def add_requests(
         self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike], *, template: Template, **named: Any
     ) -> None:
-        """As :meth:`copter.Model.add_requests`; they are dealt one by one."""
+        """See :meth:`copter.Model.add_requests`; requests are assigned to shards one by one."""
         ids = listed("requests", requests)
         with self.batch():
             place = self._place(template)
@@ -345,7 +345,7 @@ class RoutedModel:
         private_rows: PrivateRows | None = None,
         private_sizes: ArrayLike = 0,
     ) -> None:
-        """As :meth:`copter.Model.add_own_requests`; they are dealt one by one."""
+        """See :meth:`copter.Model.add_own_requests`; requests are assigned to shards one by one."""
         ids = listed("requests", requests)
         count = np.asarray(sizes, dtype=np.int64)
         start, row, value = pattern_of(usage, resources, self._model.ledger.row)
@@ -379,12 +379,12 @@ class RoutedModel:
                 )  # fmt: skip
 
     def remove_request(self, request: Hashable) -> None:
-        """As :meth:`copter.Model.remove_request`."""
+        """See :meth:`copter.Model.remove_request`."""
         with self.batch():
             self._send(self._deal.remove(request), "remove_request", request)
 
     def remove_requests(self, requests: Sequence[Hashable]) -> None:
-        """As :meth:`copter.Model.remove_requests`."""
+        """See :meth:`copter.Model.remove_requests`."""
         ids = listed("requests", requests)
         different(ids)
         with self.batch():
@@ -396,39 +396,39 @@ class RoutedModel:
     def update_usage(
         self, request: Hashable, usage: Usage | None = None, *, template: Template | None = None, **named: Any
     ) -> None:
-        """As :meth:`copter.Model.update_usage`."""
+        """See :meth:`copter.Model.update_usage`."""
         if template is not None:
             named["template"] = self._place(template)
         self._own("update_usage", request, usage, **named)
 
     def update_integrality(self, request: Hashable, integer: bool) -> None:
-        """As :meth:`copter.Model.update_integrality`."""
+        """See :meth:`copter.Model.update_integrality`."""
         self._own("update_integrality", request, integer)
 
     def fix(self, request: Hashable, column: int) -> None:
-        """As :meth:`copter.Model.fix`."""
+        """See :meth:`copter.Model.fix`."""
         self._own("fix", request, column)
 
     def unfix(self, request: Hashable) -> None:
-        """As :meth:`copter.Model.unfix`."""
+        """See :meth:`copter.Model.unfix`."""
         self._own("unfix", request)
 
     def update_limit(self, request: Hashable, limit: float, at_least: float | None = None) -> None:
-        """As :meth:`copter.Model.update_limit`."""
+        """See :meth:`copter.Model.update_limit`."""
         self._own("update_limit", request, limit, at_least)
 
     def update_limits(self, requests: Sequence[Hashable], limits: ArrayLike, at_least: ArrayLike | None = None) -> None:
-        """As :meth:`copter.Model.update_limits`."""
+        """See :meth:`copter.Model.update_limits`."""
         self._many("update_limits", listed("requests", requests), {"limits": limits, "at_least": at_least})
 
     def update_bounds(self, request: Hashable, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
-        """As :meth:`copter.Model.update_bounds`."""
+        """See :meth:`copter.Model.update_bounds`."""
         self._own("update_bounds", request, lower, upper)
 
     def update_row_bounds(
         self, requests: Sequence[Hashable], lower: Any = None, upper: Any = None, *, row: int | None = None
     ) -> None:
-        """As :meth:`copter.Model.update_row_bounds`, with bounds for all alike, or one entry for each request."""
+        """See :meth:`copter.Model.update_row_bounds`; bounds are common to all requests, or one entry each."""
         ids = listed("requests", requests)
         with self.batch():
             for shard, at in self._deal.split(ids).items():
@@ -436,17 +436,17 @@ class RoutedModel:
                 self._send(shard, "update_row_bounds", [ids[i] for i in at], *bounds, row=row)
 
     def update_private_rows(self, request: Hashable, private_rows: PrivateRows) -> None:
-        """As :meth:`copter.Model.update_private_rows`."""
+        """See :meth:`copter.Model.update_private_rows`."""
         self._own("update_private_rows", request, private_rows)
 
     # Costs ----------------------------------------------------------------------------------------------------------
 
     def update_cost(self, request: Hashable, cost: ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
-        """As :meth:`copter.Model.update_cost`."""
+        """See :meth:`copter.Model.update_cost`."""
         self._own("update_cost", request, cost, scale, offset)
 
     def update_costs(self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike]) -> None:
-        """As :meth:`copter.Model.update_costs`."""
+        """See :meth:`copter.Model.update_costs`."""
         ids = listed("requests", requests)
         if isinstance(costs, np.ndarray) and costs.ndim == 1 and costs.dtype != object:
             sizes = np.array([self._deal.size[each] for each in ids if each in self._deal.size], dtype=np.int64)
@@ -458,11 +458,11 @@ class RoutedModel:
                 self._send(shard, "update_costs", [ids[i] for i in at], taken(costs, at, len(ids)))
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
-        """As :meth:`copter.Model.update_column_cost`."""
+        """See :meth:`copter.Model.update_column_cost`."""
         self._own("update_column_cost", request, column, cost)
 
     def rescale_cost(self, request: Hashable, *arguments: Any, **named: Any) -> None:
-        """As :meth:`copter.Model.rescale_cost`."""
+        """See :meth:`copter.Model.rescale_cost`."""
         self._own("rescale_cost", request, *arguments, **named)
 
     def rescale_costs(
@@ -474,12 +474,12 @@ class RoutedModel:
         costs: ArrayLike = 0.0,
         worst: ArrayLike | None = None,
     ) -> None:
-        """As :meth:`copter.Model.rescale_costs`."""
+        """See :meth:`copter.Model.rescale_costs`."""
         given = {"scale": scale, "offset": offset, "columns": columns, "costs": costs, "worst": worst}
         self._many("rescale_costs", listed("requests", requests), given)
 
     def _many(self, method: str, ids: list[Hashable], given: Mapping[str, Any], **named: Any) -> None:
-        """An edit of many requests, each shard's share with its part of the arguments."""
+        """Send an edit of many requests; each shard gets its part of the arguments."""
         with self.batch():
             for shard, at in self._deal.split(ids).items():
                 part = {

@@ -1,4 +1,4 @@
-"""Shards as Ray actors. This file alone imports Ray; nothing of copter's imports it by itself."""
+"""Shards as Ray actors. Only this file imports Ray, and no other module of copter imports this file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMESPACE = "copter"
 
 
 def connect(address: str) -> None:
-    """Connect this process to a cluster, unless it is connected; SettingsError where none answers."""
+    """Connect this process to a cluster if needed; raises SettingsError if none answers."""
     if ray.is_initialized():
         return
     try:
@@ -41,7 +41,7 @@ def connect(address: str) -> None:
 
 
 class ShardActor:
-    """A shard in a process of its own; Ray starts it again where it dies, from its directory."""
+    """A shard in its own process; Ray restarts it from its directory after a crash."""
 
     def __init__(self, number: int, arguments: tuple[Any, ...]) -> None:
         self.shard = Shard(number, *arguments)
@@ -64,7 +64,7 @@ class ShardActor:
 
 
 class RayTransport:
-    """One named actor for every shard, in a placement group over the cluster's nodes.
+    """One named actor per shard, in a placement group over the cluster's nodes.
 
     Actors are named, so that a coordinator that starts again finds those that still run.
 
@@ -122,11 +122,11 @@ class RayTransport:
             counter.set_default_tags({"session": name})
 
     def actor(self, number: int) -> Any:
-        """The actor of a shard, for Ray's own tools."""
+        """Return a shard's actor, for Ray's own tools."""
         return self._actors[number]
 
     def reserve(self, numbers: Sequence[int]) -> None:
-        """Set processors aside for these shards in a placement group, or find the one of this name."""
+        """Reserve processors for these shards in a placement group, or find the group of this name."""
         self._reserved = set(numbers)
         have = float(ray.cluster_resources().get("CPU", 0.0))
         if self._processors is None:
@@ -150,13 +150,13 @@ class RayTransport:
             )
 
     def release(self) -> None:
-        """Give the placement group back, and end the actors that are in it."""
+        """Remove the placement group and the actors in it."""
         if self._group is not None:
             remove_placement_group(self._group)
             self._group = None
 
     def start(self, number: int, options: ShardOptions) -> None:
-        """Start an actor, or find the one of this name; one that joins later is spread by itself."""
+        """Start an actor or find the one of this name; a later shard is placed outside the group."""
         actor_class: Any = ray.remote(ShardActor)
         placed = number in self._reserved and self._group is not None
         strategy = PlacementGroupSchedulingStrategy(self._group) if placed else "SPREAD"
@@ -172,7 +172,7 @@ class RayTransport:
         ).remote(number, options.arguments())
 
     def stop(self, number: int) -> None:
-        """End an actor for good; with the last one the placement group goes."""
+        """End an actor for good; the last one removes the placement group."""
         ray.kill(self._actors.pop(number), no_restart=True)
         if not self._actors:
             self.release()

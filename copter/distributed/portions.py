@@ -1,4 +1,4 @@
-"""A shard's portion of an edit's arguments: those that have one entry for each request."""
+"""A shard's part of an edit's arguments with one entry per request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def at_all(ids: list[Hashable]) -> NDArray[np.int64]:
 
 
 def taken(value: Any, at: NDArray[Any], k: int, what: str = "an argument") -> Any:
-    """Entries `at` of an argument with one entry for each of k requests; a scalar or None stays as it is."""
+    """Return entries `at` of an argument with one entry per request; scalars and None are unchanged."""
     if value is None or (not isinstance(value, (list, tuple)) and np.ndim(value) == 0):
         return value
     if len(value) != k:
@@ -28,7 +28,7 @@ def taken(value: Any, at: NDArray[Any], k: int, what: str = "an argument") -> An
 
 
 def taken_rows(value: Any, at: NDArray[Any], k: int, one_each: bool) -> Any:
-    """As :func:`taken`, for private rows' bounds: a single row of bounds holds for all requests unless `one_each`."""
+    """Do :func:`taken` for private rows' bounds: a single row of bounds holds for all unless `one_each`."""
     if value is None or np.ndim(value) == 0:
         return value
     if isinstance(value, (list, tuple)) and any(np.ndim(each) for each in value):

@@ -1,4 +1,4 @@
-"""How much of each resource requests can use at most, whatever the prices."""
+"""Upper bounds on requests' usage of each resource, at any prices."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ LP_SHARE = 0.7  # share of a deadline that the LP gets where a shim comes after 
 
 
 class Session(Coordinator):
-    """Solves a model whose requests are spread over shards; the interface of :class:`copter.Session`.
+    """Solves a model whose requests are spread over shards; same interface as :class:`copter.Session`.
 
     The shards price their requests at the prices that the coordinator's restricted master gives, and hand up the
     columns that improve it (equations R1 to R3). It is column generation, so the answer is that of the whole model:
@@ -54,14 +54,14 @@ class Session(Coordinator):
         instead.
     settings : Settings, optional
     shards : int
-        How many; more can join later.
+        Number of shards; more can join later.
     directory : str, optional
         Where the shards keep their snapshots and journals and the coordinator its own; all must see it. Without one, a
         shard that dies takes its requests with it.
     transport : Transport, optional
         By default shards in this process; :class:`copter.distributed.over_ray.RayTransport` has one actor each.
     threads : int
-        Of a shard's pricing pass; 0 for all processors of its machine.
+        Threads of a shard's pricing pass; 0 for all processors of its machine.
     sync : {"always", "batch", "never"}
         When shards' journals wait for the disk.
 
@@ -71,7 +71,7 @@ class Session(Coordinator):
         Edited by its owner between solves.
     last_solution : Solution or None
     last_traffic : Traffic
-        What the last solve has sent and received.
+        Messages and bytes of the last solve.
 
     Raises
     ------
@@ -108,7 +108,7 @@ class Session(Coordinator):
             self._deal_out(model)
 
     def _require_empty_shards(self) -> None:
-        """SettingsError where a shard was found that has edits already: it is another session's."""
+        """Raise SettingsError if a shard already has edits and so belongs to another session."""
         for shard, hello in self.shards.items():
             if hello.version:
                 self.transport.release()
@@ -140,7 +140,7 @@ class Session(Coordinator):
     def solve(
         self, deadline_s: float | None = None, callback: Callback | None = None, verbose: bool = False
     ) -> Solution:
-        """Solve the model as it now stands, from the state that the last solve left.
+        """Solve the current model, starting from the state that the last solve left.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class Session(Coordinator):
                 return answer
 
     def _opened(self, watch: Watch) -> int | None:
-        """Begin a warm solve with a pass at the last prices; how many columns it brought, None where there was none.
+        """Start a warm solve with a pass at the last prices; returns the number of new columns, None without a pass.
 
         Prices move less from round to round than costs and requests do: that pass finds nearly all columns that one at
         prices of a master without them would find, and the master is solved once less.
@@ -238,14 +238,14 @@ class Session(Coordinator):
         return bool(moved <= SAME_PRICES * (1.0 + np.abs(y).max(initial=0.0)) and gap <= settings.tolerance)
 
     def _solve_master(self, settings: Settings, goal: float, last: float, watch: Watch) -> Solution:
-        """Solve the restricted program, to a vertex where it is solved to the last tolerance."""
+        """Solve the restricted program; at the final tolerance, to a vertex."""
         session = self._master.session
         session.settings = replace(settings, tolerance=goal, purify=settings.purify and goal <= last)
         left = max(watch.limit_s - watch.elapsed_s, 1e-3)
         return session.solve(deadline_s=left if isfinite(left) else None)
 
     def _prices(self, found: Solution, weight: float) -> Floats:
-        """Prices of the resources as minimised; of an infeasible program those of its ray."""
+        """Return the resources' prices as minimised; for an infeasible program, those of its ray."""
         if weight == 1.0:
             return self._master.prices(found)
         ray = found.ray
@@ -258,7 +258,7 @@ class Session(Coordinator):
     def _status(
         found: Solution, gap: float, last: bool, stuck: bool, late: bool, passes: int, settings: Settings, watch: Watch
     ) -> Status | None:
-        """How the solve ends; None where it goes on."""
+        """Return the status if the solve ends, otherwise None."""
         if found.status is Status.OPTIMAL and last and gap <= settings.tolerance:
             return Status.OPTIMAL
         if watch.interrupted:
@@ -272,7 +272,7 @@ class Session(Coordinator):
         return None
 
     def _outward(self, lowest: float) -> float:
-        """A bound in the sense of the model."""
+        """Return a bound of the minimisation with the sign of the model."""
         return self._master.model.ledger.sign * lowest
 
     def _answer(
@@ -287,7 +287,7 @@ class Session(Coordinator):
     # Integer plans --------------------------------------------------------------------------------------------------
 
     def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
-        """Solve the LP, then make a whole plan of it.
+        """Solve the LP, then compute an integer plan from its solution.
 
         The shim works on the columns that the coordinator holds, with those of split requests all fetched first. Its
         bound is the LP's, of all columns.
@@ -295,7 +295,7 @@ class Session(Coordinator):
         Parameters
         ----------
         shim : Shim or {"rounding", "dive", "exact"}, optional
-            As for :meth:`copter.Session.solve_integer`.
+            See :meth:`copter.Session.solve_integer`.
         deadline_s : float, optional
 
         Returns
@@ -344,14 +344,14 @@ class Session(Coordinator):
         self._cold = True
 
     def compact(self) -> None:
-        """As :meth:`copter.Session.compact`, on every shard and in the master."""
+        """Call :meth:`copter.Session.compact` on every shard and in the master."""
         self._exchange.every("compact")
         self._master.session.compact()
 
     # Durability -----------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Have every shard write a snapshot, and the coordinator what makes its next solve warm.
+        """Let every shard write a snapshot, and write the coordinator's state.
 
         Every edit is durable in any case, in the shards' journals; what is lost without a snapshot is the warm start.
 
@@ -407,7 +407,7 @@ class Session(Coordinator):
             self._plan = known.chosen, known.shares, known.empty_plan()
 
     def close(self, end_shards: bool = True) -> None:
-        """End the shards, or leave them running for a session that :meth:`load` makes."""
+        """End the shards, or leave them running for a session made by :meth:`load`."""
         if end_shards:
             for shard in list(self._exchange.shards):
                 self._exchange.leave(shard)

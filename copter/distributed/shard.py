@@ -1,4 +1,4 @@
-"""One shard: a model of its own share of the requests, which is edited, priced, saved and read back."""
+"""One shard: a model with a share of the requests, which is edited, priced, saved and restored."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Shard:
     cost_dtype : str
         Name of the type that costs are stored in.
     threads : int
-        Of a pricing pass; 0 for all processors.
+        Threads of a pricing pass; 0 for all processors.
     directory : str or None
         Where the snapshot and the journal are.
     sync : {"always", "batch", "never"}
@@ -112,11 +112,11 @@ class Shard:
 
     @property
     def model(self) -> Model:
-        """The shard's own model: all resources, without their counts, and its share of the requests."""
+        """The shard's model: all resources without their counts, and a share of the requests."""
         return self.session.model
 
     def invoke(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any, int]:
-        """Do a call: (True, the result, birth), or (False, the error, birth) for what the caller got wrong.
+        """Run a call: (True, result, birth), or (False, error, birth) for errors of the caller.
 
         The birth tells this shard from another of its number that had begun before or begins after it.
         """
@@ -128,7 +128,7 @@ class Shard:
     # What there is ------------------------------------------------------------------------------------------------
 
     def hello(self) -> Hello:
-        """Where the shard stands."""
+        """Return the shard's state."""
         model = self.model
         memory = process_resources.getrusage(process_resources.RUSAGE_SELF).ru_maxrss * 1024
         requests, processor_s = len(model.ledger.slot_of), time.process_time()
@@ -139,7 +139,7 @@ class Shard:
         return inventory_of(self.model, self.templates())
 
     def read(self, method: str, argument: Hashable) -> Any:
-        """Call one of the model's look-ups, by name."""
+        """Call a read method of the model by name."""
         if method in OWN_READERS:
             return getattr(self, method)(argument)
         if method not in READERS:
@@ -147,12 +147,12 @@ class Shard:
         return getattr(self.model, method)(argument)
 
     def template_of(self, request: Hashable) -> int:
-        """Place of the template that a request shares; -1 where its usage is its own."""
+        """Return the index of a request's template; -1 if it has its own usage."""
         template = self.model.template_of(request)
         return -1 if template is None else self.templates().index(template)
 
     def templates(self) -> tuple[Template, ...]:
-        """The declared templates, in the order they were added."""
+        """Return the declared templates in the order added."""
         if self._declared is None:
             self._declared = self.model.templates
         return self._declared
@@ -160,7 +160,7 @@ class Shard:
     # Edits: prepared on every shard that takes part, then decided on all --------------------------------------------
 
     def prepare(self, number: int, calls: list[Call]) -> tuple[int, int]:
-        """Do a batch of edits so that it can still be taken back; the model's version before and after.
+        """Apply a batch of edits in a way that can be undone; returns the model's version before and after.
 
         A second batch while one is open takes the place of that: its coordinator has forgotten it.
         """
@@ -177,7 +177,7 @@ class Shard:
         return before, self.model.version
 
     def commit(self, number: int) -> Changes:
-        """Make the prepared batch durable, and say what it has changed of what the coordinator holds."""
+        """Make the prepared batch durable; returns the changes of columns that the coordinator holds."""
         if self._open_batch != number or self._batch is None:
             raise InternalError(f"shard {self.number}: batch {number} is not prepared, {self._open_batch} is open")
         self._leave(None)
@@ -188,12 +188,12 @@ class Shard:
         return changes
 
     def abort(self) -> None:
-        """Take the prepared batch back, if there is one."""
+        """Undo the prepared batch, if there is one."""
         if self._batch is not None:
             self._leave(InternalError("this batch was not decided for"))
 
     def _leave(self, error: BaseException | None) -> None:
-        """End the open batch: keep its edits, or, with an error, take them back."""
+        """End the open batch: keep its edits or, with an error, undo them."""
         batch, self._batch, self._open_batch = self._batch, None, -1
         self._declared = None
         if batch is None:
@@ -210,7 +210,7 @@ class Shard:
                 raise
 
     def _do(self, call: Call) -> None:
-        """One edit."""
+        """Apply one edit."""
         method = call.method
         arguments = [self._resolved(each) for each in call.arguments]
         named = {name: self._resolved(each) for name, each in call.named.items()}
@@ -261,7 +261,9 @@ class Shard:
         )  # fmt: skip
 
     def _contribution(self, smallest: Floats, least: Floats) -> tuple[float, float, float]:
-        """(correction, total, margin) from each slot's smallest reduced cost of all columns and of those held."""
+        """Return (correction, total, margin) from each slot's least reduced cost over all columns and over held
+        ones.
+        """
         matrix = self.model.ledger.matrix
         limit, fixed = matrix.limits()
         priced = np.isfinite(smallest)
@@ -313,7 +315,7 @@ class Shard:
         return own or rows, np.concatenate(parts)
 
     def facts(self, request: Hashable, column: Ints, value: Floats, y: Floats, own: OwnRows | None) -> Facts:
-        """What explains one request, but for what counts do to it: its columns that are not zero, at these prices."""
+        """Return the facts that explain one request at these prices, except effects of counts: its nonzero columns."""
         rows = self.duals([request], y, own, True, False)[0]
         limit_dual = float(rows.dual[0]) if len(rows.row) and rows.row[0] == 0 else 0.0
         key = self.model.ledger.slot(request) << 32 | column.astype(np.int64)
@@ -328,15 +330,15 @@ class Shard:
     # What the coordinator holds -------------------------------------------------------------------------------------
 
     def hold(self, requests: list[Hashable], count: Ints, column: Ints) -> Changes:
-        """Take the coordinator to hold these columns, as far as they are there; all that it has to hold."""
+        """Set the columns that the coordinator holds, as far as they exist; returns their data."""
         return self.held.begin(requests, count, column)
 
     def let_go(self, requests: list[Hashable], count: Ints, column: Ints) -> int:
-        """The coordinator does not hold these columns any more; how many it still does."""
+        """Note that the coordinator no longer holds these columns; returns how many it still holds."""
         return self.held.let_go(requests, count, column)
 
     def fetch(self, requests: list[Hashable]) -> Columns:
-        """All columns of these plain requests, which the coordinator holds from now on."""
+        """Return all columns of these plain requests, which the coordinator holds from now on."""
         slots = self.model.ledger.slots(requests)
         size = self.model.ledger.matrix.sizes_of(slots)
         every = np.concatenate([np.arange(each, dtype=np.int32) for each in size.tolist()] or [slots[:0]])
@@ -345,18 +347,18 @@ class Shard:
     # Requests that move, and the disk ---------------------------------------------------------------------------------
 
     def export(self, requests: list[Hashable]) -> list[Call]:
-        """The edits that make these requests anew in another shard."""
+        """Return the edits that recreate these requests in another shard."""
         return [call for request in requests for call in calls_of(self.model, self.templates(), request)]
 
     def compact(self) -> None:
-        """Move requests into the places that removed ones have left, in memory and in what is held."""
+        """Move requests into free slots, in the model and in the held columns."""
         self.abort()
         held = self.held.named()
         self.session.compact()
         self.held.begin(*held)
 
     def save(self) -> None:
-        """Write a snapshot, from which the journal goes on."""
+        """Write a snapshot, from which the journal continues."""
         self.abort()
         if self._snapshot is not None:
             self.session.save(self._snapshot)
@@ -370,7 +372,7 @@ def keys_of(slots: Ints, own: OwnRows) -> OwnDuals:
 
 
 def parts_of(slots: Ints, size: Ints) -> list[Ints]:
-    """Requests in parts of about so many columns, one after the other."""
+    """Split requests into consecutive parts with about equal numbers of columns."""
     before = np.cumsum(size, dtype=np.int64) - size
     cuts = np.flatnonzero(np.diff(before // COLUMNS_AT_A_TIME)) + 1
     return [part for part in np.split(slots, cuts) if len(part)]

@@ -1,4 +1,4 @@
-"""How much goes between the coordinator and its shards."""
+"""Counts of the traffic between the coordinator and its shards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Traffic:
-    """Messages, one for every call and one for every reply, and their bytes.
+    """Number of messages (calls and replies) and their bytes.
 
     Attributes
     ----------
@@ -33,5 +33,5 @@ class Traffic:
         )
 
     def copy(self) -> Traffic:
-        """As it is now."""
+        """Return the current counts."""
         return Traffic(self.messages, self.sent, self.received, self.passes)

@@ -1,4 +1,4 @@
-"""How calls reach shards; and the transport inside one process, on which the protocol is tested."""
+"""Transports of calls to shards, and one within a process for tests of the protocol."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from copter.distributed.traffic import Traffic
 
 @dataclass(frozen=True)
 class Late:
-    """A shard that has not answered in time; what it answers later is not heard."""
+    """A shard did not answer in time; its later answer is ignored."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A shard that died before it answered; a new one of its number is there, or will be."""
+    """A shard died before it answered; a new one of the same number replaces it."""
 
 
 LATE, LOST = Late(), Lost()
@@ -33,7 +33,7 @@ class ShardOptions:
     sense : {"max", "min"}
     cost_dtype : str
     threads : int
-        Of a shard's pricing pass; 0 for all processors of its machine.
+        Threads of a shard's pricing pass; 0 for all processors of its machine.
     directory : str or None
         Seen by all shards and the coordinator.
     sync : {"always", "batch", "never"}
@@ -46,12 +46,12 @@ class ShardOptions:
     sync: str = "batch"
 
     def arguments(self) -> tuple[Any, ...]:
-        """For :class:`Shard`, after its number."""
+        """Return the arguments of :class:`Shard` after its number."""
         return self.sense, self.cost_dtype, self.threads, self.directory, self.sync
 
 
 class Transport(Protocol):
-    """Starts shards and carries calls to them.
+    """Interface: starts shards and carries calls to them.
 
     Attributes
     ----------
@@ -62,13 +62,13 @@ class Transport(Protocol):
     traffic: Traffic
 
     def reserve(self, numbers: Sequence[int]) -> None:
-        """Set aside what these shards need, before the first of them starts."""
+        """Reserve what these shards need, before the first of them starts."""
 
     def release(self) -> None:
-        """Give back what was set aside, with the shards that were started there."""
+        """Free the reservation and end the shards started in it."""
 
     def start(self, number: int, options: ShardOptions) -> None:
-        """Start the shard of this number, or find the one that runs already."""
+        """Start the shard with this number, or find a running one."""
 
     def stop(self, number: int) -> None:
         """End a shard for good."""
@@ -81,7 +81,7 @@ class Transport(Protocol):
         Parameters
         ----------
         method : str
-            Of :class:`Shard`.
+            Name of a method of :class:`Shard`.
         arguments : mapping of int to tuple
             By the shards' numbers.
         seconds : float, optional
@@ -96,7 +96,7 @@ class Transport(Protocol):
 
 
 class LocalTransport:
-    """Shards in this process, one after the other; they can be killed and delayed.
+    """Shards in this process, called one after the other; tests can kill and delay them.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class LocalTransport:
         """Nothing was set aside."""
 
     def start(self, number: int, options: ShardOptions) -> None:
-        """Start a shard where it does not run."""
+        """Start a shard unless it is running."""
         if number not in self.shards:
             self.shards[number] = Shard(number, *options.arguments())
             self._options[number] = options
@@ -134,7 +134,7 @@ class LocalTransport:
             close(shard)
 
     def kill(self, number: int) -> None:
-        """A shard dies: what was not durable of it is lost, and a new one starts."""
+        """Kill a shard: what was not durable is lost, and a new one starts."""
         options = self._options[number]
         close(self.shards.pop(number))
         self.shards[number] = Shard(number, *options.arguments())

@@ -16,12 +16,12 @@ KEPT = frozenset("dfiqB?")
 
 
 def plain_call(call: Call) -> tuple[Any, ...]:
-    """An edit as a tuple of plain values."""
+    """Return an edit as a tuple of plain values."""
     return call.method, plain_value(call.arguments), plain_value(call.named)
 
 
 def call_from(values: Any) -> Call:
-    """The edit."""
+    """Return the edit from plain values."""
     try:
         method, arguments, named = values
         return Call(str(method), tuple(value_from(arguments)), dict(value_from(named)))
@@ -30,7 +30,7 @@ def call_from(values: Any) -> Call:
 
 
 def plain_value(value: Any) -> Any:
-    """A value with every object in it as a tagged tuple."""
+    """Return a value with every object in it as a tagged tuple."""
     if isinstance(value, TemplateAt):
         return ("template", value.place)
     if isinstance(value, PrivateRows):
@@ -52,7 +52,7 @@ def plain_value(value: Any) -> Any:
 
 
 def value_from(plain: Any) -> Any:
-    """The value."""
+    """Return the value from its plain form."""
     tag, *rest = plain
     if tag == "template":
         return TemplateAt(rest[0])

@@ -1,1 +1,1 @@
-"""Files of linear programs: MPS and LP, read and written."""
+"""Readers and writers of linear programs in MPS and LP files."""

@@ -1,4 +1,4 @@
-"""Bounds as files of linear programs have them: sizes that mean none, and columns that are zero or within theirs."""
+"""Conventions of LP and MPS files about bounds: values that mean infinity, and semi-continuous columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INFINITE = 1e20  # sizes from here on mean no bound, as most readers have it
 
 
 def require_finite_sizes(lp: LinearProgram, kind: str) -> None:
-    """InvalidDataError for a finite bound that readers of this kind of file would take as infinite."""
+    """Raise InvalidDataError for a finite bound so large that readers of this file format would take it as infinite."""
     for what, bounds in (("row", (lp.row_lower, lp.row_upper)), ("column", (lp.col_lower, lp.col_upper))):
         for bound in bounds:
             huge = np.flatnonzero(np.isfinite(bound) & (np.abs(bound) >= INFINITE))
@@ -29,7 +29,9 @@ def require_finite_sizes(lp: LinearProgram, kind: str) -> None:
 
 
 def least_values(semicontinuous: Sequence[int], lower: Floats, upper: Floats, path: str) -> Floats:
-    """Least values of semi-continuous columns, whose bounds are widened to take zero in.
+    """Return the least nonzero values of semi-continuous columns, whose bounds are widened to include zero.
+
+    Warns if this widening admits other values too: below zero, or without an upper bound.
 
     A warning where that lets other values in: below zero, or without an upper bound.
     """

@@ -1,4 +1,4 @@
-"""Lines into a text file, gzipped where its name asks for that."""
+"""Writing of lines to a text file, compressed if its name ends in .gz."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter.storage.files import PathLike, write_atomically
 
 
 def write_lines(path: PathLike, lines: Iterable[str]) -> None:
-    """Write a file whole or not at all, gzipped if the path ends in .gz."""
+    """Write a file completely or not at all; gzipped if the path ends in .gz."""
     data = "\n".join(lines).encode() + b"\n"
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, mtime=0)

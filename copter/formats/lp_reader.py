@@ -1,4 +1,4 @@
-"""From an LP file's words to a LinearProgram."""
+"""Parser that turns the words of an LP file into a LinearProgram."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = tuple[str, float, float]  # name, lower, upper
 
 
 class LpReader:
-    """The program in the making; words are taken one by one."""
+    """Parser of an LP file's words."""
 
     def __init__(self, text: LpText) -> None:
         self.text = text
@@ -119,13 +119,15 @@ class LpReader:
     def _shifted(
         self, begins: Token, terms: dict[int, float], constant: float, low: float, high: float
     ) -> tuple[dict[int, float], float, float]:
-        """The relation without the constant among its terms."""
+        """Move the constant among the terms to the bounds."""
         if low > high:
             raise self._wrong(begins, f"begins a row whose bounds are crossed: {low:g} > {high:g}")
         return terms, low - constant, high - constant
 
     def _bounds(self) -> dict[int, tuple[float, float]]:
-        """Bounds by column: ``a <= x <= b``, ``x >= a``, ``a <= x``, ``x = a``, ``x free``; a side not given stays."""
+        """Return bounds by column from ``a <= x <= b``, ``x >= a``, ``a <= x``, ``x = a``, ``x free``; missing sides
+        keep defaults.
+        """
         self._begin("bounds")
         found: dict[int, tuple[float, float]] = {}
         while self._peek().kind != "end":
@@ -156,7 +158,7 @@ class LpReader:
         return found
 
     def _kinds(self, bounds: dict[int, tuple[float, float]]) -> tuple[set[int], list[int]]:
-        """(integer columns, semi-continuous columns); binary ones get their bounds."""
+        """Return (integer columns, semi-continuous columns); binary columns get their bounds."""
         found: dict[str, list[int]] = {"general": [], "binary": [], "semi": []}
         for section, columns in found.items():
             self._begin(section)
@@ -192,7 +194,7 @@ class LpReader:
         return token.kind == "name" and token.text.lower() not in INFINITY
 
     def _label(self) -> str:
-        """The name before a colon, if there is one."""
+        """Return the name before a colon, or an empty string."""
         if self._peek().kind in ("name", "number") and self._peek(1).kind == "colon":
             name = self._take().text
             self._take()
@@ -208,14 +210,14 @@ class LpReader:
         return token.text
 
     def _signs(self) -> float:
-        """The product of the signs that come now."""
+        """Return the product of the following signs."""
         sign = 1.0
         while self._peek().kind == "sign":
             sign = -sign if self._take().text == "-" else sign
         return sign
 
     def _number(self) -> float:
-        """A number with its signs; infinite from 1e20 on."""
+        """Read a number with its signs; values from 1e20 on are infinite."""
         sign, token = self._signs(), self._take()
         if token.kind == "name" and token.text.lower() in INFINITY:
             return sign * inf
@@ -225,7 +227,7 @@ class LpReader:
         return sign * (inf if value >= INFINITE else value)
 
     def _expression(self) -> tuple[dict[int, float], float]:
-        """(coefficients by column, constant) of terms with signs between them."""
+        """Read signed terms and return (coefficients by column, constant)."""
         terms: dict[int, float] = {}
         constant, first = 0.0, True
         while first or self._peek().kind == "sign":
@@ -256,24 +258,24 @@ class LpReader:
         return terms, constant
 
     def _continues(self, number: Token) -> bool:
-        """Whether the name that comes is this number's column, and not the label of the next row."""
+        """Whether the next name is this number's column, rather than the label of the next row."""
         return self._peek(1).kind != "colon" or self._peek().line == number.line
 
 
 def sided(sense: str, value: float) -> tuple[float, float]:
-    """(lower, upper) of ``... sense value``."""
+    """Return (lower, upper) for ``... sense value``."""
     if sense == "=":
         return value, value
     return (-inf, value) if sense[0] == "<" or sense == "=<" else (value, inf)
 
 
 def flipped(sense: str) -> str:
-    """The sense of ``value sense ...`` read from the other side."""
+    """Return the sense of ``value sense ...`` read from the other side."""
     return {"<": ">", "<=": ">=", "=<": ">=", ">": "<", ">=": "<=", "=>": "<="}.get(sense, sense)
 
 
 def free_name(place: int, taken: dict[str, int]) -> str:
-    """A name for a row without one."""
+    """Return an unused name for a row without one."""
     name = f"R{place + 1}"
     while name in taken:
         name += "_"

@@ -1,4 +1,4 @@
-"""The words of an LP file (CPLEX's LP format), section by section, with the lines that they stand on."""
+"""Tokeniser of LP files (CPLEX's LP format): words by section, with their line numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_LINE = 16_000_000  # bytes; some writers put a whole row on one line
 
 
 class LpError(LineError):
-    """A wrong line of an LP file: path, line number (0 for the whole file), what, and how to mend it."""
+    """An error in an LP file: path, line number (0 for the whole file), reason, and remedy."""
 
 
 class Token(NamedTuple):
@@ -39,7 +39,7 @@ class LpText:
     sense : str
         "min" or "max".
     name : str
-        Of the program, from a comment ``\\Problem name:``.
+        Name of the program, from a comment ``\\Problem name:``.
     """
 
     path: str
@@ -48,7 +48,7 @@ class LpText:
     name: str = ""
 
     def error(self, line_number: int, message: str) -> LpError:
-        """An error at a line of this file."""
+        """Return an error for a line of this file."""
         return LpError(self.path, line_number, message)
 
 
@@ -85,12 +85,12 @@ TITLE = re.compile(r"\\\s*problem\s+name:\s*(.*)", re.IGNORECASE)
 
 
 def read_words(path: PathLike) -> LpText:
-    """Read a file and split it into sections of words; LpError if it cannot be read or is no LP file."""
+    """Read a file and split it into sections of words; raises LpError if it cannot be read or is no LP file."""
     return with_lines(path, LpError, "LP", LONGEST_LINE, partial(split, os.fspath(path)))
 
 
 def split(path: str, lines: Iterable[tuple[int, str]]) -> LpText:
-    """The sections of an LP file's numbered lines."""
+    """Split an LP file's numbered lines into sections."""
     found = LpText(path)
     section: list[Token] | None = None
     number = 0
@@ -123,14 +123,14 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> LpText:
 
 
 def complete(found: LpText, number: int) -> LpText:
-    """The file at its End; LpError where it has no objective."""
+    """Return the parsed file at its End; raises LpError if it has no objective."""
     if "objective" not in found.sections:
         raise found.error(number, "there is no objective: the file must begin with Minimize or Maximize")
     return found
 
 
 def opened(found: LpText, name: str, number: int) -> list[Token]:
-    """A section; bounds and kinds may come several times."""
+    """Return a section's token list; sections of bounds and kinds may occur several times."""
     if name in ("objective", "rows") and name in found.sections:
         raise found.error(number, f"a second section of {'rows' if name == 'rows' else 'the objective'}")
     if not found.sections and name != "objective":
@@ -139,7 +139,7 @@ def opened(found: LpText, name: str, number: int) -> list[Token]:
 
 
 def add_words(found: LpText, section: list[Token], line: str, at: int, number: int) -> None:
-    """Append the words of a line."""
+    """Append the words of a line to a section."""
     end = len(line.rstrip())
     while at < end:
         word = WORD.match(line, at, end)
@@ -153,7 +153,7 @@ def add_words(found: LpText, section: list[Token], line: str, at: int, number: i
 
 
 def reason_of(text: str) -> str:
-    """Why a character cannot be read."""
+    """Return why a character cannot be read."""
     if text in "[]^*/":
         return "a quadratic term cannot be part of a linear program"
     return "an indicator row cannot be part of a linear program" if text == "-" else "no word of an LP file begins so"

@@ -1,4 +1,4 @@
-"""From a LinearProgram to an LP file that reads back as the same program."""
+"""Writer of LP files that reads back as the same program."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def write_lp(lp: LinearProgram, path: PathLike) -> None:
 
 
 def lines_of(lp: LinearProgram, rows: tuple[str, ...], columns: tuple[str, ...]) -> Iterator[str]:
-    """The file, line by line. The objective names every column, so that their order comes back."""
+    """Yield the lines of the file. The objective names every column, so that readers keep the column order."""
     if lp.name:
         yield f"\\Problem name: {' '.join(lp.name.split())}"
     yield "Maximize" if lp.sense == "max" else "Minimize"
@@ -89,7 +89,7 @@ def lines_of(lp: LinearProgram, rows: tuple[str, ...], columns: tuple[str, ...])
 
 
 def row_lines(lp: LinearProgram, rows: tuple[str, ...], columns: tuple[str, ...]) -> Iterator[str]:
-    """The rows; one with two bounds is a range."""
+    """Yield the rows; a row with two bounds becomes a range."""
     by_row = sp.csr_array(lp.A)
     by_row.sort_indices()
     start, index, data = by_row.indptr.tolist(), by_row.indices.tolist(), by_row.data.tolist()
@@ -111,7 +111,7 @@ def row_lines(lp: LinearProgram, rows: tuple[str, ...], columns: tuple[str, ...]
 
 
 def bound_lines(lp: LinearProgram, columns: tuple[str, ...]) -> Iterator[str]:
-    """Bounds that are not zero and up."""
+    """Yield the bounds that differ from the default, zero to infinity."""
     special = (lp.col_lower != 0.0) | np.signbit(lp.col_lower) | np.isfinite(lp.col_upper)
     for j in np.flatnonzero(special).tolist():
         lower, upper, name = float(lp.col_lower[j]), float(lp.col_upper[j]), columns[j]
@@ -128,17 +128,19 @@ def bound_lines(lp: LinearProgram, columns: tuple[str, ...]) -> Iterator[str]:
 
 
 def term(value: float, name: str) -> str:
-    """A signed coefficient and its column."""
+    """Return a signed coefficient and its column, as text."""
     return f"{signed(value)} {name}"
 
 
 def signed(value: float) -> str:
-    """A number with its sign apart."""
+    """Return a number as text, with its sign separated."""
     return f"{'-' if np.signbit(value) else '+'} {abs(value)!r}"
 
 
 def wrapped(head: str, words: list[str]) -> Iterator[str]:
-    """Words on lines, the first of which begins with the head; no plus begins them, which not all readers take."""
+    """Yield the words on several lines, the first after `head`; no line starts with a plus, which some readers
+    reject.
+    """
     words = [words[0].removeprefix("+ "), *words[1:]] if words else words
     for at in range(0, max(len(words), 1), TERMS):
         yield f"{head if at == 0 else ' '} {' '.join(words[at : at + TERMS])}".rstrip()

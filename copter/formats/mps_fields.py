@@ -1,4 +1,4 @@
-"""Fields of MPS data lines, in either layout, as one kind of record."""
+"""Splitting of MPS data lines into fields, for both layouts."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ WITHOUT_VALUE = ("FR", "MI", "PL", "BV")
 
 
 class MpsError(LineError):
-    """A wrong line of an MPS file: path, line number (0 for the whole file), what, and how to mend it."""
+    """An error in an MPS file: path, line number (0 for the whole file), reason, and remedy."""
 
 
 class Layout(Enum):
-    """How fields are told apart."""
+    """How the fields of a line are separated: by blanks (free) or by position (fixed)."""
 
     FREE = "free"
     FIXED = "fixed"
 
 
 class FieldError(Exception):
-    """A fault of a line, without its number; the caller adds that and raises MpsError."""
+    """An error in a line, without the line number; the caller adds the number and raises MpsError."""
 
 
 Record = list[str]
 
 
 def fixed_fields(line: str) -> Record:
-    """The six fields of a fixed line, stripped; FieldError where something stands between them."""
+    """Return the six stripped fields of a fixed line; raises FieldError if there is text between the fields."""
     line = line.rstrip("\r")
     if "\t" in line or any(line[gap].strip() for gap in BETWEEN) or line[61:].strip():
         raise FieldError(
@@ -46,7 +46,7 @@ def fixed_fields(line: str) -> Record:
 
 
 def row_record(line: str, layout: Layout) -> Record:
-    """[type, name] of a line of ROWS."""
+    """Return [type, name] from a line of ROWS."""
     record = line.split() if layout is Layout.FREE else [part for part in fixed_fields(line)[:2] if part]
     if len(record) != 2:
         raise FieldError(f"{line.strip()!r}: a line of ROWS holds a type (N, L, G or E) and a name")
@@ -54,7 +54,7 @@ def row_record(line: str, layout: Layout) -> Record:
 
 
 def column_record(line: str, layout: Layout) -> Record:
-    """[column, row, value] or [column, row, value, row, value] of a line of COLUMNS."""
+    """Return [column, row, value] or [column, row, value, row, value] from a line of COLUMNS."""
     record = line.split() if layout is Layout.FREE else pairs(fixed_fields(line)[1:])
     if len(record) not in (3, 5) or not record[0]:
         raise FieldError(f"{line.strip()!r}: a line of COLUMNS holds a column's name and one or two rows with values")
@@ -62,7 +62,7 @@ def column_record(line: str, layout: Layout) -> Record:
 
 
 def vector_record(line: str, layout: Layout) -> Record:
-    """[set, row, value] or [set, row, value, row, value] of a line of RHS or RANGES; the set may be empty."""
+    """Return [set, row, value] or [set, row, value, row, value] from a line of RHS or RANGES; the set may be empty."""
     record = line.split() if layout is Layout.FREE else pairs(fixed_fields(line)[1:])
     if len(record) in (2, 4):
         record.insert(0, "")
@@ -72,12 +72,12 @@ def vector_record(line: str, layout: Layout) -> Record:
 
 
 def pairs(fields: Record) -> Record:
-    """[name, row, value] or [name, row, value, row, value] of fixed fields 2 to 6."""
+    """Return [name, row, value] or [name, row, value, row, value] from fixed fields 2 to 6."""
     return fields if fields[3] or fields[4] else fields[:3]
 
 
 def bound_record(line: str, layout: Layout, columns: Container[str]) -> Record:
-    """[type, set, column, value] of a line of BOUNDS; set and value may be empty.
+    """Return [type, set, column, value] from a line of BOUNDS; set and value may be empty.
 
     Free lines may leave the set out: the column is then told by which word names one.
     """
@@ -97,7 +97,7 @@ def bound_record(line: str, layout: Layout, columns: Container[str]) -> Record:
 
 
 def free_bound(kind: str, rest: Record, columns: Container[str]) -> Record:
-    """[set, column, value] of what follows the type on a free line."""
+    """Return [set, column, value] from the words after the type on a free line."""
     if kind in WITH_VALUE:
         return ["", *rest] if len(rest) == 2 else rest
     if len(rest) == 1:
@@ -111,7 +111,7 @@ RecordMaker = Callable[[str, Layout], Record]
 
 
 def number(word: str) -> float:
-    """A field's number; Fortran's exponents (1.5D+03) too."""
+    """Return a field as a float; Fortran exponents (1.5D+03) are accepted."""
     try:
         value = float(word)
     except ValueError:

@@ -1,4 +1,4 @@
-"""From an MPS file's sections to a LinearProgram."""
+"""Conversion of an MPS file's sections to a LinearProgram."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ MARKER = "'MARKER'"
 
 
 def program_of(text: MpsText, layout: Layout) -> LinearProgram:
-    """Make the program, reading all lines in one layout; MpsError at the first line that does not fit."""
+    """Return the program, reading every line in one layout; raises MpsError at the first line that does not fit."""
     return ProgramReader(text, layout).program()
 
 
 class ProgramReader:
-    """The program in the making: sections are read in the order in which they depend on each other."""
+    """Reader of the sections, in the order of their dependencies."""
 
     def __init__(self, text: MpsText, layout: Layout) -> None:
         self.text, self.layout = text, layout
@@ -118,7 +118,7 @@ class ProgramReader:
             raise self.text.error(section.line_number, f"OBJNAME names {objective!r}, which is no row of type N")
 
     def _read_columns(self, section: Section) -> tuple[Ints, Ints, Floats, NDArray[np.bool_]]:
-        """(row, column, value) of every entry, and which columns are integer."""
+        """Return (row, column, value) of every entry, and which columns are integer."""
         marked = [at for at, line in enumerate(section.lines) if MARKER in line]
         integer_line = self._between_markers(section, marked)
         plain = section
@@ -144,7 +144,7 @@ class ProgramReader:
         return row, column[line], value, integer
 
     def _warn_of_duplicates(self, section: Section, row: Ints, column: Ints, line: Ints) -> None:
-        """A warning where an entry is given twice; the values are added up."""
+        """Warn if an entry occurs twice; the values are added."""
         kept = np.flatnonzero(row != DROPPED)
         key = column[kept] * (len(self.row_names) + 1) + row[kept] + 1
         order = np.lexsort((line[kept], key))
@@ -160,7 +160,7 @@ class ProgramReader:
             )
 
     def _between_markers(self, section: Section, marked: list[int]) -> NDArray[np.bool_]:
-        """Which lines of COLUMNS stand between an INTORG and an INTEND."""
+        """Return which lines of COLUMNS are between INTORG and INTEND."""
         inside = np.zeros(len(section.lines), dtype=np.bool_)
         opened: int | None = None
         for at in marked:
@@ -177,7 +177,9 @@ class ProgramReader:
         return inside
 
     def _entries(self, section: Section, records: list[Record]) -> tuple[Ints, Ints, Floats]:
-        """(record, row, value) of all pairs; MpsError where a row is unknown or a value is no number."""
+        """Return (record, row, value) of all pairs; raises MpsError for an unknown row or a value that is not a
+        number.
+        """
         second = [at for at, record in enumerate(records) if len(record) == 5]
         words = [record[2] for record in records] + [records[at][4] for at in second]
         names = [record[1] for record in records] + [records[at][3] for at in second]
@@ -201,12 +203,12 @@ class ProgramReader:
         return line, row, value
 
     def _read_vector(self, keyword: str) -> tuple[Section, list[Record]]:
-        """The records of RHS or RANGES that belong to the first set."""
+        """Return the records of RHS or RANGES that belong to the first set."""
         section = self.text.sections.get(keyword, Section(0))
         return self._first_set(keyword, section, list(self._records(section, vector_record)), 0)
 
     def _read_rhs(self, m: int) -> tuple[Floats, float]:
-        """(right-hand side of every row, objective constant); of a row's several values the last holds."""
+        """Return (right-hand side of every row, objective constant); the last of several values for a row is used."""
         section, records = self._read_vector("RHS")
         _, row, value = self._entries(section, records)
         rhs = np.zeros(m)
@@ -215,7 +217,7 @@ class ProgramReader:
         return rhs, -float(constant[-1]) if len(constant) and constant[-1] != 0.0 else 0.0
 
     def _row_bounds(self, rhs: Floats) -> tuple[Floats, Floats]:
-        """Rows' bounds from types, right-hand sides and RANGES."""
+        """Return the rows' bounds from types, right-hand sides and RANGES."""
         kind = np.array(self.row_types, dtype="U1")
         lower = np.where(kind == "L", -np.inf, rhs)
         upper = np.where(kind == "G", np.inf, rhs)
@@ -229,7 +231,9 @@ class ProgramReader:
         return lower, upper
 
     def _read_bounds(self, integer: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-        """Columns' bounds, and least values of semi-continuous ones; `integer` is widened by the types that say so."""
+        """Return the columns' bounds and the least values of semi-continuous columns; updates `integer` from the bound
+        types.
+        """
         n = len(self.col_of)
         lower, upper = np.zeros(n), np.full(n, np.inf)
         bounded, has_lower = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
@@ -268,7 +272,7 @@ class ProgramReader:
         return lower, upper, self._least_values(semicontinuous, lower, upper)
 
     def _least_values(self, semicontinuous: list[int], lower: Floats, upper: Floats) -> Floats:
-        """Least values of semi-continuous columns, whose bounds take zero in; an error where they cross."""
+        """Return the least values of semi-continuous columns, whose bounds then include zero; raises if they cross."""
         crossed = next((j for j in semicontinuous if lower[j] > upper[j]), None)
         if crossed is not None:
             name = list(self.col_of)[crossed]

@@ -55,7 +55,7 @@ class MpsText:
 
 
 def read_text(path: PathLike) -> MpsText:
-    """Read a file and split it into sections; MpsError if it cannot be read or is no MPS file."""
+    """Read a file and split it into sections; raises MpsError if it cannot be read or is no MPS file."""
     return with_lines(path, MpsError, "MPS", LONGEST_LINE, partial(split, os.fspath(path)))
 
 

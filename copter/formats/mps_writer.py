@@ -99,7 +99,7 @@ def free_line(kind: str, first: str, second: str = "", value: Any = "") -> str:
 
 
 def fixed_line(kind: str, first: str, second: str = "", value: Any = "") -> str:
-    """Fields in their columns; InvalidDataError for what does not fit there."""
+    """Fields in their columns; raises InvalidDataError for what does not fit there."""
     for name in (first, second):
         if len(name) > 8 or name != name.strip() or "\t" in name or "\n" in name:
             raise InvalidDataError(

@@ -1,4 +1,4 @@
-"""A text file line by line, plain or gzipped, with limits; and errors that name file and line."""
+"""Reading of a text file line by line, plain or gzipped, with size limits and errors that name file and line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 400  # characters of a message; what it quotes of a file may be of any
 
 
 class LineError(InvalidDataError):
-    """A wrong line of a file: path, line number (0 for the whole file), what, and how to mend it."""
+    """An error in a line of a file: path, line number (0 for the whole file), reason, and remedy."""
 
     def __init__(self, path: str, line_number: int, message: str) -> None:
         where = f"{path}, line {line_number}" if line_number else path
@@ -35,7 +35,7 @@ Fail = Callable[[str, int, str], LineError]
 
 
 def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callable[[Iterable[tuple[int, str]]], T]) -> T:
-    """use((number, line), ...) of a file; an error made by `fail` if it cannot be read or is no file of this kind.
+    """Call `use` with the (number, line) pairs of a file; errors are made by `fail` if the file cannot be read.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callabl
 
 
 def lines_of(path: str, stream: Any, fail: Fail, what: str, longest: int) -> Iterator[tuple[int, str]]:
-    """(number, line without its end) of a stream, a block at a time: blank lines take no memory."""
+    """Yield (number, line without its end) from a stream, one block at a time, so that blank lines take no memory."""
 
     def decoded(number: int, line: bytes) -> str:
         if b"\0" in line:

@@ -1,1 +1,1 @@
-"""Doors to other tools; each needs its own optional package."""
+"""Interfaces to other tools; each one needs its own optional package."""

@@ -1,4 +1,4 @@
-"""What solving from a kept state may cost: at most a tenth more than solving every program of a series afresh."""
+"""Limit on the cost of warm starts: at most a tenth more than solving every program of a series from scratch."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ SHORTEST_REST, LONGEST_REST = 4, 64  # solves that a way is left alone for: doub
 
 @dataclass(slots=True)
 class Way:
-    """One way to solve from a kept state, and how it has gone.
+    """One way to start from a kept state, with its record of costs.
 
     Attributes
     ----------
     name : str
     seconds : deque
-        Processor time of its last solves; empty while it is not proven.
+        Processor times of its last solves; empty until a try has succeeded.
     rests : int
-        Solves for which it is left alone.
+        Number of solves that will skip this way.
     backoff : int
-        For how many it is left alone when it fails next; doubled each time.
+        Number of solves to skip after the next failure; doubled each time.
     """
 
     name: str
@@ -35,17 +35,17 @@ class Way:
 
     @property
     def usual_s(self) -> float:
-        """Median of its last solves."""
+        """Median processor time of its last solves, in seconds."""
         return median(self.seconds)
 
     def fail(self) -> None:
-        """Leave it alone for a while, each time for longer."""
+        """Note a failure: skip this way for a number of solves that doubles each time."""
         self.seconds.clear()
         self.rests, self.backoff = self.backoff, min(2 * self.backoff, LONGEST_REST)
 
 
 class Allowance:
-    """Chooses between solving afresh and the ways to go on, by what they have cost on this structure.
+    """Chooses between a fresh solve and warm starts, by their cost on programs of this structure.
 
     Parameters
     ----------
@@ -73,16 +73,16 @@ class Allowance:
 
     @property
     def spare_s(self) -> float:
-        """What a try may cost."""
+        """Processor time that a try may take, in seconds."""
         return SHARE * self._solves * self.fresh_s - self._extra_s
 
     @property
     def clock_ratio(self) -> float:
-        """Wall-clock seconds for each second of processor time, of fresh solves; at least 1."""
+        """Wall-clock seconds per second of processor time in fresh solves; at least 1."""
         return max(1.0, median(wall / cost if cost > 0.0 else 1.0 for cost, wall in self._fresh))
 
     def fresh(self, cost_s: float, wall_s: float) -> None:
-        """Note a fresh solve."""
+        """Record the cost of a fresh solve."""
         self._fresh.append((cost_s, wall_s))
 
     def begin(self) -> list[tuple[Way, float]]:
@@ -109,7 +109,7 @@ class Allowance:
         return [(new[0], may_s)]
 
     def end(self, way: Way, solved: bool, cost_s: float, once_s: float = 0.0) -> None:
-        """Note how a try went: what it took, and what it took beside that for this once (to build what is kept)."""
+        """Record a try: its processor time `cost_s`, and the one-time cost `once_s` of building the kept state."""
         fresh_s = self.fresh_s
         self._extra_s += cost_s + once_s - (fresh_s if solved else 0.0)
         if not solved or cost_s > fresh_s:

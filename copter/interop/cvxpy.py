@@ -1,4 +1,4 @@
-"""A CVXPY solver: linear and mixed-integer linear programs, with a session behind problems that are solved again."""
+"""A CVXPY solver for linear and mixed-integer linear programs; problems solved again are edited and re-solved."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a solve, for :meth:`COPTER.invert`.
+    """Result of a solve, the input of :meth:`COPTER.invert`.
 
     Attributes
     ----------
     status : str
-        CVXPY's word.
+        Status in CVXPY's terms.
     x : ndarray (n,) or None
     y : ndarray (m,) or None
         Duals of the rows in copter's signs, or the certificate of an infeasible program.
     objective : float
     iterations : int
     seconds : float
-        Of the solver alone.
+        Time of the solver alone.
     warm : bool
-        Whether a session gave it.
+        Whether the solve started from a kept state.
     """
 
     status: str
@@ -70,7 +70,7 @@ class Result:
 
 
 class COPTER(ConicSolver):  # type: ignore[misc]
-    """Give an instance to ``problem.solve(solver=COPTER())``.
+    """The solver object: ``problem.solve(solver=COPTER())``.
 
     Keywords of ``solve`` are those of :class:`copter.Settings`, and for mixed-integer programs those of
     :func:`copter.solve_integer` (`deadline_s`, `gap`, `seed`, `max_nodes`, `shim`).
@@ -88,27 +88,27 @@ class COPTER(ConicSolver):  # type: ignore[misc]
     MI_SUPPORTED_CONSTRAINTS = SUPPORTED_CONSTRAINTS
 
     def __eq__(self, other: object) -> bool:
-        """All are one to CVXPY's cache, so that ``solve(solver=COPTER())`` compiles a problem once."""
+        """All instances are equal, so that CVXPY's cache compiles a problem with ``solve(solver=COPTER())`` once."""
         return type(other) is type(self)
 
     def __hash__(self) -> int:
         return hash(NAME)
 
     def name(self) -> str:
-        """As CVXPY's errors and statistics call it."""
+        """Return the solver's name in CVXPY's errors and statistics."""
         return NAME
 
     def import_solver(self) -> None:
-        """Nothing to import: this module is copter's."""
+        """Do nothing: importing this module has imported copter."""
 
     def cite(self, data: Mapping[str, Any]) -> str:
-        """For ``problem.solve(..., bibtex=True)``."""
+        """Return the BibTeX entry for ``problem.solve(..., bibtex=True)``."""
         return (
             f"@misc{{copter, title={{copter: continual optimization for schedulers}}, note={{version {__version__}}}}}"
         )
 
     def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The program's arrays, and what is needed to read the answer."""
+        """Return the program's arrays and the data needed to interpret the answer."""
         data, inverse = super().apply(problem)
         data[words.BOOL_IDX] = [int(index[0]) for index in problem.x.boolean_idx]
         data[words.INT_IDX] = [int(index[0]) for index in problem.x.integer_idx]
@@ -123,7 +123,7 @@ class COPTER(ConicSolver):  # type: ignore[misc]
         solver_opts: Mapping[str, Any],
         solver_cache: dict[str, Any] | None = None,
     ) -> Result:
-        """Solve; the live program is kept in CVXPY's cache of this problem."""
+        """Solve the program; the live program is kept in CVXPY's cache of this problem."""
         settings, search = options(solver_opts)
         try:
             lp = program(data)
@@ -143,7 +143,7 @@ class COPTER(ConicSolver):  # type: ignore[misc]
         return result
 
     def invert(self, solution: Result, inverse_data: dict[str, Any]) -> Solution:
-        """The answer in CVXPY's terms."""
+        """Convert the answer to CVXPY's solution."""
         stats = {
             words.SOLVE_TIME: solution.seconds,
             words.NUM_ITERS: solution.iterations,
@@ -160,7 +160,7 @@ class COPTER(ConicSolver):  # type: ignore[misc]
 
 
 def options(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-    """(settings, options of a search); SolverError for an unknown one."""
+    """Split keywords into (settings, search options); raises SolverError for an unknown keyword."""
     unknown = sorted(set(given) - {*SETTINGS, *SEARCH})
     if unknown:
         raise SolverError(f"copter has no option {unknown[0]!r}: it takes {', '.join((*SETTINGS, *SEARCH))}")
@@ -172,7 +172,7 @@ def options(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
 
 
 def program(data: Mapping[str, Any]) -> LinearProgram | None:
-    """The program of CVXPY's arrays: A x = b, then A x <= b; None where bounds are crossed."""
+    """Build the program from CVXPY's arrays: rows A x = b, then A x <= b; None if bounds are crossed."""
     c, b = np.asarray(data[words.C], dtype=np.float64), np.asarray(data[words.B], dtype=np.float64)
     equal = int(data[ConicSolver.DIMS].zero)
     row_lower = np.full(len(b), -np.inf)
@@ -191,7 +191,7 @@ def program(data: Mapping[str, Any]) -> LinearProgram | None:
 
 
 def live_program(warm_start: bool, cache: dict[str, Any] | None) -> LiveProgram:
-    """The live program of this problem, or a new one."""
+    """Return the cached live program of this problem, or a new one."""
     kept = cache.get(NAME) if warm_start and cache is not None else None
     live = kept if isinstance(kept, LiveProgram) else LiveProgram()
     if cache is not None:
@@ -200,7 +200,7 @@ def live_program(warm_start: bool, cache: dict[str, Any] | None) -> LiveProgram:
 
 
 def solved(lp: LinearProgram, settings: Settings, live: LiveProgram) -> Result:
-    """A linear program's result."""
+    """Solve a linear program."""
     answer = live.solve(lp, settings)
     y = answer.ray if answer.status is Status.PRIMAL_INFEASIBLE else answer.y
     return Result(
@@ -209,7 +209,7 @@ def solved(lp: LinearProgram, settings: Settings, live: LiveProgram) -> Result:
 
 
 def searched(lp: LinearProgram, settings: Settings, search: dict[str, Any]) -> Result:
-    """A mixed-integer program's result; by HiGHS's branch and bound where it is installed and nothing else is asked."""
+    """Solve a mixed-integer program, by HiGHS's branch and bound if installed and no search was requested."""
     search.setdefault("shim", "exact" if find_spec("highspy") else "dive")
     solution = solve_integer(lp, settings=settings, **search)
     return Result(

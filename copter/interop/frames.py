@@ -1,4 +1,4 @@
-"""Columns of pandas, Polars and Arrow tables as edits in bulk, and results as tables; none of them is imported here."""
+"""Bulk edits from pandas, Polars and Arrow tables, and results as tables; none of these packages is imported."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def column(table: Any, name: str) -> NDArray[Any]:
 
 
 def objects(array: NDArray[Any]) -> list[Any]:
-    """The entries of an array of objects; none of any other."""
+    """Return the entries of an array of objects; empty for any other array."""
     return array.tolist() if array.dtype.kind == "O" else []
 
 
 def ids(table: Any, name: str) -> list[Hashable]:
-    """One column as ids: plain Python values."""
+    """Return one column as a list of plain Python values, used as ids."""
     found: list[Hashable] = column(table, name).tolist()
     return found
 
@@ -55,7 +55,7 @@ def ids(table: Any, name: str) -> list[Hashable]:
 def add_requests(
     model: Model, table: Any, template: Template, costs: list[str], request: str = "request", **named: str
 ) -> None:
-    """Add a row of a table for each request: all or none.
+    """Add one request per row of a table; on an error, none is added.
 
     Parameters
     ----------
@@ -75,20 +75,20 @@ def add_requests(
 
 
 def update_costs(model: Model, table: Any, costs: list[str], request: str = "request") -> None:
-    """Replace the costs of the requests of a table: all or none."""
+    """Replace the costs of the requests in a table; on an error, none is changed."""
     model.update_costs(ids(table, request), np.column_stack([as_numbers(table, name) for name in costs]))
 
 
 def update_counts(
     model: Model, table: Any, count: str = "count", resource: str = "resource", lower: str | None = None
 ) -> None:
-    """Set the counts of the resources of a table: all or none."""
+    """Set the counts of the resources in a table; on an error, none is changed."""
     least = None if lower is None else as_numbers(table, lower)
     model.update_counts(ids(table, resource), as_numbers(table, count), least)
 
 
 def as_numbers(table: Any, name: str) -> Floats:
-    """One column as numbers."""
+    """Return one column as floats."""
     try:
         return column(table, name).astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -96,7 +96,7 @@ def as_numbers(table: Any, name: str) -> Floats:
 
 
 def values(solution: Solution) -> Mapping[str, NDArray[Any]]:
-    """A solution as a table: columns `request`, `column` and `value`, a row for each column that is not zero.
+    """Return a solution as a table with columns `request`, `column` and `value`, one row per nonzero column.
 
     Any frame takes it: ``pandas.DataFrame(values(s))``, ``polars.DataFrame(...)``, ``pyarrow.table(...)``.
     """
@@ -111,12 +111,12 @@ def values(solution: Solution) -> Mapping[str, NDArray[Any]]:
 
 
 def prices(solution: Solution, resources: list[Hashable]) -> Mapping[str, NDArray[Any]]:
-    """Prices of resources: columns `resource` and `price`."""
+    """Return the prices of resources as a table with columns `resource` and `price`."""
     return {"resource": as_array(resources), "price": solution.prices(resources)}
 
 
 def as_array(names: list[Hashable]) -> NDArray[Any]:
-    """Ids as a column: numbers and strings as themselves, others as objects."""
+    """Return ids as an array: numbers and strings keep their type, others become objects."""
     if names and all(type(name) is type(names[0]) for name in names) and isinstance(names[0], (int, float, str)):
         return np.array(names)
     array = np.empty(len(names), dtype=object)

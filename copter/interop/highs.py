@@ -1,4 +1,4 @@
-"""A model mirrored in HiGHS and kept in step with it: the peer that copter is measured against.
+"""A copy of a model in HiGHS, kept up to date by edits: the solver that copter is compared with.
 
 The mirror is HiGHS used as fast as we know how to: rows and columns are added and deleted in place, costs and
 bounds are changed in place, and the basis is kept from solve to solve.
@@ -31,7 +31,7 @@ DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # values of HiGHS's simplex_strategy
 
 @dataclass(frozen=True, slots=True)
 class HighsRun:
-    """One HiGHS solve: status, objective, seconds to hand the edits over and to solve, simplex and IPM iterations."""
+    """Result of one HiGHS solve: status, objective, seconds for the edits and the solve, simplex and IPM iterations."""
 
     optimal: bool
     status: str
@@ -42,7 +42,7 @@ class HighsRun:
 
 
 class HighsMirror:
-    """HiGHS's copy of a :class:`copter.Model` whose requests all have a finite limit.
+    """A copy in HiGHS of a :class:`copter.Model` whose requests all have finite limits.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class HighsMirror:
     # Keeping in step ----------------------------------------------------------------------------------------------
 
     def update(self) -> float:
-        """Hand all edits since the last call over; return the seconds that HiGHS's own calls took."""
+        """Pass all edits since the last call to HiGHS; returns the seconds that HiGHS's own calls took."""
         if self.model.ledger.matrix.n_with_rows:
             raise CopterError("a mirror knows limits only: pass model.to_linear_program() of requests with own rows")
         if self._empty:
@@ -85,7 +85,9 @@ class HighsMirror:
         return seconds
 
     def _basis_by_request(self) -> tuple[dict[Hashable, tuple[list[Any], Any]], list[Any]] | None:
-        """The last basis, by request (columns, limit row) and of the resources; HiGHS drops it on deletes."""
+        """Return the last basis by request (columns, limit row) and by resource; HiGHS drops its own when rows are
+        deleted.
+        """
         basis = self.highs.getBasis()
         if not basis.valid:
             return None
@@ -97,7 +99,7 @@ class HighsMirror:
         return result, rows[: len(self._resources)]
 
     def _give_basis_back(self, kept: dict[Hashable, tuple[list[Any], Any]], resources: list[Any]) -> float:
-        """Set the basis that survives the edits: new columns at their lower bound, new rows basic."""
+        """Set the basis that survives the edits: new columns at their lower bounds, new rows basic."""
         status = highspy.HighsBasisStatus
         basis = highspy.HighsBasis()
         columns: list[Any] = []
@@ -139,9 +141,9 @@ class HighsMirror:
         return time.perf_counter() - started
 
     def _bounds(self, request: Hashable) -> tuple[Floats, Floats]:
-        """A request's bounds, without upper ones that its limit implies.
+        """Return a request's bounds, without upper bounds that its limit implies.
 
-        They are the same program to any solver, but HiGHS's dual simplex sorts all boxed columns in every ratio test:
+        The program is equivalent, but HiGHS's dual simplex sorts all boxed columns in every ratio test:
         at 1.8 million of them that is half a second an iteration.
         """
         slot = self.model.ledger.slot(request)
@@ -240,7 +242,7 @@ class HighsMirror:
     # Solving ------------------------------------------------------------------------------------------------------
 
     def run(self, time_limit_s: float, edit_s: float = 0.0, solver: str = "choose") -> HighsRun:
-        """Solve from the basis at hand (cold when there is none), within a time limit."""
+        """Solve from the current basis, or cold without one, within a time limit."""
         self.highs.setOptionValue("solver", solver)
         self.highs.setOptionValue("time_limit", self.highs.getRunTime() + time_limit_s)
         started = time.perf_counter()
@@ -258,7 +260,7 @@ class HighsMirror:
         )
 
     def start_from(self, solution: Solution) -> None:
-        """Give HiGHS the basis of a purified solution, for where its own cold solve did not end in time."""
+        """Give HiGHS the basis of a purified solution, for programs that its own cold solve does not finish."""
         basis = highspy.HighsBasis()
         status = highspy.HighsBasisStatus
         n_rows = len(self._resources) + len(self._sizes)

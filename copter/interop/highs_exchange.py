@@ -1,4 +1,4 @@
-"""A program, its solution and its basis, from a HiGHS object and back."""
+"""Transfer of a program, its solution and its basis from and to a HiGHS object."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class HighsState:
-    """Program, solution and basis of a HiGHS object.
+    """The program, solution and basis of a HiGHS object.
 
     Attributes
     ----------
@@ -87,12 +87,12 @@ def from_highs(highs: Any) -> HighsState:
 
 
 def to_highs(lp: LinearProgram, start: Solution | Certificate | HighsState | None = None) -> Any:
-    """A silent ``highspy.Highs`` with the program, and where it is given, a solution and a basis to start from.
+    """Return a silent ``highspy.Highs`` with the program and, if `start` is given, a solution and basis to start from.
 
     Parameters
     ----------
     lp : LinearProgram
-        With its integrality and names.
+        The program, with its integrality and names.
     start : Solution, Certificate or HighsState, optional
         Of this program. A Solution's basis is made of what is strictly between its bounds, and mended by HiGHS.
 
@@ -120,7 +120,7 @@ def to_highs(lp: LinearProgram, start: Solution | Certificate | HighsState | Non
 
 
 def set_start(highspy: Any, highs: Any, lp: LinearProgram, start: Solution | Certificate | HighsState) -> None:
-    """Give HiGHS a point, and a basis: its own words where they are known."""
+    """Give HiGHS a point and a basis; the basis uses HiGHS's own statuses if they are known."""
     x, y = start.x, start.y
     if x is None:
         raise InvalidDataError("the start has no point")
@@ -146,7 +146,7 @@ def set_start(highspy: Any, highs: Any, lp: LinearProgram, start: Solution | Cer
 
 
 def matrix_of(highspy: Any, found: Any) -> Any:
-    """HiGHS's matrix, by column or by row, as a sparse array."""
+    """Convert HiGHS's matrix, stored by column or by row, to a sparse array."""
     shape = (found.num_row_, found.num_col_)
     parts = found.a_matrix_
     arrays = (np.array(parts.value_), np.array(parts.index_, dtype=np.int64), np.array(parts.start_, dtype=np.int64))
@@ -158,6 +158,6 @@ def matrix_of(highspy: Any, found: Any) -> Any:
 
 
 def names_of(names: Any) -> list[str] | None:
-    """Names, where all have one."""
+    """Return the names if all are present and different, otherwise None."""
     found = list(names)
     return found if found and all(found) and len(set(found)) == len(found) else None

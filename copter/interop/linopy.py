@@ -1,4 +1,5 @@
-"""A linopy solver with persistent updates: a model solved again keeps its session, also where linopy builds anew.
+"""A linopy solver with persistent updates: a model solved again keeps its session, even if linopy rebuilds its
+matrices.
 
 Importing this module registers it: ``model.solve("copter")``, and PyPSA's ``network.optimize(solver_name="copter")``.
 """
@@ -48,7 +49,7 @@ SHARED = LivePrograms()  # linopy and PyPSA make a new solver for each call: wha
 
 @dataclass
 class Arrays:
-    """A program as arrays that updates write into.
+    """A program as arrays that updates overwrite.
 
     Attributes
     ----------
@@ -70,7 +71,7 @@ class Arrays:
 
     @classmethod
     def of(cls, model: Any) -> Arrays:
-        """The arrays of a linopy model."""
+        """Return the arrays of a linopy model."""
         found = model.matrices
         n = len(found.vlabels)
         rows = sp.csc_array((0, n)) if found.A is None else sp.csc_array(found.A)
@@ -89,7 +90,7 @@ class Arrays:
         )
 
     def program(self) -> LinearProgram:
-        """The program as it stands."""
+        """Return the current program."""
         return LinearProgram(
             self.c, self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.whole, self.sense
         )
@@ -97,7 +98,7 @@ class Arrays:
 
 @dataclass
 class Copter(Solver[None]):  # type: ignore[misc]
-    """Give linopy's solver interface a session.
+    """Linopy's solver interface, backed by a session.
 
     ``solver = Copter.from_model(model, io_api="direct", track_updates=True)``, then
     ``solver.solve(model, assign=True)`` as often as the model changes. Options are the fields of
@@ -127,7 +128,7 @@ class Copter(Solver[None]):  # type: ignore[misc]
 
     @classmethod
     def is_available(cls) -> bool:
-        """Always: this module is copter's."""
+        """Return True: this module is part of copter."""
         return True
 
     def _build(self, **build_kwargs: Any) -> None:
@@ -213,14 +214,14 @@ class Copter(Solver[None]):  # type: ignore[misc]
 
 
 def by_label(values: Floats, labels: Any, size: int) -> Floats:
-    """Values at the places of their labels; NaN where a label is of nothing."""
+    """Place values at the positions of their labels; unused positions are NaN."""
     found = np.full(size, np.nan)
     found[np.asarray(labels, dtype=np.intp)] = values
     return found
 
 
 def entry_places(A: Any, rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
-    """Where entries stand in a CSC array's data; ValueError for one that is not there."""
+    """Return the positions of entries in a CSC array's data; raises ValueError for an entry outside the pattern."""
     A.sort_indices()
     m = A.shape[0]
     key = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr)) * m + A.indices
@@ -232,7 +233,7 @@ def entry_places(A: Any, rows: NDArray[np.integer[Any]], columns: NDArray[np.int
 
 
 def register() -> None:
-    """Add copter to linopy's solvers, after all others, so that linopy's default stays; once is enough.
+    """Add copter at the end of linopy's solvers, so that linopy's default stays the same; repeated calls do nothing.
 
     linopy chooses solvers from an Enum and a tuple of its own, and asks no entry point; both get one member more.
     """

@@ -1,4 +1,6 @@
-"""A linear program kept alive: each new version is compared with the last one, and the difference becomes edits."""
+"""A linear program kept between solves: each new version is compared with the last, and the differences become
+edits.
+"""
 
 from __future__ import annotations
 
@@ -53,20 +55,20 @@ class Edits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A solution as arrays that stay what they are when the program is edited.
+    """A solution as arrays that later edits do not change.
 
     Attributes
     ----------
     status : Status
     x, y, reduced_costs : ndarray (n,), (m,), (n,)
-        In copter's signs: y is the objective's change per unit of right-hand side, reduced_costs = c - A'y.
+        y is the objective's change per unit of right-hand side, reduced_costs = c - A'y.
     objective, bound : float
-        With the offset.
+        Objective with the offset.
     iterations : int
     warm : bool
         Whether a session gave it.
     solve_time_s : float
-        Of the solver alone; edits are not in it.
+        Time of the solver alone, without the edits.
     ray : ndarray or None
         Certificate of PRIMAL_INFEASIBLE (m,) or DUAL_INFEASIBLE (n,).
     """
@@ -84,7 +86,7 @@ class Answer:
 
 
 class ChargedWatch(Watch):
-    """Stops also when so much of a clock is used: processor time, which other programs' load does not lengthen."""
+    """A watch that also stops when a second clock, such as processor time, has reached its limit."""
 
     __slots__ = ("_clock", "_end")
 
@@ -97,7 +99,7 @@ class ChargedWatch(Watch):
 
 
 class LiveProgram:
-    """Solves one program after another, each from where the last one ended if their structures agree.
+    """Solves a series of programs; each solve starts from the last one if the structures agree.
 
     The first program is solved by :func:`copter.solve`. For the next ones of the same structure there are more ways:
     pivots from the last basis of the whole program (:class:`KeptBasis`), and a :class:`copter.Session` whose model is
@@ -107,12 +109,12 @@ class LiveProgram:
     Parameters
     ----------
     clock : callable
-        Seconds that a solve is charged for.
+        Function that returns the seconds to charge, by default processor time.
 
     Attributes
     ----------
     edits : Edits
-        What the last call of :meth:`solve` had to change.
+        Differences that the last call of :meth:`solve` found.
     """
 
     def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
@@ -122,7 +124,7 @@ class LiveProgram:
         self._lp: LinearProgram | None = None  # the last one that was solved
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, or what is read from a file, begins anew: factors and sessions stay where they are."""
+        """Copies and pickles start empty: factorisations and sessions are not copied."""
         return type(self), ()
 
     def _begin_anew(self) -> None:
@@ -135,15 +137,15 @@ class LiveProgram:
 
     @property
     def is_warm(self) -> bool:
-        """Whether something is kept that the next solve of the same structure can start from."""
+        """Whether the next solve of the same structure can start from a kept state."""
         return self._session is not None or self._basis is not None
 
     def fits(self, lp: LinearProgram) -> bool:
-        """Whether the last program had the structure of this one."""
+        """Whether the last program had the same structure as this one."""
         return self._lp is not None and same_structure(self._lp, lp)
 
     def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:
-        """Solve a program without its integrality.
+        """Solve a program, ignoring integrality.
 
         Parameters
         ----------
@@ -187,7 +189,7 @@ class LiveProgram:
         return answer
 
     def _kept(self, lp: LinearProgram, settings: Settings, way: Way, may_s: float) -> Answer | None:
-        """By one of the ways to go on, in so much processor time; None where it does not end in it."""
+        """Solve from a kept state within `may_s` seconds of processor time; None if that does not suffice."""
         allowance = self._allowance
         if allowance is None or (way.name == "basis" and self._x is None):
             return None
@@ -212,7 +214,7 @@ class LiveProgram:
     # The ways -----------------------------------------------------------------------------------------------------
 
     def _basis_for(self, lp: LinearProgram) -> bool:
-        """Make a basis where none is kept; whether there is one."""
+        """Make a basis if none is kept; returns whether there is one."""
         try:
             if self._basis is None and self._x is not None:
                 self._basis = KeptBasis(lp, self._x)
@@ -229,7 +231,7 @@ class LiveProgram:
         return replace(answer_of(lp, solution, warm=False), warm=True) if solution is not None and kept else None
 
     def _session_for(self, lp: LinearProgram) -> bool:
-        """Begin a session where none is kept; always True."""
+        """Start a session if none is kept; always returns True."""
         if self._session is None:
             self._starts = block_starts(lp.shape[1])
             self._session, self._held = Session(model_of(lp, self._starts)), lp
@@ -246,7 +248,7 @@ class LiveProgram:
         return answer_of(lp, solution, warm=True) if solution.status in ANSWERS else None
 
     def _by_edits(self, lp: LinearProgram, settings: Settings, way: str) -> Settings:
-        """A session's settings that suit what was edited: pivots from the last basis, or steps in the prices.
+        """Return the session's settings that suit the edits: pivots from the last basis, or proximal steps.
 
         The way "blocks" is the interior-point method of the blocks, which starts anew: it gains where the session's
         own model has blocks that a program alone has not, and everything has moved.
@@ -263,7 +265,7 @@ class LiveProgram:
 
 
 def ways_for(lp: LinearProgram, fresh_s: float) -> list[str]:
-    """The ways to go on that are worth a try, the likelier one first."""
+    """Return the kinds of warm start that are worth trying, most promising first."""
     m, n = lp.shape
     ways = ["basis"] if lp.A.nnz <= MOST_ENTRIES else []
     if m <= MOST_ROWS and n <= MOST_COLUMNS and fresh_s >= SESSION_S:
@@ -274,9 +276,9 @@ def ways_for(lp: LinearProgram, fresh_s: float) -> list[str]:
 
 
 class LivePrograms:
-    """A few programs kept alive, the last ones used: what callers share that come without a memory of their own.
+    """A cache of recently used live programs, shared by callers that have no storage of their own.
 
-    Safe for threads: a program that is being solved is no other's meanwhile.
+    Thread-safe: a program in use by one solve is not given to another.
     """
 
     def __init__(self) -> None:
@@ -285,11 +287,11 @@ class LivePrograms:
         self.edits = Edits(rebuilt=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy begins anew."""
+        """Copies and pickles start empty."""
         return type(self), ()
 
     def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:
-        """As :meth:`LiveProgram.solve`, by the kept program of the same structure if there is one."""
+        """Call :meth:`LiveProgram.solve` of the cached program with the same structure, or of a new one."""
         with self._lock:
             live = next((each for each in self._kept if each.fits(lp)), None) or LiveProgram()
             self._kept = [each for each in self._kept if each is not live]
@@ -301,7 +303,7 @@ class LivePrograms:
 
     @property
     def is_warm(self) -> bool:
-        """Whether the program that was solved last keeps something to start from."""
+        """Whether the most recently solved program has a kept state to start from."""
         return bool(self._kept) and self._kept[0].is_warm
 
 
@@ -318,7 +320,7 @@ def same_structure(one: LinearProgram, other: LinearProgram) -> bool:
 
 
 def difference(one: LinearProgram, other: LinearProgram) -> Edits:
-    """Which numbers differ."""
+    """Return which kinds of numbers differ."""
 
     def differ(*names: str) -> bool:
         return any(not np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
@@ -332,13 +334,13 @@ def difference(one: LinearProgram, other: LinearProgram) -> Edits:
 
 
 def block_starts(n: int) -> list[int]:
-    """First column of every block, and n."""
+    """Return the first column of every block, and n at the end."""
     size = max(1, -(-n // BLOCKS))
     return [*range(0, n, size), n]
 
 
 def model_of(lp: LinearProgram, starts: list[int]) -> Model:
-    """The program as a model: resources are its rows, requests without a limit its blocks of columns."""
+    """Convert the program to a model: rows become resources, blocks of columns become requests without limits."""
     model = Model(lp.sense)
     with model.batch():
         for row, (lower, upper) in enumerate(zip(lp.row_lower.tolist(), lp.row_upper.tolist(), strict=True)):
@@ -358,7 +360,7 @@ def model_of(lp: LinearProgram, starts: list[int]) -> Model:
 
 
 def edit(model: Model, starts: list[int], held: LinearProgram, lp: LinearProgram) -> None:
-    """Change a model of one program into a model of another of the same structure."""
+    """Edit a model of one program into a model of another program with the same structure."""
     rows = np.flatnonzero((held.row_lower != lp.row_lower) | (held.row_upper != lp.row_upper))
     if len(rows):
         model.update_counts(rows.tolist(), lp.row_upper[rows], lp.row_lower[rows])
@@ -379,14 +381,14 @@ def edit(model: Model, starts: list[int], held: LinearProgram, lp: LinearProgram
 
 
 def blocks_of(columns: NDArray[np.intp], starts: list[int]) -> list[int]:
-    """Blocks that hold these columns."""
+    """Return the blocks that contain these columns."""
     size = starts[1] - starts[0]
     blocks: list[int] = np.unique(columns // size).tolist()
     return blocks
 
 
 def block_usage(lp: LinearProgram, first: int, last: int) -> tuple[Any, list[int]]:
-    """(a block's columns over the rows that it has entries in, these rows)."""
+    """Return a block's columns restricted to the rows they touch, and the list of these rows."""
     start = lp.A.indptr[first : last + 1]
     index, data = lp.A.indices[start[0] : start[-1]], lp.A.data[start[0] : start[-1]]
     used = np.unique(index)
@@ -395,7 +397,7 @@ def block_usage(lp: LinearProgram, first: int, last: int) -> tuple[Any, list[int
 
 
 def answer_of(lp: LinearProgram, solution: Solution, warm: bool) -> Answer:
-    """The solution's arrays; a session's solution knows nothing of the program's offset."""
+    """Return the solution as arrays; adds the program's offset, which a session's model lacks."""
     offset = lp.offset if warm else 0.0
     y = solution.y
     return Answer(

@@ -1,4 +1,4 @@
-"""A Pyomo solver with a session behind it: a model solved again is edited, not built anew.
+"""A Pyomo solver backed by a session: a model solved again is edited instead of rebuilt.
 
 Importing this module registers it: ``pyomo.contrib.solver.common.factory.SolverFactory("copter")``, and for the older
 interface ``pyomo.environ.SolverFactory("copter")``.
@@ -61,24 +61,24 @@ SETTINGS = tuple(each.name for each in fields(Settings))
 
 
 class Point(SolutionLoader):  # type: ignore[misc]
-    """Values, duals and reduced costs by Pyomo's own objects."""
+    """Values, duals and reduced costs, indexed by Pyomo's objects."""
 
     def __init__(self, model: Any, info: Any, x: Floats | None, y: Floats | None, reduced: Floats | None) -> None:
         self._pyomo_model = model
         self._info, self._x, self._y, self._reduced = info, x, y, reduced
 
     def get_number_of_solutions(self) -> int:
-        """One, or none."""
+        """Return 1 if there is a solution, otherwise 0."""
         return int(self._x is not None)
 
     def get_vars(self, vars_to_load: Sequence[Any] | None = None) -> Mapping[Any, float]:
-        """Values by variable."""
+        """Return values by variable."""
         if self._x is None:
             raise NoSolutionError()
         return chosen(self._info.columns, self._x.tolist(), vars_to_load)
 
     def get_duals(self, cons_to_load: Sequence[Any] | None = None) -> dict[Any, float]:
-        """Duals by constraint: the objective's change per unit of right-hand side."""
+        """Return duals by constraint: the objective's change per unit of right-hand side."""
         if self._y is None:
             raise NoDualsError()
         found: dict[Any, float] = {}
@@ -87,7 +87,7 @@ class Point(SolutionLoader):  # type: ignore[misc]
         return found if cons_to_load is None else {constraint: found[constraint] for constraint in cons_to_load}
 
     def get_reduced_costs(self, vars_to_load: Sequence[Any] | None = None) -> Mapping[Any, float]:
-        """Reduced costs by variable."""
+        """Return reduced costs by variable."""
         if self._reduced is None:
             raise NoReducedCostsError()
         return chosen(self._info.columns, self._reduced.tolist(), vars_to_load)
@@ -109,11 +109,11 @@ class Copter(SolverBase):  # type: ignore[misc]
         self.live = LivePrograms()
 
     def available(self) -> Availability:
-        """Always: this module is copter's."""
+        """Return that the solver is available: this module is part of copter."""
         return Availability.FullLicense
 
     def version(self) -> tuple[int, ...]:
-        """copter's."""
+        """Return copter's version."""
         return tuple(int(part) for part in __version__.split(".")[:3])
 
     def solve(self, model: Any, **kwds: Any) -> Results:
@@ -166,7 +166,7 @@ class Copter(SolverBase):  # type: ignore[misc]
         return results
 
     def _solve(self, results: Results, model: Any, info: Any, lp: LinearProgram, settings: Settings) -> str:
-        """Solve; what the log says of it."""
+        """Solve the LP, fill `results`, and return a line for the log."""
         answer = self.live.solve(lp, settings)
         results.termination_condition = CONDITIONS[answer.status]
         optimal = answer.status is Status.OPTIMAL
@@ -183,7 +183,7 @@ class Copter(SolverBase):  # type: ignore[misc]
     def _search(
         self, results: Results, model: Any, info: Any, lp: LinearProgram, config: Any, settings: Settings
     ) -> str:
-        """Search for a whole point; what the log says of it."""
+        """Search for an integer point, fill `results`, and return a line for the log."""
         gap = 1e-6 if config.rel_gap is None else config.rel_gap
         shim = "exact" if find_spec("highspy") else "dive"
         found = solve_integer(lp, shim, config.time_limit, settings, gap=gap)
@@ -203,24 +203,24 @@ class Copter(SolverBase):  # type: ignore[misc]
 
 
 def not_beyond(bound: float, objective: float, sense: str) -> float:
-    """A bound that the objective, which is rounded too, does not pass."""
+    """Return the bound, moved to the objective if rounding has put the bound on its wrong side."""
     return min(bound, objective) if sense == "min" else max(bound, objective)
 
 
 def nothing(results: Results, model: Any, condition: TerminationCondition) -> None:
-    """Results without a point."""
+    """Fill in results without a solution."""
     results.termination_condition, results.solution_status = condition, SolutionStatus.noSolution
     results.solution_loader = Point(model, None, None, None, None)
 
 
 def chosen(names: Sequence[Any], values: Sequence[float], wanted: Sequence[Any] | None) -> Mapping[Any, float]:
-    """A map of values, of all names or of those wanted."""
+    """Return values by name, for all names or for the wanted ones."""
     found: Mapping[Any, float] = ComponentMap(zip(names, values, strict=True))
     return found if wanted is None else ComponentMap((name, found[name]) for name in wanted)
 
 
 def compiled(model: Any) -> tuple[Any, LinearProgram]:
-    """(Pyomo's standard form, the program).
+    """Return Pyomo's standard form of a model and the program made from it.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def compiled(model: Any) -> tuple[Any, LinearProgram]:
 
 
 def settings_of(config: Any) -> Settings:
-    """Settings of Pyomo's configuration; ValueError for an unknown option."""
+    """Convert Pyomo's configuration to settings; raises ValueError for an unknown option."""
     given = dict(config.solver_options)
     unknown = sorted(set(given) - set(SETTINGS))
     if unknown:

@@ -1,4 +1,4 @@
-"""What SciPy's linprog and milp are given, as a LinearProgram: the forms that SciPy takes, no others."""
+"""Conversion of the arguments of SciPy's linprog and milp to a LinearProgram; accepts what SciPy accepts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SEMI = 2  # integrality from here on: zero or within the bounds
 
 
 class NotTaken(Exception):
-    """Input that is not taken; SciPy has the words for it."""
+    """Raised for invalid input; the caller lets SciPy raise its own error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program in SciPy's form.
+    """A program with the data that SciPy's result needs.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Program:
     n : int
         Variables.
     n_ub, n_rows : int
-        Rows that are inequalities, and all of them.
+        Number of inequality rows, and of all rows.
     lower, upper : ndarray (n,)
         Bounds as the caller gave them.
     whole : ndarray (n,) of bool
@@ -48,7 +48,7 @@ class Program:
 
 
 def vector(given: Any, size: int) -> Floats:
-    """A right-hand side; nothing is a vector of none."""
+    """Return a checked right-hand side, (size,); None stands for no rows. Raises NotTaken if it does not fit."""
     if given is None:
         found = np.zeros(0)
     else:
@@ -60,7 +60,7 @@ def vector(given: Any, size: int) -> Floats:
 
 
 def numbers(given: Any) -> Floats:
-    """A dense array of floats, a copy; None is NaN, as SciPy has it."""
+    """Return a dense array of floats, copied; None becomes NaN, as in SciPy."""
     if type(given) is np.ndarray and given.dtype == np.float64:
         return given.copy()
     if sp.issparse(given) or np.ma.isMaskedArray(given):
@@ -75,7 +75,7 @@ def numbers(given: Any) -> Floats:
 
 
 def matrix(given: Any, n: int) -> Any:
-    """Rows over n columns, sparse or dense as given, as CSC."""
+    """Return rows over n columns, given sparse or dense, as a CSC matrix."""
     if sp.issparse(given):
         found = sp.csc_array(given)
         if not np.isfinite(found.data).all():
@@ -91,7 +91,7 @@ def matrix(given: Any, n: int) -> Any:
 
 
 def column_bounds(given: Any, n: int) -> tuple[Floats, Floats]:
-    """(lower, upper) from a pair for all, pairs for each, or nothing (zero and up)."""
+    """Return (lower, upper) from one pair for all columns, one pair per column, or None (zero to infinity)."""
     table = np.atleast_2d(numbers((0.0, np.inf) if given is None else given))
     if table.size == 0:
         table = np.array([[0.0, np.inf]])
@@ -107,7 +107,7 @@ def column_bounds(given: Any, n: int) -> tuple[Floats, Floats]:
 
 
 def linprog_program(c: Any, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, bounds: Any, integrality: Any) -> Program:
-    """The program of linprog's arguments; NotTaken for what SciPy would not take either."""
+    """Convert the arguments of linprog; raises NotTaken for arguments that SciPy would refuse."""
     cost = numbers(c).squeeze()
     cost = cost.reshape(-1) if cost.size == 1 else cost
     if cost.ndim != 1 or not len(cost) or not np.isfinite(cost).all():
@@ -127,7 +127,7 @@ def linprog_program(c: Any, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, bounds: 
 
 
 def milp_program(c: Any, integrality: Any, bounds: Any, constraints: Any) -> Program:
-    """The program of milp's arguments; NotTaken for what SciPy would not take either."""
+    """Convert the arguments of milp; raises NotTaken for arguments that SciPy would refuse."""
     if sp.issparse(c):
         raise NotTaken
     cost = np.atleast_1d(numbers(c))
@@ -156,7 +156,7 @@ def milp_program(c: Any, integrality: Any, bounds: Any, constraints: Any) -> Pro
 
 
 def listed(constraints: Any) -> list[Any]:
-    """The constraints one by one; a single one may stand alone."""
+    """Return the constraints as a list; a single constraint is accepted too."""
     if constraints is None or isinstance(constraints, scipy.optimize.LinearConstraint):
         return [] if constraints is None else [constraints]
     each = list(constraints)
@@ -169,7 +169,7 @@ def listed(constraints: Any) -> list[Any]:
 
 
 def components(given: Any, n: int) -> tuple[Any, Floats, Floats]:
-    """(A, lower, upper) of one linear constraint."""
+    """Return (A, lower, upper) of one linear constraint."""
     one = given if isinstance(given, scipy.optimize.LinearConstraint) else scipy.optimize.LinearConstraint(*given)
     rows = sp.csc_array(one.A, dtype=np.float64)
     low, high = (np.atleast_1d(each).astype(np.float64) for each in (one.lb, one.ub))
@@ -179,7 +179,9 @@ def components(given: Any, n: int) -> tuple[Any, Floats, Floats]:
 
 
 def kinds_of(integrality: Any, n: int) -> NDArray[np.uint8]:
-    """Kind of each variable by SciPy's numbers: 0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer."""
+    """Return the kind of each variable in SciPy's numbers: 0 continuous, 1 integer, 2 semi-continuous, 3
+    semi-integer.
+    """
     if sp.issparse(integrality):
         raise NotTaken
     try:

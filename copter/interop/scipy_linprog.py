@@ -1,4 +1,4 @@
-"""linprog and milp with SciPy's signatures, statuses and marginals; an earlier result as x0 keeps a session warm."""
+"""Replacements of SciPy's linprog and milp with the same signatures, statuses and marginals, and warm starts by x0."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ WORDS = {
 
 
 class LinprogResult(OptimizeResult):  # type: ignore[misc]
-    """An OptimizeResult that remembers the program, so that it can be the `x0` of the next call."""
+    """An OptimizeResult that keeps its program, so that it can be the `x0` of the next call."""
 
     def remember(self, live: LiveProgram) -> None:
-        """Keep the program alive behind the result; it is no field of the result."""
+        """Keep the live program with the result, without making it a field of the result."""
         object.__setattr__(self, "_live", live)
 
     @property
     def live(self) -> LiveProgram | None:
-        """The program behind the result; None for a mixed-integer one."""
+        """The live program of the result; None for a mixed-integer program."""
         return self.__dict__.get("_live")
 
 
@@ -62,7 +62,7 @@ def linprog(
     x0: Any = None,
     integrality: Any = None,
 ) -> LinprogResult:
-    """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds, as :func:`scipy.optimize.linprog` does.
+    """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds, like :func:`scipy.optimize.linprog`.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def milp(
     constraints: Any = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResult:
-    """Minimise c'x over whole and other numbers, as :func:`scipy.optimize.milp` does.
+    """Minimise c'x over integer and continuous variables, like :func:`scipy.optimize.milp`.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def milp(
 
 
 def refused(asked: Callable[..., Any], *arguments: Any, why: Exception | None = None, **named: Any) -> NoReturn:
-    """Let SciPy say what is wrong with the arguments, in its own words; ValueError where it finds nothing wrong."""
+    """Call SciPy with the arguments so that it raises its own error; raises ValueError if SciPy accepts them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         asked(*arguments, **named)
@@ -169,7 +169,7 @@ def refused(asked: Callable[..., Any], *arguments: Any, why: Exception | None = 
 
 
 def of_answer(program: Program, live: LiveProgram, settings: Settings) -> LinprogResult:
-    """Solve, and put the answer into SciPy's fields."""
+    """Solve the program and convert the answer to SciPy's fields."""
     if program.lp is None:
         return filled(program, None, Status.PRIMAL_INFEASIBLE)
     answer = live.solve(program.lp, settings)
@@ -179,7 +179,7 @@ def of_answer(program: Program, live: LiveProgram, settings: Settings) -> Linpro
 
 
 def filled(program: Program, answer: Answer | None, status: Status) -> LinprogResult:
-    """SciPy's fields of an answer; without a point they are None."""
+    """Return SciPy's fields of an answer; they are None without a point."""
     code, message = WORDS[status]
     none = answer is None or status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE)
     result = LinprogResult(
@@ -210,7 +210,7 @@ def filled(program: Program, answer: Answer | None, status: Status) -> LinprogRe
 
 
 def without_noise(lp: LinearProgram, answer: Answer) -> Floats:
-    """Reduced costs with zero where they are within the rounding of their own sums, as of what is in a basis."""
+    """Return reduced costs, with zero in place of values below their own rounding error."""
     terms = np.abs(lp.c) + abs(lp.A).T @ np.abs(answer.y)
     entries = 2 + np.diff(lp.A.indptr)
     return np.where(np.abs(answer.reduced_costs) <= entries * UNIT * terms, 0.0, answer.reduced_costs)
@@ -220,7 +220,7 @@ def without_noise(lp: LinearProgram, answer: Answer) -> Floats:
 
 
 def searched(program: Program, options: Options) -> OptimizeResult:
-    """Search for a whole point, in milp's fields."""
+    """Search for an integer point and return milp's fields."""
     if program.lp is None:
         return found(program, None, Status.PRIMAL_INFEASIBLE)
     if not program.lp.integrality.any():
@@ -239,7 +239,7 @@ def searched(program: Program, options: Options) -> OptimizeResult:
 
 
 def integer_status(solution: IntegerSolution, options: Options) -> Status:
-    """How a search ended, in the words of a linear program."""
+    """Return the linear program's status that corresponds to the end of a search."""
     if solution.status is IntegerStatus.PRIMAL_INFEASIBLE:
         return Status.PRIMAL_INFEASIBLE
     if solution.status is IntegerStatus.DUAL_INFEASIBLE:
@@ -251,13 +251,13 @@ def integer_status(solution: IntegerSolution, options: Options) -> Status:
 
 
 def scipys_gap(solution: IntegerSolution) -> float:
-    """|objective - bound| / |objective|, as HiGHS has it."""
+    """Return |objective - bound| / |objective|, HiGHS's definition of the gap."""
     away = abs(solution.objective - solution.bound)
     return away / abs(solution.objective) if solution.objective else (0.0 if away == 0.0 else np.inf)
 
 
 def found(program: Program, solution: IntegerSolution | Answer | None, status: Status) -> OptimizeResult:
-    """milp's fields; without a point they are None."""
+    """Return milp's fields; they are None without a point."""
     code, message = WORDS[status]
     result = OptimizeResult(status=code, message=message, success=code == 0)
     fields = dict.fromkeys(("x", "fun", "mip_node_count", "mip_dual_bound", "mip_gap"))
@@ -280,7 +280,7 @@ def found(program: Program, solution: IntegerSolution | Answer | None, status: S
 
 
 def as_linprog(program: Program, found: OptimizeResult) -> LinprogResult:
-    """milp's answer in linprog's fields; there are no marginals."""
+    """Return milp's answer in linprog's fields, without marginals."""
     result = filled(program, None, Status.OPTIMAL)
     result.update(found)
     if found.x is not None and program.lp is not None:

@@ -1,4 +1,4 @@
-"""Options of SciPy's linprog and milp, as copter's settings."""
+"""Conversion of the options of SciPy's linprog and milp to copter's settings."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ FRAMES = 4  # stack frames from a warning here to the caller of linprog or milp
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options as copter has them.
+    """Options in copter's terms.
 
     Attributes
     ----------
     settings : Settings
-        Of the linear program.
+        Settings of the linear program.
     time_limit_s : float or None
     gap : float
         Relative gap at which a mixed-integer search ends.
@@ -59,7 +59,7 @@ DEFAULTS = Options(USUAL_SETTINGS, None, MIP_GAP, None, False)
 
 
 def linprog_options(given: Mapping[str, Any] | None) -> Options:
-    """Options of linprog; OptimizeWarning for values that are none, and for unknown names, which are left out."""
+    """Convert options of linprog; warns (OptimizeWarning) of invalid values and unknown names, which are ignored."""
     if not given:
         return DEFAULTS
     known = dict(given)
@@ -76,7 +76,7 @@ def linprog_options(given: Mapping[str, Any] | None) -> Options:
 
 
 def milp_options(given: Mapping[str, Any] | None) -> Options:
-    """Options of milp; RuntimeWarning for unknown names, which are left out."""
+    """Convert options of milp; warns (RuntimeWarning) of unknown names, which are ignored."""
     if not given:
         return DEFAULTS
     known = dict(given)
@@ -87,7 +87,7 @@ def milp_options(given: Mapping[str, Any] | None) -> Options:
 
 
 def options(known: dict[str, Any], nodes: Any, kind: type[Warning]) -> Options:
-    """copter's options from SciPy's; a value out of range raises a warning and the default stays."""
+    """Convert SciPy's options; a value out of range raises a warning and keeps the default."""
 
     def at_least(name: str, value: Any, least: float, strict: bool = False) -> Any:
         if value is None:
@@ -127,5 +127,5 @@ def options(known: dict[str, Any], nodes: Any, kind: type[Warning]) -> Options:
 
 
 def warn(message: str, kind: type[Warning]) -> None:
-    """A warning at the line that called linprog or milp."""
+    """Issue a warning that points to the line that called linprog or milp."""
     warnings.warn(message, kind, stacklevel=FRAMES + 1)

@@ -1,1 +1,1 @@
-"""How a program is solved: one room a method with its kernels; the loops that run them, in the order of choose.py."""
+"""The solution methods: one folder per method, and the loops that call them in the order of choose.py."""

@@ -1,4 +1,4 @@
-"""From how a solve of a model ended to its Solution: sign and constant of the objective, proven bound, ray, names.
+"""Conversion of a solve's end to a Solution: sign and constant of the objective, proven bound, ray, names.
 
 Methods minimise and leave the objective's constant out; here, once, the answer is put into the model's own terms.
 """
@@ -26,7 +26,7 @@ Ray = Callable[[], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A point's objective and what its prices prove of it, in the signs and with the constant of the model."""
+    """Objective, proven bound and residuals of a point, in the signs of the model and with its constant."""
 
     objective: float
     bound: float
@@ -37,7 +37,9 @@ class Proven:
     def of_minimised(
         cls, model: Model, objective: float, lowest: float, margin: float, certified: bool, residuals: Residuals
     ) -> Proven:
-        """The same of a method's figures: as minimised, without the constant; `margin` as for :func:`proven_bound`."""
+        """Convert a method's figures, which are minimised and lack the constant; `margin` as in
+        :func:`proven_bound`.
+        """
         own = model.ledger.sign * objective + model.offset
         bound, holds = proven_bound(model, lowest, margin, certified)
         return cls(own, bound, holds, with_bound(residuals, own, bound))
@@ -45,7 +47,7 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Work of a solve: steps by kind, seconds, and why it started cold, if it did."""
+    """Statistics of a solve: steps by kind, seconds, and the reason of a cold start, if any."""
 
     seconds: float
     restart_reason: str | None
@@ -57,7 +59,7 @@ class Work:
 def solution_of(
     model: Model, status: Status, proven: Proven, values: SparseValues, choice: Choice, work: Work, ray: Ray | None
 ) -> Solution:
-    """The solution of a model as it now stands.
+    """Return the solution of the current model.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ def solution_of(
 
 
 def proven_bound(model: Model, lowest: float, margin: float, certified: bool) -> tuple[float, bool]:
-    """(bound, whether it is certified).
+    """Return (bound in the model's terms, whether it is certified).
 
     Parameters
     ----------
@@ -122,12 +124,12 @@ def proven_bound(model: Model, lowest: float, margin: float, certified: bool) ->
 
 
 def with_bound(raw: Residuals, objective: float, bound: float) -> Residuals:
-    """The residuals with the gap between these two."""
+    """Return the residuals with the gap between this objective and this bound."""
     return replace(raw, gap=relative_gap(objective, bound), gap_absolute=abs(objective - bound))
 
 
 def sharpened(model: Model, solution: Solution, tolerance: float) -> Solution:
-    """The solution with the bound that its prices prove exactly, where what rounding may hide leaves too wide a gap.
+    """Return the solution with an exactly computed bound, if the rounding margin leaves too wide a gap.
 
     The running margin of a pass grows with the largest terms; where these are many times the objective, an optimum
     would be returned with a bound that does not show it. Where the exact bound does not show it either, the prices are

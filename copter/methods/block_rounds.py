@@ -1,4 +1,4 @@
-"""A model's block program, from the basis or the path of the last round where there is one, else cold."""
+"""Solve of a model's block program: from the last round's basis or path if there is one, otherwise cold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def answer_by_blocks(
     pivots: bool = True,
     accept: Accept | None = None,
 ) -> BlockAnswer | None:
-    """The optimum by the structure of a model, or None; the iterate keeps the basis and the path.
+    """Return an optimum found by the model's block structure, or None; the iterate keeps basis and path.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def answer_by_blocks(
     pivots : bool
         Whether a warm solve tries the last basis before the path.
     accept : callable, optional
-        As for :func:`.solve_blocks`.
+        See :func:`.solve_blocks`.
     """
     program = program_of(matrix, slots)
     if watch():
@@ -66,7 +66,8 @@ def by_interior_points(
     accept: Accept | None,
     last: BlockAnswer | None = None,
 ) -> BlockAnswer | None:
-    """The optimum by the interior-point method, from the path of the last solve if `warm`; keeps the path.
+    """Return the optimum of the interior-point method, started from the last path if `warm`; the iterate keeps the new
+    path.
 
     A large program begins with the part that may have changed since the `last` answer.
     """

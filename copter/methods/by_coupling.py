@@ -1,4 +1,4 @@
-"""A round by the basis of the last one: pivots, a proof by one pass, the solution (docs/method/blocks.md, K14 and K18).
+"""A round from the last round's basis: pivots, a proof by one pass, the solution (blocks.md, K14 and K18).
 
 The work is in proportion to the program's entries and to the pivots, and hardly any of it is Python.
 """
@@ -37,7 +37,7 @@ Callback = Callable[[int, float, float], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Objective, bound and residuals of a point, as minimised and without the objective's constant."""
+    """Objective, bound and residuals of a point, as minimised and without the constant."""
 
     objective: float
     bound: float
@@ -47,12 +47,12 @@ class Proof:
 
 @dataclass(slots=True)
 class CouplingSolve:
-    """A solve of a model without private rows by its coupling rows: pivots, or interior points; both proven alike.
+    """A solve of a model without private rows, by pivots or interior points; the answer is proven optimal.
 
     Attributes
     ----------
     basis : WarmBasis
-        Of the iterate.
+        Basis of the iterate.
     last : BlockAnswer or None
         Where the iterate stands, where it is no answer of the basis.
     """
@@ -71,7 +71,7 @@ class CouplingSolve:
 
     @classmethod
     def of(cls, model: Model, iterate: WarmState, settings: Settings, watch: Watch) -> CouplingSolve:
-        """A solve of the model as it now stands."""
+        """Prepare a solve of the current model."""
         basis, mark = iterate.pivots(), model.ledger.changes.mark
         program, slots, generation = program_now(model, basis)
         judge = Judge(program, settings, model.ledger.sign * model.offset)
@@ -80,7 +80,7 @@ class CouplingSolve:
         return cls(model, iterate, settings, watch, basis, program, slots, generation, judge, mark, last)
 
     def run(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
-        """The proven optimum, with the iterate moved to it; None where another method must try."""
+        """Return the proven optimum and move the iterate to it; None if another method must try."""
         if self.last is not None and self.judge(self.last):
             answer, choice = self.last, KEPT
         elif self.watch():
@@ -104,7 +104,7 @@ class CouplingSolve:
         return solution_of(self.model, Status.OPTIMAL, proven, values, choice, work, None)
 
     def by_pivots(self) -> BlockAnswer | None:
-        """From the last round's basis, or from prices alone."""
+        """Solve by pivots from the last round's basis, or from prices alone."""
         basis, prices = self.basis, prices_now(self.iterate, self.model)
         answer = basis.solve(self.program, self.slots, self.generation, prices, self.watch)
         known = basis.kept is not None and basis.kept.program is self.program
@@ -112,7 +112,7 @@ class CouplingSolve:
         return answer
 
     def by_interior_points(self) -> BlockAnswer | None:
-        """From the path of the last round, if there is one."""
+        """Solve by interior points, from the last round's path if there is one."""
         model, iterate = self.model, self.iterate
         if self.last is None and not iterate.cold:
             self.last = kept_point(iterate, model, self.program, self.slots, self.generation)
@@ -126,7 +126,7 @@ class CouplingSolve:
 
 
 def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
-    """The model's program with the slots and generations of its blocks: the last one, where only bounds are others."""
+    """Return the model's program with the slots and generations of its blocks; patched if only bounds changed."""
     matrix, kept, program = model.ledger.matrix, basis.kept, None
     if kept is not None and basis.seen is not None and basis.seen[0] is kept.program:
         changed = model.ledger.changes.since(basis.seen[1])
@@ -140,7 +140,7 @@ def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDA
 
 
 class Judge:
-    """Says whether an answer is proven to be optimal; looks at each once.
+    """Decides whether an answer is proven optimal; each answer is examined once.
 
     Parameters
     ----------
@@ -155,13 +155,13 @@ class Judge:
         self.last: tuple[BlockAnswer, Proof] | None = None
 
     def proof_of(self, answer: BlockAnswer) -> Proof:
-        """Proof of the answer, kept from the last call for the same answer."""
+        """Return the proof of an answer, cached for repeated calls with the same answer."""
         if self.last is None or self.last[0] is not answer:
             self.last = (answer, proven(self.program, answer, self.offset))
         return self.last[1]
 
     def shows(self, answer: BlockAnswer) -> bool:
-        """Whether the gap is within tolerance still when what rounding may have added is taken off the bound."""
+        """Whether the gap is within tolerance even after the rounding margin is subtracted from the bound."""
         proof = self.proof_of(answer)
         lowest = proof.bound - proof.margin
         return relative_gap(proof.objective + self.offset, lowest + self.offset) <= self.settings.tolerance
@@ -172,7 +172,7 @@ class Judge:
 
 
 def prices_now(iterate: WarmState, model: Model) -> Floats:
-    """The iterate's prices of the rows that are still what they were."""
+    """Return the iterate's prices for the rows that still exist unchanged."""
     matrix = model.ledger.matrix
     known = len(iterate.y)
     same = iterate.row_generation == matrix.row_generation[:known]
@@ -184,7 +184,7 @@ def prices_now(iterate: WarmState, model: Model) -> Floats:
 def kept_point(
     iterate: WarmState, model: Model, program: BlockProgram, slots: Ints, generation: NDArray[np.int64]
 ) -> BlockAnswer:
-    """Where the iterate is: working columns at their values, the others at their lower bounds."""
+    """Return the iterate's point: working columns at their values, the others at their lower bounds."""
     n, m, ws = program.n_columns, program.n_rows, iterate.ws
     x = program.lower[:n].copy()
     columns = Columns(slots, program.column_start)
@@ -240,7 +240,7 @@ def moved_to(
     answer: BlockAnswer,
     keep_slack: float,
 ) -> None:
-    """Write the answer into the iterate; data of the working columns are gathered when they are asked for."""
+    """Store the answer in the iterate; data of working columns are gathered on first use."""
     column = columns_to_keep(matrix, program, slots, answer, keep_slack)
     columns = Columns(slots, program.column_start)
     block = columns.owners(column)
@@ -253,7 +253,7 @@ def moved_to(
 def within_limits(
     program: BlockProgram, x: Floats, column: NDArray[np.int64], block: NDArray[np.int64], limit: Floats
 ) -> Floats:
-    """Values of some columns, those of blocks whose sum is above the limit by rounding shrunk to it.
+    """Return the values of some columns; blocks whose sums exceed their limits by rounding are scaled down.
 
     A column that is not given is zero. Where none of a block may be negative, no column is above the limit either.
     """
@@ -273,7 +273,8 @@ def within_limits(
 def columns_to_keep(
     matrix: BlockMatrix, program: BlockProgram, slots: Ints, answer: BlockAnswer, keep_slack: float
 ) -> NDArray[np.int64]:
-    """Columns that are not zero, or whose lower bound is not; of whole requests those that a shim may choose among too.
+    """Return the columns that are nonzero or have a nonzero lower bound; for integer requests, also alternatives for a
+    shim.
 
     A column that is left out counts as at its lower bound.
     """

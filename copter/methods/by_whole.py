@@ -1,4 +1,4 @@
-"""A solve of a model that is judged as the whole linear program: by its blocks, or by a method of linear programs.
+"""Solve of a model that is judged as a whole linear program: by its blocks, or by a general LP method.
 
 Models whose requests have private rows, or sums with a least, are solved so (blocks.md), and models for which the
 settings name the simplex or the interior-point method. The checker decides whether a point is optimal.
@@ -39,7 +39,7 @@ Callback = Callable[[int, float, float], bool | None]
 
 @dataclass(slots=True)
 class Point:
-    """A primal and dual point in the order of the whole program, in its signs, and what the checker says of it."""
+    """A primal and dual point in the order and signs of the whole program, with the checker's findings."""
 
     x: Floats
     y: Floats
@@ -51,14 +51,14 @@ Ended = tuple[Point, Status, Floats | None]
 
 @dataclass(slots=True)
 class WholeSolve:
-    """One solve of a model by its blocks; the iterate is moved to where it ends.
+    """A solve of a model by its blocks; the iterate is moved to the final point.
 
     Attributes
     ----------
     program : LinearProgram
         The whole model.
     columns : Columns
-        Of the program.
+        Columns of the program.
     own_first : ndarray (requests + 1,)
         First own row of every request.
     """
@@ -76,18 +76,18 @@ class WholeSolve:
 
     @classmethod
     def of(cls, model: Model, iterate: WarmState, settings: Settings, watch: Watch) -> WholeSolve:
-        """A solve of the model as it now stands."""
+        """Prepare a solve of the current model."""
         matrix, columns = model.ledger.matrix, Columns.of_model(model.ledger)
         own_first = matrix.own_rows(columns.slots, columns.count)[0]
         iterate.refresh(matrix)
         return cls(model, iterate, settings, watch, model.to_linear_program(), columns, own_first)
 
     def run(self, order: tuple[Choice, ...], callback: Callback | None, restart_reason: str | None) -> Solution:
-        """Solve by the methods of the order; the answer's status is what the checker makes of it."""
+        """Solve by the methods of the order; the checker decides the status."""
         return self.told(self.solve(order), callback, restart_reason)
 
     def attempt(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
-        """Solve by the simplex method with the work that a small program needs; None where it comes to no verdict."""
+        """Solve by the simplex method, limited to a small program's work; None without a verdict."""
         self.choice = choice
         ended = self.by_whole_program(choice)
         if ended is None or ended[1] not in (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
@@ -95,14 +95,14 @@ class WholeSolve:
         return self.told(ended, callback, restart_reason)
 
     def told(self, ended: Ended, callback: Callback | None, restart_reason: str | None) -> Solution:
-        """The solution, after the callback has been told of it."""
+        """Call the callback, then return the solution."""
         point, status, ray = ended
         if callback is not None and callback(1, point.judged.gap, point.judged.primal_absolute):
             self.watch.interrupted = True
         return self.solution(point, status, ray, restart_reason)
 
     def solve(self, order: tuple[Choice, ...]) -> Ended:
-        """(point, status, ray) by the first method that comes to an end."""
+        """Return (point, status, ray) from the first method that finishes."""
         if self.iterate.version == self.model.version:
             point = self.kept_point()
             if self.is_optimal(point):
@@ -116,7 +116,7 @@ class WholeSolve:
         return self.kept_point(), Status.NUMERICAL_ERROR, None
 
     def by_blocks(self) -> Ended | None:
-        """By the blocks' methods; None where another method must try."""
+        """Solve by the blocks' methods; None if another method must try."""
         closer = replace(
             self.settings,
             tolerance=CLOSER * self.settings.tolerance,
@@ -142,7 +142,7 @@ class WholeSolve:
         return None if ray is None else (self.kept_point(), Status.PRIMAL_INFEASIBLE, ray)
 
     def by_whole_program(self, choice: Choice) -> Ended | None:
-        """By the simplex or the interior-point method; None where the simplex method gives up."""
+        """Solve by the simplex or the interior-point method; None if the simplex method gives up."""
         if self.watch():
             return self.stopped()
         if choice.method == "simplex":
@@ -161,11 +161,11 @@ class WholeSolve:
         return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, ray
 
     def stopped(self) -> Ended:
-        """Where the iterate stands when the time is up or the caller has interrupted the solve."""
+        """Return the iterate's point with the status of a timed-out or interrupted solve."""
         return self.kept_point(), Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None
 
     def answer(self, settings: Settings, warm: bool) -> BlockAnswer | None:
-        """Solve by the methods for blocks, from the last basis or cold; None without an answer."""
+        """Solve by the methods for blocks, from the last basis or cold; None on failure."""
         matrix = self.model.ledger.matrix
         try:
             pivots = settings.method != "blocks"
@@ -185,7 +185,7 @@ class WholeSolve:
         return list(self.model.ledger.row_of.values())
 
     def point(self, x: Floats, y: Floats, like: Point | None = None) -> Point:
-        """A judged point from duals as minimised: columns within their bounds, no dual that no bound answers for.
+        """Return a checked point from minimisation duals: columns clipped to bounds, unsupported duals set to zero.
 
         One that is `like` another has been judged already.
         """
@@ -197,13 +197,13 @@ class WholeSolve:
         return Point(x, y, check(lp, x, y))
 
     def point_of(self, answer: BlockAnswer) -> Point:
-        """An answer as a judged point; the last one is judged once."""
+        """Return an answer as a checked point; the last one is cached."""
         if self.seen is None or self.seen[0] is not answer:
             self.seen = answer, self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)))
         return self.seen[1]
 
     def accepts(self, answer: BlockAnswer) -> bool:
-        """Whether an answer is optimal, however soon the method has come to it."""
+        """Whether an answer is optimal, even if the method has not converged yet."""
         return self.is_optimal(self.point_of(answer))
 
     def is_optimal(self, point: Point) -> bool:
@@ -213,20 +213,20 @@ class WholeSolve:
     # The iterate --------------------------------------------------------------------------------------------------
 
     def own_keys(self) -> Keys:
-        """slot << 32 | row of every own row, in the program's order; row 0 is the sum (copter.problem.values)."""
+        """Return slot << 32 | row of every own row, in the program's order; row 0 is the sum."""
         counts = np.diff(self.own_first).astype(np.int64)
         summed = counts - self.model.ledger.matrix.private_sizes(self.columns.slots)
         row = ranges(1 - summed, 1 - summed + counts)
         return (np.repeat(self.columns.slots.astype(np.int64), counts) << 32) | row
 
     def sum_rows(self) -> Keys:
-        """Row of the program that is the sum of each request's columns, -1 for none."""
+        """Return, for each request, the program row of its sum; -1 without one."""
         counts = np.diff(self.own_first).astype(np.int64)
         summed = counts > self.model.ledger.matrix.private_sizes(self.columns.slots)
         return np.where(summed, len(self.rows()) + self.own_first[:-1], -1)
 
     def keep(self, point: Point) -> Point:
-        """Write a point into the iterate; the point as the iterate then has it."""
+        """Store a point in the iterate; returns the point as stored."""
         matrix, ws, iterate = self.model.ledger.matrix, self.iterate.ws, self.iterate
         ws.grow(matrix, *self.columns.split(np.flatnonzero(point.x)))
         ws.x[:] = np.clip(point.x[self.columns.places(ws.key)], ws.lower, ws.upper)
@@ -241,7 +241,7 @@ class WholeSolve:
         return kept if self.is_optimal(kept) else point
 
     def kept_point(self, like: Point | None = None) -> Point:
-        """The iterate's point, as far as the program still has its columns and rows."""
+        """Return the iterate's point, as far as its columns and rows still exist."""
         x, y = self.program.col_lower.copy(), np.zeros(self.program.shape[0])
         x[np.isneginf(x)] = 0.0
         x[self.columns.places(self.iterate.ws.key)] = self.iterate.ws.x
@@ -253,7 +253,7 @@ class WholeSolve:
     # The end ------------------------------------------------------------------------------------------------------
 
     def solution(self, point: Point, status: Status, ray: Floats | None, restart_reason: str | None) -> Solution:
-        """The solution, as one of the model."""
+        """Convert a point to the model's solution."""
         ledger, judged = self.model.ledger, point.judged
         off = point.x != self.program.col_lower
         off[self.columns.places(self.iterate.ws.key)] = True

@@ -1,4 +1,4 @@
-"""Proofs of infeasibility that say as little as they can: one row, or one request's own rows."""
+"""Minimal proofs of infeasibility: a single row, or one request's own rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ MOST_TRIED = 200  # requests whose part of a proof is tried by itself
 
 
 def impossible_row(lp: LinearProgram) -> Floats | None:
-    """Multipliers of one row that no point within the columns' bounds satisfies, verified; None where there is none."""
+    """Return verified multipliers of a single row that no point within the columns' bounds satisfies; None without
+    one.
+    """
     column = np.repeat(np.arange(lp.shape[1]), np.diff(lp.A.indptr))
     a, m = lp.A.data, lp.shape[0]
     with np.errstate(invalid="ignore"):
@@ -32,7 +34,7 @@ def impossible_row(lp: LinearProgram) -> Floats | None:
 
 
 def by_sums(lp: LinearProgram, ray: Floats, column_first: Ints | Keys, sum_row: Keys) -> Floats:
-    """The proof with prices of requests' sums in place of their columns' upper bounds, so that it names the requests.
+    """Replace columns' upper bounds in a proof by their requests' limits, so that it names the requests.
 
     A column's upper bound that is no more than its request's limit follows from the limit. The proof as it was, where
     the other does not hold.
@@ -56,7 +58,7 @@ def by_sums(lp: LinearProgram, ray: Floats, column_first: Ints | Keys, sum_row: 
 
 
 def of_one_request(lp: LinearProgram, ray: Floats, own_first: Ints) -> Floats:
-    """The part of a proof that is of one request's own rows, if it is one by itself; else the whole of it.
+    """Return the part of a proof on one request's own rows if it is a proof by itself; otherwise the whole proof.
 
     Parameters
     ----------

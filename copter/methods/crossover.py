@@ -1,4 +1,4 @@
-"""From a point on the optimal face to a vertex, by pivots on working columns (docs/method/algorithm.md, Purification).
+"""Crossover from a point on the optimal face to a vertex, by pivots on working columns (algorithm.md, Purification).
 
 A walk (proximal/purification.py) takes one step, and one elimination, for every fractional column: right for a
 handful. Pivots start from the prices instead: every request rests at its best column for them, and only as many pivots
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def vertex_of(ws: WorkingSet, rows: Rows, y: Floats, watch: Watch) -> Floats | None:
-    """Values of the working columns at an optimal vertex of their own program; None where pivots do not end soon.
+    """Return the working columns' values at an optimal vertex of their own program; None if pivots take too long.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def vertex_of(ws: WorkingSet, rows: Rows, y: Floats, watch: Watch) -> Floats | N
 
 
 def program_of(ws: WorkingSet, rows: Rows) -> BlockProgram:
-    """The program of the working columns: every other column rests at its lower bound, which is zero."""
+    """Return the program of the working columns; all other columns are at their lower bounds, which are zero."""
     counts = np.diff(ws.start)
     limited = np.isfinite(ws.limit)
     own = np.repeat(limited, counts)

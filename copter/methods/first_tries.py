@@ -1,4 +1,4 @@
-"""Methods that come before the interior-point method: fast where they fit, and they give up soon."""
+"""Methods tried before the interior-point method: fast on suitable programs, and quick to give up on others."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def by_simplex(
     sparse_work: float = np.inf,
     callback: Callback | None = None,
 ) -> Solution | None:
-    """A program by the simplex method, with so much work at most; None where the method gives up."""
+    """Solve by the simplex method with limited work; None if it gives up."""
     return SimplexSolve(lp, settings, watch, work, sparse_work, callback).run() if 0 not in lp.shape else None
 
 
 def by_structure(
     lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None
 ) -> Solution | None:
-    """A program of many blocks under few coupling rows (docs/method/blocks.md), if that ends at an optimum."""
+    """Solve a program of many blocks under few coupling rows (blocks.md); None unless an optimum is found."""
     try:
         found = solve_structured(lp, settings, watch)
     except MemoryError:

@@ -1,4 +1,4 @@
-"""The interior-point method of a whole model, before or after proximal steps (`copter/choose.py` says which)."""
+"""The interior-point method on a whole model, before or after proximal steps (see `copter/choose.py`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class InteriorStart:
-    """Solves a model as one LP and writes the answer into an iterate: the `Fallback` of proximal/solve.py.
+    """Solves a model as one LP and stores the answer in an iterate; a `Fallback` of proximal/solve.py.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class InteriorStart:
     comes_first: bool = False
 
     def __call__(self) -> FallbackResult:
-        """Solve, and move the iterate to the optimum, or say with a verified ray why there is none."""
+        """Solve; move the iterate to the optimum, or return a verified ray."""
         if self.watch():
             return FallbackResult()
         try:
@@ -57,34 +57,34 @@ class InteriorStart:
         return judge(solution.ray)
 
     def move(self, solution: Solution) -> None:
-        """Write x and the prices of the rows into the iterate."""
+        """Store x and the rows' prices in the iterate."""
         ws = self.iterate.ws
         columns = self.take_in(solution.x)
         ws.x[:] = np.clip(solution.x[columns.places(ws.key)], ws.lower, ws.upper)
         self.iterate.y = self.row_values(self.model.ledger.sign * solution.y)
 
     def take_in(self, x: Floats) -> Columns:
-        """Make working columns of those where x is not zero; where the program has which column."""
+        """Make the columns with nonzero x working columns; returns the program's column mapping."""
         columns = Columns.of_model(self.model.ledger)
         self.iterate.ws.grow(self.model.ledger.matrix, *columns.split(np.flatnonzero(x)))
         return columns
 
     def row_values(self, values: Floats) -> Floats:
-        """Values of the LP's rows by the matrix's rows (the requests' limits left out)."""
+        """Return values of the LP's rows in the order of the matrix's rows; requests' limits are left out."""
         rows = list(self.model.ledger.row_of.values())
         full = np.zeros(self.model.ledger.matrix.n_rows)
         full[rows] = values[: len(rows)]
         return full
 
     def infeasible(self, ray: Floats) -> FallbackResult:
-        """The verdict of row multipliers, if they prove it on the model."""
+        """Return the verdict of row multipliers, if they prove infeasibility of the model."""
         matrix, iterate = self.model.ledger.matrix, self.iterate
         prices = self.row_values(ray)
         proven, priced = farkas(matrix, iterate.ws, iterate.rows(matrix), prices, self.settings.n_threads)
         return FallbackResult(Status.PRIMAL_INFEASIBLE, priced.y) if proven else FallbackResult()
 
     def unbounded(self, ray: Floats) -> FallbackResult:
-        """The verdict of a direction, if it proves it on the model."""
+        """Return the verdict of a direction, if it proves unboundedness of the model."""
         ws = self.iterate.ws
         columns = self.take_in(ray)
         proof = improving_ray(ws, self.iterate.rows(self.model.ledger.matrix), ray[columns.places(ws.key)])

@@ -1,4 +1,4 @@
-"""One linear program by the proximal-point method: scaled, as one request of a model, judged as given."""
+"""One linear program by the proximal-point method: scaled, as a model with one request, checked on the original."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def solve_proximal(
     watch: Watch,
     callback: Callable[[int, float, float], bool | None] | None = None,
 ) -> Solution:
-    """Solve by the proximal-point method of sessions alone, from a cold start.
+    """Solve by the proximal-point method of sessions, from a cold start.
 
     Where the scaled problem's optimum is not within tolerance once it is unscaled, the solve goes on from there with a
     tighter tolerance.
@@ -55,7 +55,7 @@ def solve_proximal(
 
 
 def scaled_model(lp: LinearProgram) -> tuple[Model, Scaling]:
-    """A model of the equilibrated program: one request without a limit, one resource for each row."""
+    """Return a model of the equilibrated program: one request without a limit, one resource per row."""
     scaling, matrix = equilibrate(lp)
     model = Model(lp.sense)
     rows = list(range(lp.shape[0]))
@@ -75,7 +75,7 @@ def scaled_model(lp: LinearProgram) -> tuple[Model, Scaling]:
 
 
 def unscaled(lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Settings, seconds: float) -> Solution:
-    """The scaled problem's solution in the terms of the original one, judged on that."""
+    """Return the scaled problem's solution in the original's terms, checked on the original."""
     x, y = (scaled.x, scaled.y) if lp.shape[1] else (np.zeros(0), np.zeros(lp.shape[0]))
     x = np.clip(x * scaling.column, lp.col_lower, lp.col_upper)
     y = y[: lp.shape[0]] * scaling.row * scaling.cost

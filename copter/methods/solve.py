@@ -1,4 +1,4 @@
-"""solve: one linear program, once."""
+"""The function solve: a one-shot solve of a linear program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST = 1e200  # a number whose products with others are still finite after sc
 
 
 def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
-    """The settings, or the default ones; an error that names what is no linear program or no settings."""
+    """Return the settings, or the defaults; raises an error for a wrong type of program or settings."""
     require_program(lp)
     for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper"):
         numbers = getattr(lp, name)
@@ -97,7 +97,7 @@ def solve_relaxation(
     settings: Settings | None = None,
     callback: Callable[[int, float, float], bool | None] | None = None,
 ) -> Solution:
-    """The same, at a vertex of the optimal face where there are integer columns: what rounds or branches wants that."""
+    """Solve a linear program at a vertex if it has integer columns, as rounding and branching need."""
     return _solved(lp, checked(lp, settings), callback, vertex=True)
 
 
@@ -107,7 +107,7 @@ def _solved(
     callback: Callable[[int, float, float], bool | None] | None,
     vertex: bool,
 ) -> Solution:
-    """By the methods of `copter/choose.py`, in its order."""
+    """Solve by the methods of `copter/choose.py`, in order."""
     with Watch(settings.time_limit_s) as watch:
         if settings.method in ("proximal", "coordinate_descent"):
             return solve_proximal(lp, settings, watch, callback)
@@ -132,7 +132,7 @@ def _presolved(
     callback: Callable[[int, float, float], bool | None] | None,
     vertex: bool,
 ) -> Solution:
-    """By presolve, then the methods for a presolved program."""
+    """Presolve, then solve by the methods for presolved programs."""
     asked: list[Choice] = []
 
     def first(reduced: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:
@@ -155,12 +155,12 @@ def _presolved(
 
 
 def facts_of(lp: LinearProgram, presolved: bool) -> ProgramFacts:
-    """Facts from which the method is chosen."""
+    """Return the facts from which the method is chosen."""
     return ProgramFacts(lp.A.nnz, *lp.shape, presolved)
 
 
 def _by_another_way(lp: LinearProgram, settings: Settings, watch: Watch, result: Solution) -> Solution:
-    """Where rounding has ended the interior-point method: the proximal method's answer, if it gets to one soon."""
+    """Return the proximal method's answer if rounding has ended the interior-point method and it converges soon."""
     limit = min(settings.time_limit_s, choose.PATIENCE * watch.elapsed_s + 1.0)
     if watch():
         return result

@@ -1,4 +1,4 @@
-"""One warm solve of a model: from an iterate to a solution. Sessions and the one-shot proximal solve both call it.
+"""A warm solve of a model, from an iterate to a solution; used by sessions and the one-shot proximal solve.
 
 `copter/choose.py` says which methods are tried, in which order; this file runs them.
 """
@@ -41,14 +41,14 @@ def warm_solve(
     callback: Callback | None = None,
     restart_reason: str | None = None,
 ) -> Solution:
-    """Solve a model as it now stands, from an iterate.
+    """Solve the current model, starting from an iterate.
 
     Parameters
     ----------
     model : Model
         Not edited; the caller holds its guard.
     iterate : WarmState
-        Where the solve starts; moved to where it ends.
+        Starting state; updated to the final state.
     settings : Settings
     watch : Watch
         Runs since the solve began; says when it must stop.
@@ -79,7 +79,7 @@ def answered(
     callback: Callback | None,
     restart_reason: str | None,
 ) -> Solution:
-    """The solution by the first method of the order that comes to an end."""
+    """Return the solution of the first method, in order, that finishes."""
     facts = facts_of(model, iterate)
     order = choose.for_model(facts, settings)
     if choose.pivots_fit(facts, settings):
@@ -111,7 +111,7 @@ def answered(
 
 
 def facts_of(model: Model, iterate: WarmState) -> ModelFacts:
-    """Facts from which the method is chosen."""
+    """Return the facts from which the method is chosen."""
     matrix = model.ledger.matrix
     return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), iterate.basis is not None)
 
@@ -125,7 +125,7 @@ def by_prices(
     callback: Callback | None,
     restart_reason: str | None,
 ) -> Solution:
-    """By proximal steps; the interior-point method of the whole program comes before them, or after, or not at all."""
+    """Solve by proximal steps, with the interior-point method before, after, or not at all."""
     whole = next((each for each in order if each.method == "interior"), None)
     steps = next(each for each in order if each.method != "interior")
     start = None
@@ -145,7 +145,7 @@ def by_prices(
 def answer_of(
     model: Model, iterate: WarmState, outcome: Outcome, seconds: float, restart_reason: str | None
 ) -> Solution:
-    """How proximal steps ended; a ray that does not prove on the model what it should is none."""
+    """Convert the end of proximal steps to a solution; rays that fail verification on the model are dropped."""
     ledger, priced, status = model.ledger, outcome.priced, outcome.status
     values = sparse_values(ledger, iterate.ws.key, iterate.ws.x.copy(), ledger.sign * priced.y)
     ray = None

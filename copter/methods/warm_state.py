@@ -1,4 +1,4 @@
-"""What a session keeps between rounds: of every method what it goes on from, each as an object of that method."""
+"""The state that a session keeps between rounds, with one object per method."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter.model.matrix import BlockMatrix
 
 
 class WarmState(Iterate):
-    """The point that every method moves, the basis that pivots go on from, the path of interior points on blocks.
+    """The common point, the basis for pivots, and the path for interior points on blocks.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class WarmState(Iterate):
     path : PricePath or None
         None before the first solve by interior points on blocks.
     version : int
-        Of the model that the point was found optimal for; -1 for none.
+        Version of the model for which the point was optimal; -1 for none.
     """
 
     def __init__(self, sigma: float) -> None:
@@ -31,15 +31,15 @@ class WarmState(Iterate):
         self.version = -1
 
     def pivots(self) -> WarmBasis:
-        """The basis; a new one where there is none."""
+        """Return the basis, created on first use."""
         self.basis = self.basis or WarmBasis()
         return self.basis
 
     def path_of(self, rows: NDArray[np.int64]) -> PricePath:
-        """The path for rows of these generations; an empty one where there is none."""
+        """Return the path for rows of these generations; an empty path if there is none."""
         return PricePath(rows.copy()) if self.path is None else self.path.of_rows(rows)
 
     def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
-        """Keep what was known of slabs that were moved; the basis names blocks by their slots, so it goes."""
+        """Renumber the state after slabs have moved; the basis names blocks by slots, so it is dropped."""
         super().follow(moved, before, matrix)
         self.basis = None

@@ -1,4 +1,4 @@
-"""The differential model: what it holds, its edits, the ledger that can take each of them back."""
+"""The differential model: its contents, its edits, and the ledger that can undo every edit."""
 
 from copter.model.model import Model
 

@@ -1,4 +1,4 @@
-"""A model as one linear program, and whose rows take part in a proof about it."""
+"""Conversion of a model to one linear program, and the names behind the rows of a proof."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMED = 1e-9  # share of the largest multiplier of a ray below which a row does 
 
 
 def assemble(ledger: Ledger) -> LinearProgram:
-    """The model as one LP: columns by request in the order added; rows are resources, then each request's own."""
+    """Return the model as one LP: columns request by request, rows of resources first, then each request's own rows."""
     matrix, slots = ledger.matrix, slots_in_order(ledger)
     first = matrix.starts_of(slots)
     n = int(first[-1])
@@ -50,7 +50,9 @@ def whole_matrix(
     own_row: Ints,
     own_value: Floats,
 ) -> sp.csc_array:
-    """All coefficients by columns: in every column those of resources, in the order added, then those of own rows."""
+    """Return the constraint matrix; each column lists its resource entries in the order added, then its own-row
+    entries.
+    """
     n, rows = int(first[-1]), list(ledger.row_of.values())
     start, row, value = ledger.matrix.flat_entries(slots, n)
     position = np.full(ledger.matrix.n_rows, -1, dtype=np.int32)
@@ -71,14 +73,16 @@ def require_current(ledger: Ledger, version: int) -> None:
 
 
 def own_rows_of(ledger: Ledger) -> tuple[list[Hashable], NDArray[np.int64]]:
-    """Requests in order, and the first row of each in to_linear_program, with the number of rows at the end."""
+    """Return the requests in order and, for each, its first own row in `to_linear_program`; the last entry counts all
+    rows.
+    """
     slots = slots_in_order(ledger)
     first = ledger.matrix.own_rows(slots, int(ledger.matrix.starts_of(slots)[-1]))[0]
     return list(ledger.slot_of), first.astype(np.int64) + len(ledger.row_of)
 
 
 def named_by(ledger: Ledger, ray: Floats, version: int) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
-    """(resources, requests) whose rows take part in row multipliers in the order of to_linear_program."""
+    """Return (resources, requests) whose rows have a nonzero multiplier in a ray ordered as in `to_linear_program`."""
     require_current(ledger, version)
     taking = np.abs(ray) > NAMED * float(np.abs(ray).max(initial=0.0))
     resources = list(ledger.row_of)

@@ -1,4 +1,4 @@
-"""Checks of what a caller gives an edit: each error names the request and the place."""
+"""Checks of the arguments of model edits; each error names the request and the entry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USUAL_SCALE, USUAL_OFFSET = 1e7, 1e307  # with these, no cost up to the largest 
 
 
 def finite(what: str, value: Any) -> float:
-    """The value as a float; InvalidDataError unless it is finite."""
+    """Return the value as a float; raises InvalidDataError if it is not finite."""
     try:
         number = np.nan if isinstance(value, NOT_REAL) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -34,7 +34,7 @@ def finite(what: str, value: Any) -> float:
 
 
 def hashable(what: str, handle: Hashable) -> None:
-    """InvalidDataError unless an id can be one."""
+    """Raise InvalidDataError if a value cannot be used as an id."""
     try:
         hash(handle)
     except TypeError:
@@ -52,7 +52,7 @@ def listed(what: str, values: Any) -> list[Any]:
 
 
 def listed_for(requests: list[Hashable], what: str, values: Any) -> list[Any]:
-    """The values as a list; DimensionError unless there is one for each request."""
+    """Return the values as a list; raises DimensionError unless there is one value per request."""
     result = listed(what, values)
     if len(result) != len(requests):
         raise DimensionError(f"{len(requests)} requests, but {what} of {len(result)}")
@@ -60,7 +60,7 @@ def listed_for(requests: list[Hashable], what: str, values: Any) -> list[Any]:
 
 
 def different(ids: list[Hashable], what: str = "requests", slots: Ints | None = None) -> None:
-    """DuplicateHandleError unless no id is given twice; numbers are faster compared than ids, so give the slots."""
+    """Raise DuplicateHandleError if an id occurs twice. Pass the slots, because numbers compare faster than ids."""
     if slots is not None:
         order = np.sort(slots)
         twice = bool((order[1:] == order[:-1]).any())
@@ -71,14 +71,14 @@ def different(ids: list[Hashable], what: str = "requests", slots: Ints | None = 
 
 
 def flag(what: str, value: Any) -> bool:
-    """True or False; InvalidDataError for what is neither."""
+    """Return True or False; raises InvalidDataError for any other value."""
     if isinstance(value, (bool, np.bool_, int, float, np.number)) and value in (0, 1):
         return bool(value)
     raise InvalidDataError(f"{what} is {value!r}, must be True or False")
 
 
 def whole_numbers(what: str, values: Any, size: int) -> NDArray[np.int32]:
-    """A copy of the values as int32, (size,); InvalidDataError or DimensionError if they are not that many integers."""
+    """Return a copy of the values as int32, (size,); raises InvalidDataError or DimensionError otherwise."""
     try:
         array = np.array(values)
     except ValueError:
@@ -93,7 +93,7 @@ def whole_numbers(what: str, values: Any, size: int) -> NDArray[np.int32]:
 
 
 def cost_type(dtype: DTypeLike) -> np.dtype[Any]:
-    """float64 or float32 as a dtype; InvalidDataError for others."""
+    """Return the dtype float64 or float32; raises InvalidDataError for any other dtype."""
     try:
         kind = np.dtype(dtype)
     except (TypeError, ValueError):
@@ -104,7 +104,7 @@ def cost_type(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
-    """A copy of a request's costs, (n,); an error names the first that is not finite or too large."""
+    """Return a copy of a request's costs, (n,); the error names the first entry that is not finite or too large."""
     array = as_floats(f"request {request!r}: cost", cost)
     if array.shape != (n,):
         raise DimensionError(f"request {request!r}: cost has shape {array.shape}, must be ({n},)")
@@ -116,7 +116,7 @@ def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
 
 
 def checked_costs(requests: list[Hashable], costs: object, n: int) -> list[Floats]:
-    """Copies of the costs of many requests, (n,) each; a matrix (k, n) of float64 is copied and checked as a whole."""
+    """Return copies of the costs of many requests, (n,) each; a float64 matrix (k, n) is checked in one pass."""
     if type(costs) is np.ndarray and costs.dtype == np.float64 and costs.shape == (len(requests), n):
         table: Floats = costs.copy()
         if all_within(table.ravel(), LARGEST_COST):
@@ -126,7 +126,7 @@ def checked_costs(requests: list[Hashable], costs: object, n: int) -> list[Float
 
 
 def require_finite_costs(request: Hashable, cost: Costs, scale: float, offset: float) -> None:
-    """InvalidDataError where scale * cost + offset is beyond the largest float64; constant time for usual figures."""
+    """Raise InvalidDataError if scale * cost + offset overflows float64; usually takes constant time."""
     if abs(scale) <= USUAL_SCALE and abs(offset) <= USUAL_OFFSET:
         return
     with np.errstate(over="ignore", invalid="ignore"):
@@ -140,7 +140,7 @@ def require_finite_costs(request: Hashable, cost: Costs, scale: float, offset: f
 
 
 def stored_cost(request: Hashable, cost: Floats, kind: np.dtype[Any]) -> tuple[Costs, float]:
-    """(costs as they are stored, largest error that storing them makes)."""
+    """Return the costs in their storage type and the largest rounding error that the conversion makes."""
     if kind == np.float64:
         return cost, 0.0
     with np.errstate(over="ignore"):
@@ -152,7 +152,7 @@ def stored_cost(request: Hashable, cost: Floats, kind: np.dtype[Any]) -> tuple[C
 
 
 def checked_limit(request: Hashable, limit: Any) -> float:
-    """A limit: zero or more, inf for none."""
+    """Return a valid limit: at least zero; inf means no limit."""
     try:
         number = np.nan if isinstance(limit, NOT_REAL) else float(limit)
     except (TypeError, ValueError, OverflowError):
@@ -163,7 +163,7 @@ def checked_limit(request: Hashable, limit: Any) -> float:
 
 
 def checked_least(request: Hashable, at_least: Any, limit: float) -> float:
-    """A least sum: a number up to the limit, -inf for none."""
+    """Return a valid least sum: at most the limit; -inf means no least sum."""
     try:
         number = np.nan if isinstance(at_least, NOT_REAL) else float(at_least)
     except (TypeError, ValueError, OverflowError):
@@ -176,7 +176,7 @@ def checked_least(request: Hashable, at_least: Any, limit: float) -> float:
 
 
 def checked_sums(requests: list[Hashable], limit: ArrayLike, least: ArrayLike) -> tuple[Floats, Floats]:
-    """Limits and least sums of many requests, (k,) each; the error is that of the first wrong one."""
+    """Return limits and least sums of many requests, (k,) each; the error names the first wrong request."""
     k = len(requests)
     limits, leasts = (
         array if array.ndim else np.full(k, float(array))
@@ -191,7 +191,7 @@ def checked_sums(requests: list[Hashable], limit: ArrayLike, least: ArrayLike) -
 
 
 def checked_bounds(request: Hashable, lower: ArrayLike, upper: ArrayLike, limit: float, n: int) -> tuple[Bound, Bound]:
-    """Lower and upper bounds that some point within the limit satisfies; a float where all columns have the same."""
+    """Return lower and upper bounds, checked for a feasible point within the limit; one float if all columns agree."""
     if type(lower) is float and type(upper) is float and 0.0 <= lower <= upper and lower * n <= limit < np.inf:
         return lower, upper
     low = checked_vector(f"request {request!r}: lower", lower, n, 0.0, -1)
@@ -207,7 +207,7 @@ def checked_bounds(request: Hashable, lower: ArrayLike, upper: ArrayLike, limit:
 def checked_own_bounds(
     requests: Sequence[Hashable], lower: ArrayLike, upper: ArrayLike, limits: Floats, first: NDArray[np.integer]
 ) -> tuple[Bound, Bound]:
-    """Bounds of the columns of many requests (:func:`checked_bounds`); a float where all columns have the same."""
+    """Return the bounds of the columns of many requests, as :func:`checked_bounds`; one float if all columns agree."""
     n = int(first[-1])
     low, high = checked_vector("lower", lower, n, 0.0, -1), checked_vector("upper", upper, n, np.inf, 1)
     sums = np.add.reduceat(low, first[:-1])
@@ -219,12 +219,12 @@ def checked_own_bounds(
 
 
 def one_bound(bounds: Floats) -> Bound:
-    """The bounds, or a float where all are the same."""
+    """Return the bounds as one float if all are equal, otherwise unchanged."""
     return float(bounds[0]) if (bounds == bounds[0]).all() else bounds
 
 
 def bounds_of_each(bounds: Bound, first: NDArray[np.integer]) -> list[Bound]:
-    """Bounds of columns first[k] .. first[k + 1] - 1 of each request; a float where all of them have the same."""
+    """Return the bounds of each request's columns, first[k] to first[k + 1] - 1; one float where all columns agree."""
     if isinstance(bounds, float):
         return [bounds] * (len(first) - 1)
     same = np.minimum.reduceat(bounds, first[:-1]) == np.maximum.reduceat(bounds, first[:-1])
@@ -233,7 +233,7 @@ def bounds_of_each(bounds: Bound, first: NDArray[np.integer]) -> list[Bound]:
 
 
 def checked_column(request: Hashable, n: int, column: Any) -> int:
-    """A column's number, 0 to n - 1."""
+    """Return a valid column number, 0 to n - 1."""
     try:
         index = operator.index(column)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Columns of requests by their place in a whole program, and back: the one mapping between the two.
+"""The mapping between a request's own columns and the columns of a whole program.
 
 A working column is known by its key, slot << 32 | column: the slot of its request in the matrix, its place in that
 request. A program has the columns of its requests one after the other.
@@ -37,19 +37,19 @@ class Columns:
 
     @cached_property
     def _request(self) -> Keys:
-        """For each slot the index of its request in `slots`; -1 for other slots and in the last entry."""
+        """Index in `slots` of the request in each slot; -1 for all other slots and in the last entry."""
         request = np.full(int(self.slots.max(initial=-1)) + 2, -1, dtype=np.int64)
         request[self.slots] = np.arange(len(self.slots))
         return request
 
     @classmethod
     def of(cls, matrix: BlockMatrix, slots: Ints) -> Columns:
-        """The mapping of the requests in these slots, in this order."""
+        """Return the mapping for the requests in these slots, in this order."""
         return cls(slots, matrix.starts_of(slots))
 
     @classmethod
     def of_model(cls, ledger: Ledger) -> Columns:
-        """The mapping of all requests, in the order of ``Model.to_linear_program``."""
+        """Return the mapping for all requests, in the order of ``Model.to_linear_program``."""
         return cls.of(ledger.matrix, slots_in_order(ledger))
 
     @property
@@ -58,28 +58,30 @@ class Columns:
         return int(self.first[-1])
 
     def requests(self, slot: Ints) -> Keys:
-        """For each given slot its index in :attr:`slots`; -1 for a slot that is not in it."""
+        """Return, for each given slot, its index in :attr:`slots`; -1 if the slot is not listed."""
         return np.asarray(self._request[np.minimum(slot, len(self._request) - 1)])
 
     def owners(self, column: Keys) -> Keys:
-        """For each given program column the index in :attr:`slots` of the request that owns it."""
+        """Return, for each program column, the index in :attr:`slots` of its request."""
         return np.searchsorted(self.first, column, side="right") - 1
 
     def split(self, column: Keys) -> tuple[Ints, Ints]:
-        """For each given program column the slot of its request, and its number within the request."""
+        """Return, for each program column, the slot of its request and the column's number within the request."""
         request = self.owners(column)
         return self.slots[request], (column - self.first[request]).astype(np.int32)
 
     def keys(self, column: Keys, owner: Keys | None = None) -> Keys:
-        """Keys (slot << 32 | column) of program columns; `owner` is what :meth:`owners` returns, if at hand."""
+        """Return the keys (slot << 32 | column) of program columns; pass the result of :meth:`owners` as `owner` if
+        known.
+        """
         request = self.owners(column) if owner is None else owner
         return self.slots[request].astype(np.int64) << 32 | (column - self.first[request])
 
     def places(self, key: Keys) -> Keys:
-        """Program columns of these keys; every key must belong to one of these requests."""
+        """Return the program columns of these keys; every key must belong to one of the mapped requests."""
         return np.asarray(self.first[self._request[key >> 32]] + (key & COLUMN))
 
 
 def slots_in_order(ledger: Ledger) -> Ints:
-    """Slots of the requests in the order they were added."""
+    """Return the slots of all requests in the order in which the requests were added."""
     return np.fromiter(ledger.slot_of.values(), dtype=np.int32, count=len(ledger.slot_of))

@@ -1,4 +1,4 @@
-"""Edits of costs: all of a request's, its scale and offset, single columns."""
+"""Edits of objective coefficients: all costs of a request, scale and offset, or single columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CostEdits(Inventory):
     """The part of :class:`copter.Model` that changes objective coefficients."""
 
     def update_cost(self, request: Hashable, cost: ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
-        """Replace a request's objective coefficients by ``scale * cost + offset``; exceptions are forgotten.
+        """Replace a request's objective coefficients by ``scale * cost + offset``; single-column costs are discarded.
 
         Examples
         --------
@@ -102,7 +102,9 @@ class CostEdits(Inventory):
         return table, np.concatenate(([0], np.cumsum(sizes[last]))).astype(np.int32), which
 
     def _side_by_side(self, ids: list[Hashable], costs: object) -> Floats | None:
-        """A copy of float64 costs of all these requests as one array or matrix; None for what has to be looked at."""
+        """Return the float64 costs of all requests copied into one array or matrix; None if they need individual
+        checks.
+        """
         if not ids or self.cost_dtype != np.float64:
             return None
         slots = self.ledger.slots_of_edit(ids)
@@ -118,7 +120,7 @@ class CostEdits(Inventory):
         return table if table is not None and within(table) else None
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
-        """Give single columns objective coefficients of their own; the request's other columns keep theirs.
+        """Set the objective coefficients of single columns; the request's other columns keep theirs.
 
         Parameters
         ----------
@@ -149,7 +151,7 @@ class CostEdits(Inventory):
         offset: float = 0.0,
         exceptions: Mapping[int, float] | None = None,
     ) -> None:
-        """Change scale and offset over the stored cost, in constant time.
+        """Change the scale and offset that apply to the stored cost, in constant time.
 
         `exceptions` {column: objective coefficient} replaces the single-column costs.
 
@@ -188,7 +190,7 @@ class CostEdits(Inventory):
         costs: ArrayLike = 0.0,
         worst: ArrayLike | None = None,
     ) -> None:
-        """Do :meth:`rescale_cost` for many requests in one call.
+        """Call :meth:`rescale_cost` for many requests at once.
 
         Parameters
         ----------
@@ -238,7 +240,7 @@ def within(costs: Floats) -> bool:
 
 
 def joined(costs: object, sizes: Ints) -> Floats | None:
-    """A list of float64 arrays of these sizes as one; None for anything else."""
+    """Concatenate float64 arrays of the given sizes; returns None for any other input."""
     if not isinstance(costs, (list, tuple)) or len(costs) != len(sizes):
         return None
     if any(type(each) is not np.ndarray or each.dtype != np.float64 or each.ndim != 1 for each in costs):

@@ -1,4 +1,4 @@
-"""The facts that explain a request: its columns, prices, and how its values move with a resource's count."""
+"""Facts that explain what a request was given: its columns, prices, and the effect of a resource's count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def facts_of(
     limit_dual: float,
     capacity: Mapping[Hashable, CapacityEffect] | None = None,
 ) -> Facts:
-    """A request's facts in a solution of the model as it stands.
+    """Return the facts about one request in a solution of the current model.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def facts_of(
         Prices by row slot, in the signs of the model's sense.
     limit_dual : float
     capacity : mapping, optional
-        What counts do to the request, where that is worked out elsewhere; the other requests are not looked at then.
+        Effects of the counts, if they were computed elsewhere; the other requests are then not read.
     """
     matrix, slot = ledger.matrix, ledger.slot(request)
     template = matrix.slabs[slot].template
@@ -76,13 +76,13 @@ def facts_of(
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """The fractional columns of a solution, and the equations that hold them.
+    """The fractional columns of a solution and the equations that determine them.
 
     Attributes
     ----------
     key, x : ndarray (k,)
     entries : ndarray (rows, k)
-        In all resources' rows.
+        Coefficients of these columns in all resource rows.
     lower, upper : ndarray (k,)
     tight : ndarray (t,)
         Rows that are at a bound.
@@ -104,7 +104,7 @@ class Vertex:
 def capacity_effects(
     ledger: Ledger, slot: int, key: Keys, x: Floats, y: Floats, named: dict[int, Hashable]
 ) -> dict[Hashable, CapacityEffect]:
-    """How a request's columns move with the count of each resource that has a price; none without a basis."""
+    """Return how a request's columns change with the count of each priced resource; empty without a basis."""
     matrix = ledger.matrix
     vertex = None if matrix.n_with_rows else vertex_of(ledger, key, x, y)
     if vertex is None:
@@ -130,7 +130,7 @@ def capacity_effects(
 
 
 def vertex_of(ledger: Ledger, key: Keys, x: Floats, y: Floats) -> Vertex | None:
-    """The fractional columns with their equations; None where they are too many, or do not determine each other."""
+    """Return the fractional columns with their equations; None if there are too many or they are not unique."""
     matrix = ledger.matrix
     slots = (key >> 32).astype(np.int32)
     wanted = np.flatnonzero(x > 0.0)
@@ -183,7 +183,7 @@ def vertex_of(ledger: Ledger, key: Keys, x: Floats, y: Floats) -> Vertex | None:
 
 
 def activity_of(ledger: Ledger, key: Keys, x: Floats) -> Floats:
-    """Use of every row by the working columns."""
+    """Return the usage of every row by the working columns, (rows,)."""
     matrix = ledger.matrix
     activity = np.zeros(matrix.n_rows)
     for at in np.flatnonzero(x).tolist():
@@ -195,7 +195,7 @@ def activity_of(ledger: Ledger, key: Keys, x: Floats) -> Floats:
 
 
 def reach(matrix: object, vertex: Vertex, step: Floats, activity: Floats, place: int) -> tuple[float, float]:
-    """How far down and up the count of a row may go until a column, a sum or another row is at a bound."""
+    """Return how far a row's count can fall and rise before a column, a sum or another row reaches a bound."""
     moves = vertex.entries @ step
     moves[vertex.tight] = 0.0
     row_lower, row_upper = matrix.row_lower[: len(moves)], matrix.row_upper[: len(moves)]  # type: ignore[attr-defined]

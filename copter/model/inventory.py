@@ -1,4 +1,4 @@
-"""What a model holds, and the look-ups that its edits begin with."""
+"""Read access to a model, and the look-ups that edits need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class Inventory:
-    """The readers' side of :class:`copter.Model`: nothing here changes it.
+    """The read-only part of :class:`copter.Model`.
 
     Attributes
     ----------
@@ -46,12 +46,12 @@ class Inventory:
 
     @property
     def cost_dtype(self) -> np.dtype[Any]:
-        """How requests' costs are stored where nothing else is said."""
+        """Default storage type of requests' costs."""
         return self.ledger.cost_dtype
 
     @property
     def version(self) -> int:
-        """Number of edits so far; a solution is stamped with it."""
+        """Number of edits made; every solution carries the version that it was computed for."""
         return self.ledger.version
 
     # What is in the model -----------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Inventory:
         return int(self.ledger.matrix.n_columns)
 
     def count(self, resource: Hashable) -> float:
-        """Units of a resource.
+        """Return the number of units of a resource.
 
         Examples
         --------
@@ -90,24 +90,24 @@ class Inventory:
         return float(self.ledger.matrix.row_upper[self.ledger.row(resource)])
 
     def lower_count(self, resource: Hashable) -> float:
-        """Least number of units of a resource that all requests together must use; -inf for none."""
+        """Return how many units of a resource all requests together must use at least; -inf for no such bound."""
         return float(self.ledger.matrix.row_lower[self.ledger.row(resource)])
 
     def template_of(self, request: Hashable) -> Template | None:
-        """Template that a request shares, or None where its usage is its own."""
+        """Return the template that a request shares; None if the request has its own usage."""
         template = self._template_at(self.ledger.slot(request))
         return template if template.shared else None
 
     def limit(self, request: Hashable) -> float:
-        """Largest sum of a request's columns."""
+        """Return the largest allowed sum of a request's columns."""
         return float(self.ledger.matrix.limit_of(self.ledger.slot(request)))
 
     def at_least(self, request: Hashable) -> float:
-        """Least sum of a request's columns; -inf for none."""
+        """Return the least allowed sum of a request's columns; -inf for no such bound."""
         return float(self.ledger.matrix.least_of(self.ledger.slot(request)))
 
     def private_rows(self, request: Hashable) -> PrivateRows | None:
-        """A request's private rows, with a sparse matrix (rows, n) and new arrays; None where it has none."""
+        """Return a copy of a request's private rows, with a sparse matrix (rows, n); None if the request has none."""
         slot = self.ledger.slot(request)
         template = self._template_at(slot)
         if template.private is None:
@@ -116,24 +116,26 @@ class Inventory:
         return rows_of(template.private, template.n_columns, lower, upper)
 
     def bounds(self, request: Hashable) -> tuple[Floats, Floats]:
-        """(lower, upper) of a request's columns, (n,) each, new arrays; a fixed request has those of before."""
+        """Return copies of the (lower, upper) bounds of a request's columns, (n,) each; those before the fix if it is
+        fixed.
+        """
         return self.ledger.matrix.free_bounds_of(self.ledger.slot(request))
 
     def is_integer(self, request: Hashable) -> bool:
-        """Whether a request's columns must be whole in an integer plan."""
+        """Return whether an integer plan must give the request's columns whole values."""
         return bool(self.ledger.matrix.slabs[self.ledger.slot(request)].integer)
 
     def fixed(self, request: Hashable) -> int | None:
-        """Column that a request is fixed on, or None."""
+        """Return the column that a request is fixed to, or None."""
         column = int(self.ledger.matrix.fixed_of(self.ledger.slot(request)))
         return None if column < 0 else column
 
     def fixed_usage(self, resource: Hashable) -> float:
-        """Units of a resource that fixed requests use."""
+        """Return how many units of a resource the fixed requests use."""
         return float(self.ledger.matrix.fixed_usage(self.ledger.row(resource)))
 
     def cost(self, request: Hashable) -> Floats:
-        """Objective coefficients of a request's columns, (n,), a new array."""
+        """Return a copy of the objective coefficients of a request's columns, (n,)."""
         return self.ledger.sign * np.asarray(self.ledger.matrix.costs_of(self.ledger.slot(request))) + 0.0
 
     def __contains__(self, request: Hashable) -> bool:
@@ -163,7 +165,7 @@ class Inventory:
 
     @staticmethod
     def _require_rows(what: str, private: Private | None, rows: int | None) -> None:
-        """DimensionError unless there are so many private rows; any number where it is None."""
+        """Raise DimensionError unless the number of private rows is `rows`; None accepts any number."""
         given = 0 if private is None else len(private[3])
         if rows is not None and given != rows:
             raise DimensionError(
@@ -171,7 +173,7 @@ class Inventory:
             )
 
     def _signed(self, request: Hashable, scale: float, offset: float) -> tuple[float, float]:
-        """Scale and offset of costs as minimised."""
+        """Return scale and offset with the sign of a minimisation."""
         if type(scale) is float and type(offset) is float and isfinite(scale) and isfinite(offset):
             return self.ledger.sign * scale, self.ledger.sign * offset
         factor, constant = finite(f"request {request!r}: scale", scale), finite(f"request {request!r}: offset", offset)
@@ -182,13 +184,13 @@ class Inventory:
         return stored_cost(request, checked_cost(request, cost, slab.template.n_columns), slab.cost.dtype)
 
     def _plain_bounds(self, request: Hashable) -> tuple[Any, Any]:
-        """Bounds as :meth:`add_request` takes them."""
+        """Return a request's bounds in the form that :meth:`add_request` accepts."""
         slab = self.ledger.matrix.slabs[self.ledger.slot(request)]
         lower = 0.0 if slab.lower_each is None else slab.lower_each
         return lower, float(self.ledger.matrix.upper_of(slab.slot)) if slab.upper_each is None else slab.upper_each
 
     def _own_pattern(self, request: Hashable, usage: Usage, resources: Sequence[Hashable] | None) -> Pattern:
-        """A usage of one request; an error names the request."""
+        """Return the usage of one request by columns; errors name the request."""
         try:
             return pattern_of(usage, resources, self.ledger.row)
         except CopterError as error:

@@ -1,4 +1,4 @@
-"""The ledger behind a model: every edit as one operation with its inverse, batches that are atomic, a journal.
+"""The ledger of a model: edits as reversible operations, atomic batches, and a journal.
 
 An operation is given checked data, changes the matrix and the tables of ids, and notes how to take back each step. An
 error anywhere, in the edit, in the batch around it or in the journal, takes back what was done, to the last bit.
@@ -34,14 +34,14 @@ Operation = tuple[str, tuple[Any, ...]]
 
 
 class Listener(Protocol):
-    """One who is told of the edits that hold; it must not raise."""
+    """Interface of an object that is told of every edit that succeeded; its methods must not raise."""
 
     def append(self, operations: list[Operation], seconds: float) -> None:
-        """Edits that belong together (a batch's, or one alone), and how long they took."""
+        """Receive the edits of one batch, or a single edit, and how many seconds they took."""
 
 
 class Ledger:
-    """Matrix and ids of a model, changed by operations only; the engine's side of :class:`copter.Model`.
+    """The matrix and the ids of a model, changed by operations only; the engine's view of :class:`copter.Model`.
 
     Solves, shims, snapshots and mirrors read the attributes; :meth:`apply` alone changes them (:meth:`restore` makes
     them when a snapshot is read, :meth:`compact` renumbers slots).
@@ -98,7 +98,7 @@ class Ledger:
     # Look-ups -----------------------------------------------------------------------------------------------------
 
     def row(self, resource: Hashable) -> int:
-        """Row of a resource; UnknownHandleError where there is none."""
+        """Return the row of a resource; raises UnknownHandleError if the resource is unknown."""
         try:
             return self.row_of[resource]
         except TypeError:
@@ -108,7 +108,7 @@ class Ledger:
             raise UnknownHandleError(f"unknown resource {resource!r}; add_resources makes it") from None
 
     def slot(self, request: Hashable) -> int:
-        """Slot of a request; UnknownHandleError where there is none."""
+        """Return the slot of a request; raises UnknownHandleError if the request is unknown."""
         try:
             return self.slot_of[request]
         except TypeError:
@@ -118,7 +118,7 @@ class Ledger:
             raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
 
     def slots(self, requests: list[Hashable]) -> Ints:
-        """Slots of many requests, (n,), by one run over them; a wrong id is looked for only where there is one."""
+        """Return the slots of many requests, (n,), in one pass; a wrong id is searched for only if the pass fails."""
         if self._found is not None and self._found[0] is requests:
             return self._found[1]
         try:
@@ -127,7 +127,7 @@ class Ledger:
             return np.array([self.slot(request) for request in requests], dtype=np.int32)
 
     def slots_of_edit(self, requests: list[Hashable]) -> Ints:
-        """:meth:`slots` of a list that the next operation is given: it does not look them up again."""
+        """Return :meth:`slots` of a list and keep it for the next operation, which then skips the look-up."""
         self._found = None
         slots = self.slots(requests)
         self._found = (requests, slots)
@@ -142,7 +142,7 @@ class Ledger:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """All the edits of a ``with`` block or none; see :meth:`copter.Model.batch`."""
+        """Apply all edits of a ``with`` block or none; see :meth:`copter.Model.batch`."""
         outermost = self._depth == 0
         if outermost:
             self.guard.enter("in a batch of edits")
@@ -170,7 +170,7 @@ class Ledger:
                 self.guard.leave()
 
     def apply(self, name: str, *arguments: Any) -> Any:
-        """Do one operation: all of it, with its record in the journal, or none."""
+        """Run one operation and record it in the journal; if either fails, neither takes effect."""
         alone = self._depth == 0
         if alone:
             self.guard.enter("being edited")
@@ -208,14 +208,14 @@ class Ledger:
                 self.guard.leave()
 
     def compact(self) -> NDArray[np.int64]:
-        """Move slabs into free slots; the new slot of every old one, -1 for one that was free. No edit: ids stay."""
+        """Move slabs into free slots; returns the new slot of every old one, -1 for free slots. Ids do not change."""
         self.changes.anything()
         moved = self.matrix.compact()
         self.slot_of = {request: int(moved[slot]) for request, slot in self.slot_of.items()}
         return moved
 
     def _roll_back(self, mark: int, version: int) -> None:
-        """Take back the steps since a mark, last one first."""
+        """Undo the steps since a mark, in reverse order."""
         self.changes.anything()
         while len(self._undo) > mark:
             inverse, arguments = self._undo.pop()
@@ -237,12 +237,12 @@ class Ledger:
     # Operations: resources ------------------------------------------------------------------------------------------
 
     def _op_count(self, resource: Hashable, count: float) -> None:
-        """A resource has so many units; its row is made when it is new."""
+        """Set the number of units of a resource; a new resource gets a row."""
         row = self.row_of.get(resource)
         self._set_row(resource, -np.inf if row is None else float(self.matrix.row_lower[row]), count)
 
     def _op_rows(self, resources: list[Hashable], lower: Floats, upper: Floats) -> None:
-        """The sums of usage of these resources lie between bounds; rows are made for those that are new."""
+        """Set bounds on the usage of these resources; new resources get rows."""
         matrix, known = self.matrix, [self.row_of.get(resource, -1) for resource in resources]
         if -1 not in known:
             rows = np.array(known, dtype=np.int32)
@@ -282,7 +282,7 @@ class Ledger:
         return self._hung((start, row, coefficient, private), shared=True)
 
     def _hung(self, contents: Contents, shared: bool) -> Template:
-        """A new template in the matrix; without private rows where the contents end before them."""
+        """Add a template to the matrix; without private rows if the contents end before them."""
         matrix = self.matrix
         start, row, coefficient, private = (*contents, None)[:4]
         template = Template(start, row, coefficient, shared, private)
@@ -296,7 +296,7 @@ class Ledger:
         self.matrix.next_serial = serial
 
     def _keep_scales(self, rows: Ints) -> None:
-        """Note the scales of rows that a template is about to raise."""
+        """Note the scales of the rows that a template is about to raise."""
         self._note(self._restore_scales, rows, self.matrix.row_scale[rows])
 
     def _restore_scales(self, rows: Ints, scales: Floats) -> None:
@@ -321,7 +321,7 @@ class Ledger:
         self._disordered = True
 
     def _template(self, which: Template | int) -> Template:
-        """A template, by itself or by its serial number as the journal has it."""
+        """Return a template, given as an object or by its serial number in the journal."""
         return self.matrix.template_of_serial[which] if isinstance(which, int) else which
 
     # Operations: requests -------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ class Ledger:
         least: float = -np.inf,
         bounds: Floats | None = None,
     ) -> None:
-        """Add a request; `bounds` (1, 2 * rows) are those of its private rows, lower ones, then upper ones."""
+        """Add a request; `bounds` (1, 2 * rows) holds the lower, then the upper bounds of its private rows."""
         template = self._hung(source, shared=False) if isinstance(source, tuple) else self._template(source)
         rest = (limit, lower, upper, scale, offset, integer, rounding, least)
         self._hang(request, self.version, template, cost, *rest, None if bounds is None else bounds.copy(), 0)
@@ -358,7 +358,7 @@ class Ledger:
         leasts: list[float] | None = None,
         bounds: Floats | None = None,
     ) -> None:
-        """Add requests of one template; `each` gives limits, scales, offsets, whether integer, rounding.
+        """Add requests of one template; `each` holds limits, scales, offsets, integrality and rounding errors.
 
         `bounds` (k, 2 * rows): of each request's private rows, lower ones, then upper ones.
         """
@@ -389,7 +389,9 @@ class Ledger:
         upper: Bound = np.inf,
         integer: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add requests with a pattern of their own each: columns first[k] .. first[k + 1] - 1 of one CSC matrix."""
+        """Add requests with a pattern of their own each; request k owns columns first[k] to first[k + 1] - 1 of a CSC
+        matrix.
+        """
         matrix, version = self.matrix, self.version
         self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
         columns, entries = first.tolist(), start[first].tolist()
@@ -408,7 +410,7 @@ class Ledger:
         self.version = version + max(len(requests) - 1, 0)
 
     def _hang(self, request: Hashable, version: int, template: Template, cost: Costs, *rest: Any) -> None:
-        """A new slab under an id; `rest` is what :meth:`BlockMatrix.add_slab` takes from the limit on."""
+        """Add a slab for an id; `rest` holds the arguments of :meth:`BlockMatrix.add_slab` from the limit on."""
         if request in self.slot_of:
             raise DuplicateHandleError(f"request {request!r} is in the model already; remove it first")
         matrix = self.matrix
@@ -446,13 +448,13 @@ class Ledger:
         self._disordered = True
 
     def _kept(self, request: Hashable) -> int:
-        """Slot of a request that is about to be edited; the inverse of whatever is done to its slab is noted."""
+        """Return the slot of a request that is about to be edited, and note how to restore its slab."""
         slot = self.slot_of[request]
         self._undo.append((self.matrix.restore_slab, (self.matrix.save_slab(slot),)))
         return slot
 
     def _op_usage(self, request: Hashable, source: Template | int | Contents) -> None:
-        """Another usage: a pattern of the request's own, or a template."""
+        """Replace a request's usage by a pattern of its own or by a template."""
         template = self.matrix.slabs[self.slot_of[request]].template
         if isinstance(source, tuple) and not template.shared:
             self._op_update_template(template, *source)
@@ -463,7 +465,7 @@ class Ledger:
             self._op_drop_template(template)
 
     def _bounds_change(self, slots: Ints) -> None:
-        """Write down that bounds of the requests in these slots are about to change."""
+        """Record that bounds of the requests in these slots are about to change."""
         self.changes.bounds(slots, len(self.slot_of))
 
     def _op_limits(self, request: Hashable, limit: float, lower: Bound, upper: Bound, least: float = -np.inf) -> None:
@@ -472,14 +474,14 @@ class Ledger:
         self.matrix.set_limits(slot, limit, lower, upper, least)
 
     def _op_sums(self, requests: list[Hashable], limit: Floats, least: Floats) -> None:
-        """Limits and least sums of many requests."""
+        """Set the limits and least sums of many requests."""
         slots = self.slots(requests)
         self._bounds_change(slots)
         self._note(self.matrix.set_sums, slots, *self.matrix.sums_of(slots))
         self.matrix.set_sums(slots, limit, least)
 
     def _op_private_bounds(self, requests: list[Hashable], lower: Floats, upper: Floats) -> None:
-        """Bounds of all private rows of these requests, request by request."""
+        """Set the bounds of all private rows of these requests, request by request."""
         slots = self.slots(requests)
         self._bounds_change(slots)
         self._note(self.matrix.set_private_bounds, slots, *self.matrix.private_bounds_of(slots))
@@ -499,7 +501,7 @@ class Ledger:
         self.matrix.set_cost(self._kept(request), cost, scale, offset, rounding)
 
     def _op_costs(self, requests: list[Hashable], costs: Floats, scale: float, offset: float) -> None:
-        """The costs of many requests, one after the other, or the rows of a matrix."""
+        """Set the costs of many requests, given one after the other or as the rows of a matrix."""
         slots = self.slots(requests)
         self._note(self.matrix.restore_costs, slots, self.matrix.save_costs(slots))
         self.matrix.set_costs(slots, costs, scale, offset)

@@ -74,7 +74,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         super().__init__(sense, offset, cost_dtype)
 
     def to_linear_program(self) -> LinearProgram:
-        """The model as one LP, columns by request in the order added.
+        """Return the model as one LP, with the columns of the requests in the order added.
 
         Rows are the resources in the order added, then request by request its sum, if that has a limit or a least, and
         its private rows.
@@ -91,7 +91,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         return assemble(self.ledger)
 
     def batch(self) -> AbstractContextManager[None]:
-        """All the edits of a ``with`` block or, if it is left by an exception, none.
+        """Apply all edits of a ``with`` block, or none if the block raises an exception.
 
         A batch inside a batch takes back its own edits only; the outer one may go on. With a journal, the outermost
         batch is one record. Taking back costs time in proportion to the edits (and one pass over the ids, if requests,
@@ -140,15 +140,15 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         cost : array_like (n,)
             Copied.
         usage, resources
-            As for :meth:`add_template`; or
+            See :meth:`add_template`; or
         template : Template
-            A pattern declared before.
+            A pattern that :meth:`add_template` returned.
         limit : float
             The columns sum to at most this; inf for no limit.
         at_least : float
             The columns sum to at least this, so that the request must be served; -inf for nothing.
         lower, upper : float or array_like (n,)
-            Of each column. By default a column has no upper bound of its own, only the limit.
+            Bounds of each column. By default only the limit bounds a column from above.
         integer : bool
             Whether the columns must be whole in an integer plan (the LP ignores it).
         cost_dtype : dtype, optional
@@ -217,7 +217,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         row_lower: ArrayLike | None = None,
         row_upper: ArrayLike | None = None,
     ) -> None:
-        """Add many requests of one template: all or none.
+        """Add many requests that share one template; on an error, none is added.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         template : Template
         limit, at_least, scale, offset : float or array_like (k,)
         lower, upper : float
-            Of all columns.
+            Bounds of all columns.
         integer : bool or array_like (k,)
         cost_dtype : dtype, optional
         row_lower, row_upper : float or array_like (rows,) or (k, rows), optional
@@ -293,7 +293,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         private_rows: PrivateRows | None = None,
         private_sizes: ArrayLike = 0,
     ) -> None:
-        """Add many requests, each with a pattern of its own, from one matrix: all or none.
+        """Add many requests, each with its own pattern, from one matrix; on an error, none is added.
 
         Objective coefficients of the columns are their costs.
 
@@ -301,21 +301,21 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         ----------
         requests : sequence of ids (k,)
         sizes : array_like of int (k,)
-            How many columns each has, one at least.
+            Number of columns of each request, at least one.
         cost : array_like (n,)
-            Of all columns, request after request; copied.
+            Costs of all columns, request by request; copied.
         usage, resources
-            As for :meth:`add_template`, with the columns of all requests, n in all.
+            See :meth:`add_template`, with the columns of all requests, n in all.
         limit, at_least : float or array_like (k,)
         lower, upper : float or array_like (n,)
-            Of each column.
+            Bounds of each column.
         integer : bool or array_like (k,)
-            Of each request.
+            Whether each request's columns are integer.
         private_rows : PrivateRows, optional
             Of all requests, one after the other: a matrix (rows, n) in which a row has entries in its own request's
             columns only.
         private_sizes : array_like of int (k,)
-            How many private rows each request has.
+            Number of private rows of each request.
 
         Raises
         ------
@@ -352,7 +352,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         )
 
     def remove_request(self, request: Hashable) -> None:
-        """Take a request out, with its columns and its limit.
+        """Remove a request with its columns and its limit.
 
         Examples
         --------
@@ -368,7 +368,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         self.ledger.apply("remove", [request])
 
     def remove_requests(self, requests: Sequence[Hashable]) -> None:
-        """Take many requests out: all or none."""
+        """Remove many requests; on an error, none is removed."""
         ids = listed("requests", requests)
         for request in ids:
             self.ledger.slot(request)
@@ -383,7 +383,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         template: Template | None = None,
         resources: Sequence[Hashable] | None = None,
     ) -> None:
-        """Replace what a request's columns use: by a pattern of its own (off a shared template), or by a template.
+        """Replace a request's usage, either by its own pattern (leaving a shared template) or by a template.
 
         Private rows stay with a pattern of its own; a template has its own, as many, whose coefficients then hold.
 
@@ -391,7 +391,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         ----------
         request : hashable
         usage, resources
-            As for :meth:`add_template`; or
+            See :meth:`add_template`; or
         template : Template
 
         Raises
@@ -418,7 +418,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         self.ledger.apply("integer", request, flag(f"request {request!r}: integer", integer))
 
     def fix(self, request: Hashable, column: int) -> None:
-        """Hold one column at its upper bound (or the limit) and the request's others at their lower bounds.
+        """Fix a request to one column: this column at its upper bound (or the limit), the others at their lower bounds.
 
         Examples
         --------
@@ -448,7 +448,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
 def private_table(
     requests: list[Hashable], private: Private | None, lower: ArrayLike | None, upper: ArrayLike | None
 ) -> Floats | None:
-    """(requests, 2 * rows): private rows' bounds of new requests, lower ones, then upper ones; None for no rows."""
+    """Return the bounds of new requests' private rows, (requests, 2 * rows): lower, then upper; None without rows."""
     if private is None:
         if lower is not None or upper is not None:
             raise InvalidDataError("there are no private rows that row_lower and row_upper could be of")

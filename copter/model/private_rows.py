@@ -1,4 +1,4 @@
-"""Rows over one request's own columns, as the caller gives them, brought into columns."""
+"""Rows over one request's own columns, converted from the caller's form to columns."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PrivateRows:
 
 
 def private_pattern(what: str, rows: PrivateRows | None, n: int) -> Private | None:
-    """The rows by column, with their bounds; None for no rows.
+    """Return the rows by column, with their bounds; None for no rows.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def private_pattern(what: str, rows: PrivateRows | None, n: int) -> Private | No
 
 
 def bounds_of_rows(what: str, lower: ArrayLike | None, upper: ArrayLike | None, height: int) -> tuple[Floats, Floats]:
-    """Bounds of so many private rows; None for none. InvalidDataError where they are NaN, no bounds, or crossed."""
+    """Return bounds of `height` private rows; None for no rows. InvalidDataError for NaN or crossed bounds."""
     low = checked_vector(f"{what}: lower of the private rows", lower, height, -np.inf, -1)
     high = checked_vector(f"{what}: upper of the private rows", upper, height, np.inf, 1)
     require_ordered(f"{what}, private row", low, high)
@@ -98,14 +98,14 @@ def bounds_of_rows(what: str, lower: ArrayLike | None, upper: ArrayLike | None, 
 
 
 def rows_of(private: Private, n: int, lower: Floats, upper: Floats) -> PrivateRows:
-    """Private rows as a caller gives them, with new arrays."""
+    """Return private rows in the caller's form, with new arrays."""
     start, row, value = private[:3]
     matrix = sp.csc_array((value.copy(), row.copy(), start.copy()), shape=(len(lower), n))
     return PrivateRows(matrix, lower, upper)
 
 
 def split_pattern(requests: list[Hashable], first: Ints, rows: PrivateRows | None, sizes: ArrayLike) -> Split | None:
-    """The private rows of many requests, given as one matrix over all their columns; None for no rows.
+    """Return the private rows of many requests, given as one matrix over all their columns; None for no rows.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def split_pattern(requests: list[Hashable], first: Ints, rows: PrivateRows | Non
     rows : PrivateRows, optional
         Request after request; a row has entries in its own request's columns only.
     sizes : array_like of int (k,)
-        How many rows each request has.
+        Number of rows of each request.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def split_pattern(requests: list[Hashable], first: Ints, rows: PrivateRows | Non
 
 
 def split_rows(first: Ints, first_row: Ints, private: Private) -> Iterator[tuple[Private | None, Floats | None]]:
-    """Each request's share of private rows that were given as one matrix, and the table of its bounds."""
+    """Yield each request's part of private rows given as one matrix, with the table of its bounds."""
     start, row, value, lower, upper = private
     columns, rows, entries = first.tolist(), first_row.tolist(), start[first].tolist()
     for at in range(len(columns) - 1):

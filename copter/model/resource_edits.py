@@ -1,4 +1,4 @@
-"""Edits of resources, and of the usage patterns that requests share."""
+"""Edits of resources and of shared usage patterns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ResourceEdits(Inventory):
     # Resources ----------------------------------------------------------------------------------------------------
 
     def add_resources(self, resource: Hashable, count: float, lower: float | None = None) -> None:
-        """Add `count` units of a resource; its row is made when it is new.
+        """Add `count` units of a resource; a new resource gets a row.
 
         Parameters
         ----------
@@ -62,15 +62,15 @@ class ResourceEdits(Inventory):
             self.set_count(resource, count, lower)
 
     def set_count(self, resource: Hashable, count: float, lower: float | None = None) -> None:
-        """Say how much there is of a resource: ``lower <= sum of usage <= count``; its row is made when it is new.
+        """Set how much of a resource there is: ``lower <= sum of usage <= count``; a new resource gets a row.
 
-        Prices, values and places of the row are kept.
+        The row keeps its price and its position.
 
         Parameters
         ----------
         resource : hashable
         count : float
-            Of any sign; inf for no upper bound.
+            Upper bound of any sign; inf for no upper bound.
         lower : float, optional
             -inf for no lower bound; equal to `count`, the row is an equation. None leaves it as it is.
 
@@ -97,7 +97,7 @@ class ResourceEdits(Inventory):
         self.ledger.apply("rows", [resource], low, high)
 
     def update_counts(self, resources: Sequence[Hashable], counts: ArrayLike, lower: ArrayLike | None = None) -> None:
-        """Do :meth:`set_count` for many resources of the model in one call: all or none.
+        """Call :meth:`set_count` for many resources at once; on an error, none is changed.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class ResourceEdits(Inventory):
 
     @staticmethod
     def _row_bounds(ids: list[Hashable], counts: ArrayLike, lower: ArrayLike) -> tuple[Floats, Floats]:
-        """Checked bounds of rows, (k,) each."""
+        """Return checked bounds of rows, (k,) each."""
         k = len(ids)
         arrays = [as_floats(what, each) for what, each in (("lower", lower), ("counts", counts))]
         low, high = (np.full(k, float(each)) if each.ndim == 0 else each for each in arrays)
@@ -143,7 +143,7 @@ class ResourceEdits(Inventory):
         return low, high
 
     def remove_resources(self, resource: Hashable, count: float) -> None:
-        """Take `count` units of a resource away.
+        """Remove `count` units of a resource.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class ResourceEdits(Inventory):
         self.ledger.apply("count", resource, here - count)
 
     def drop_resource(self, resource: Hashable) -> None:
-        """Remove a resource's row with all its coefficients: what used it does so no longer."""
+        """Remove a resource's row with all its coefficients; columns no longer use the resource."""
         self.ledger.row(resource)
         self.ledger.apply("drop_row", resource)
 
@@ -192,7 +192,7 @@ class ResourceEdits(Inventory):
         *,
         private_rows: PrivateRows | None = None,
     ) -> Template:
-        """Declare a usage pattern that many requests share, and private rows whose coefficients they share.
+        """Declare a usage pattern, and optionally coefficients of private rows, that many requests share.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class ResourceEdits(Inventory):
         resources : sequence, optional
             Ids of the rows of a sparse matrix, in order.
         private_rows : PrivateRows, optional
-            Their bounds are those of requests that are given none of their own.
+            Rows with default bounds; a request may be given its own bounds.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class ResourceEdits(Inventory):
         ----------
         template : Template
         usage, resources
-            As for :meth:`add_template`; None leaves the usage as it is.
+            See :meth:`add_template`; None leaves the usage as it is.
         private_rows : PrivateRows, optional
             None leaves them as they are.
 
@@ -257,7 +257,7 @@ class ResourceEdits(Inventory):
         self.ledger.apply("update_template", template, *pattern, private)
 
     def drop_template(self, template: Template) -> None:
-        """Forget a template; EditNotAllowedError while requests use it."""
+        """Delete a template; raises EditNotAllowedError while requests use it."""
         self._require_template(template)
         if template.users:
             raise EditNotAllowedError(f"the template is in use by {template.users} requests; remove them first")

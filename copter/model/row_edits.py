@@ -1,4 +1,4 @@
-"""Edits of the rows that are of one request alone: limits and least sums, bounds of columns, private rows."""
+"""Edits of constraints on one request: limits, least sums, column bounds, private rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from copter.problem.linear_program import as_floats
 
 
 class RowEdits(Inventory):
-    """The part of :class:`copter.Model` that changes what holds for one request alone."""
+    """The part of :class:`copter.Model` that changes constraints on one request."""
 
     # Sums and bounds of columns -----------------------------------------------------------------------------------
 
     def update_limit(self, request: Hashable, limit: float, at_least: float | None = None) -> None:
-        """Change the largest sum of a request's columns (inf for no limit), and the least one where it is given.
+        """Change the largest sum of a request's columns (inf for no limit) and, if given, the least sum.
 
         Examples
         --------
@@ -46,7 +46,7 @@ class RowEdits(Inventory):
         self._update_limits(request, limit, lower, upper, self.at_least(request) if at_least is None else at_least)
 
     def update_limits(self, requests: Sequence[Hashable], limits: ArrayLike, at_least: ArrayLike | None = None) -> None:
-        """Do :meth:`update_limit` for many requests in one call: all or none.
+        """Call :meth:`update_limit` for many requests at once; on an error, none is changed.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class RowEdits(Inventory):
 
     @staticmethod
     def _check_sum(request: Hashable, limit: float, total: float, fixed: bool) -> None:
-        """Raise for a limit that does not fit the rest of a request."""
+        """Raise if a limit contradicts a request's least sum, bounds or fixed column."""
         if fixed:
             raise EditNotAllowedError(
                 f"request {request!r} is fixed: the limit {limit:g} would not let it be (a finite one up to its upper "
@@ -83,7 +83,7 @@ class RowEdits(Inventory):
         raise InvalidDataError(f"request {request!r}: lower bounds sum to {total:g}, above the limit {limit:g}")
 
     def update_bounds(self, request: Hashable, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
-        """Change the bounds of a request's columns: float or array_like (n,); None leaves a side as it is.
+        """Change the bounds of a request's columns, float or array_like (n,); None keeps that side.
 
         Examples
         --------
@@ -132,7 +132,7 @@ class RowEdits(Inventory):
         *,
         row: int | None = None,
     ) -> None:
-        """Change the bounds of the private rows of many requests in one call: all or none.
+        """Change the bounds of the private rows of many requests at once; on an error, none is changed.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class RowEdits(Inventory):
 
     @staticmethod
     def _bounds_of_all(what: str, given: ArrayLike | Sequence[ArrayLike], sizes: Ints) -> Floats:
-        """Bounds of all private rows of all requests, request by request."""
+        """Return the bounds of all private rows of all requests, request by request."""
         total, width = int(sizes.sum()), int(sizes[0]) if len(sizes) else 0
         if isinstance(given, (list, tuple)) and len(given) == len(sizes) and any(np.ndim(each) for each in given):
             parts = [as_floats(what, each) for each in given]
@@ -195,7 +195,7 @@ class RowEdits(Inventory):
 
     @staticmethod
     def _places(ids: list[Hashable], row: Any, sizes: Ints, first: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Where the same private row of every request is among them all."""
+        """Return the position of one private row of every request among all their private rows."""
         if isinstance(row, bool) or not isinstance(row, (int, np.integer)):
             raise InvalidDataError(f"row is {row!r}, must be a whole number")
         for at in np.flatnonzero((row < 0) | (row >= sizes))[:1].tolist():
@@ -204,16 +204,16 @@ class RowEdits(Inventory):
 
     @staticmethod
     def _one_each(what: str, given: Any, k: int) -> Floats:
-        """A float for all, or one for each."""
+        """Return one float for each of k requests; a scalar is repeated."""
         array = as_floats(what, given)
         if array.ndim and array.shape != (k,):
             raise DimensionError(f"{what} has shape {array.shape}, must be ({k},): one for each request")
         return np.broadcast_to(array, (k,))
 
     def update_private_rows(self, request: Hashable, private_rows: PrivateRows) -> None:
-        """Replace coefficients and bounds of a request's private rows; their number stays.
+        """Replace the coefficients and bounds of a request's private rows; their number must stay the same.
 
-        A request that shares a template then has a pattern of its own.
+        If the request shares a template, it gets its own pattern.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What requests use of which resources, as the caller gives it, brought into columns over row slots."""
+"""Conversion of usage data from the caller's form to columns over row slots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Pattern = tuple[Ints, Ints, Floats]  # column starts, row slots (ascending in a 
 
 
 def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable[[Hashable], int]) -> Pattern:
-    """The usage by columns.
+    """Return the usage by columns.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable
 
 
 def dense_pattern(usage: Mapping[Hashable, ArrayLike], row: Callable[[Hashable], int]) -> Pattern:
-    """A usage given by resource; zeros are left out."""
+    """Return a usage given by resource, by columns; zeros are left out."""
     vectors: dict[int, Floats] = {}
     lengths = set()
     for resource, units in usage.items():
@@ -73,7 +73,7 @@ def dense_pattern(usage: Mapping[Hashable, ArrayLike], row: Callable[[Hashable],
 
 
 def sparse_pattern(usage: Any, resources: Sequence[Hashable] | None, row: Callable[[Hashable], int]) -> Pattern:
-    """A usage given as a sparse matrix; duplicates are summed."""
+    """Return a usage given as a sparse matrix, by columns; duplicates are summed."""
     if usage.ndim != 2:
         raise DimensionError(f"usage has shape {usage.shape}: must be resources by columns")
     height, n = usage.shape

@@ -1,4 +1,4 @@
-"""What a solution asks the model for: values, duals and reduced costs in the order of the whole LP."""
+"""Values, duals and reduced costs of a model's solution, in the order of the whole LP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Keys = NDArray[np.int64]
 
 
 class ModelValues:
-    """The model behind a solution of it: a :class:`copter.problem.values.Behind`.
+    """The model behind a solution; implements :class:`copter.problem.values.Behind`.
 
     Parameters
     ----------
@@ -43,7 +43,9 @@ class ModelValues:
         self._pair: tuple[Floats, Floats] | None = None
 
     def lowers(self, requests: Sequence[Hashable]) -> tuple[Keys, Floats]:
-        """(offsets, lower bounds) of the columns of requests, which must not have been removed since."""
+        """Return (offsets, lower bounds) of the columns of requests, none of which may have been removed since the
+        solve.
+        """
         ledger = self.ledger
         added = ledger.added_at.get
         gone = self.version + 1  # requests that are not there
@@ -55,7 +57,7 @@ class ModelValues:
         return start, ledger.matrix.flat_lower(slots, int(start[-1]))
 
     def x(self) -> Floats:
-        """Values of all columns, in the order of ``Model.to_linear_program``."""
+        """Return the values of all columns, in the order of ``Model.to_linear_program``."""
         require_current(self.ledger, self.version)
         columns = Columns.of_model(self.ledger)
         x = self.ledger.matrix.flat_lower(columns.slots, columns.count)
@@ -63,7 +65,7 @@ class ModelValues:
         return x
 
     def facts(self, request: Hashable) -> Facts:
-        """Facts for one request's explanation; the model must not have been edited since the solve."""
+        """Return the facts for one request's explanation; the model must not have been edited since the solve."""
         require_current(self.ledger, self.version)
         slot = self.ledger.slot(request)
         offsets, dual = self.own().between(np.array([slot << 32]), np.array([(slot << 32) + 1]))
@@ -71,7 +73,7 @@ class ModelValues:
         return facts_of(self.ledger, request, self.key, self.working, self.y, limit_dual)
 
     def own(self) -> OwnDuals:
-        """Duals of sums and private rows."""
+        """Return the duals of sums and private rows."""
         if self._own is None:
             self.dense()
         if self._own is None:
@@ -79,14 +81,14 @@ class ModelValues:
         return self._own
 
     def dense(self) -> tuple[Floats, Floats]:
-        """(y, reduced costs) in the order of ``Model.to_linear_program``."""
+        """Return (y, reduced costs) in the order of ``Model.to_linear_program``."""
         if self._pair is None:
             require_current(self.ledger, self.version)
             self._pair = self.duals()
         return self._pair
 
     def duals(self) -> tuple[Floats, Floats]:
-        """Prices, then duals of own rows; reduced costs (F5; all in the signs of the sense)."""
+        """Return (prices followed by duals of own rows, reduced costs), in the signs of the model's sense (F5)."""
         ledger = self.ledger
         self._own, reduced = duals_of(ledger, slots_in_order(ledger), self.y, self._own)
         own = self._own.in_order(slots_in_order(ledger).astype(np.int64))
@@ -96,16 +98,17 @@ class ModelValues:
 def duals_of(
     ledger: Ledger, slots: NDArray[np.int32], y: Floats, own: OwnDuals | None = None, costs: bool = True
 ) -> tuple[OwnDuals, Floats]:
-    """(duals of the own rows, reduced costs) of some requests at prices, in the signs of the model's sense.
+    """Return (duals of the own rows, reduced costs) of some requests at given prices, in the signs of the model's
+    sense.
 
     Parameters
     ----------
     slots : ndarray (k,) int32
-        Of the requests, in the order in which reduced costs are wanted.
+        Slots of the requests, in the order in which reduced costs are wanted.
     y : ndarray (rows,)
-        By row slot.
+        Prices by row slot.
     own : OwnDuals, optional
-        Of these requests' rows; without them the limits' duals are found from the reduced costs.
+        Duals of these requests' rows; without them the limits' duals are found from the reduced costs.
     costs : bool
         Whether the costs count: without them y is a ray.
     """
@@ -127,7 +130,7 @@ def duals_of(
 
 
 def sparse_values(ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals | None = None) -> SparseValues:
-    """Values of a solution of the model as it now stands.
+    """Return the values of a solution of the current model.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ def sparse_values(ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals
     y : ndarray (rows,)
         Prices by row slot, in the signs of the model's sense.
     own : OwnDuals, optional
-        Of sums and private rows; without them the limits' duals are found from the reduced costs, when asked for.
+        Duals of sums and private rows; without them the limits' duals are found from the reduced costs, when asked for.
     """
     return SparseValues(key, x, y, dict(ledger.slot_of), dict(ledger.row_of), ModelValues(ledger, key, x, y, own))
 
@@ -145,7 +148,7 @@ def sparse_values(ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals
 def limit_duals(
     ledger: Ledger, slots: NDArray[np.int32], start: NDArray[np.int32] | Keys, reduced: Floats
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Which requests have limits, and their duals (<= 0, minimisation), which are then taken off the reduced costs.
+    """Return which requests have limits and their duals (<= 0, minimisation); the duals are subtracted from `reduced`.
 
     The dual of sum x <= limit is the reduced cost at which the cheapest columns have filled it.
     """
@@ -189,7 +192,7 @@ def limit_dual(reduced: Floats, width: Floats, room: float) -> float:
 
 
 def dense_ray(ledger: Ledger, key: Keys, improving: bool, ray: Floats, version: int) -> Floats:
-    """A certificate of a model without own rows but limits, in the order of to_linear_program.
+    """Return a ray, for a model with limits but no private rows, in the order of to_linear_program.
 
     Row multipliers by row slot, or a direction in the working columns where it is an improving one.
     """

@@ -1,1 +1,1 @@
-"""A linear program, what a solution of it is, and the engine's own checker."""
+"""Linear programs, their solutions, and the engine's own checker."""

@@ -1,4 +1,4 @@
-"""A simplex certificate for a solution: its point handed to HiGHS, which ends at an optimal basis (M10)."""
+"""Certification of a solution by the simplex method of HiGHS, which ends at an optimal basis (M10)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_BOUND = 1e-6  # how near a bound, in units of 1 + |bound|, a value is at it
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """An optimal basis, as HiGHS found it from a solution.
+    """An optimal basis that HiGHS found from a solution.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Certificate:
     x, y : ndarray (n,), (m,)
         The basis's vertex and prices, in the signs of copter.
     objective : float
-        With the offset.
+        Objective with the offset.
     col_basic, row_basic : ndarray of bool
         Which columns and rows are basic: as many as there are rows.
     iterations : int
@@ -52,7 +52,7 @@ class Certificate:
 
 
 def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: float | None = None) -> Certificate:
-    """Turn a solution of an LP into an optimal basis of HiGHS's simplex.
+    """Run HiGHS's simplex method from a solution until it has an optimal basis.
 
     The simplex starts from a basis made of what is strictly between its bounds. HiGHS's own crossover is not used: on
     programs with dependent rows it writes past its memory now and then (HiGHS 1.15.1), and took as long.
@@ -62,7 +62,7 @@ def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: floa
     lp : LinearProgram
         Integrality is ignored.
     solution : Solution
-        Of this program; one with a status other than OPTIMAL is a start all the same.
+        A solution of `lp`; its status need not be OPTIMAL.
     time_limit_s : float, optional
 
     Returns
@@ -98,7 +98,7 @@ def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: floa
 
 
 def loaded(highspy: Any, lp: LinearProgram, time_limit_s: float | None) -> Any:
-    """HiGHS with the program."""
+    """Return a HiGHS object with the program loaded."""
     solver = silent_highs()
     if time_limit_s is not None:
         solver.setOptionValue("time_limit", float(time_limit_s))
@@ -107,7 +107,7 @@ def loaded(highspy: Any, lp: LinearProgram, time_limit_s: float | None) -> Any:
 
 
 def basis_of(highspy: Any, lp: LinearProgram, x: Floats, activity: Floats) -> Any:
-    """A basis whose members are the columns and rows strictly between their bounds; HiGHS mends it where it is none."""
+    """Return the basis of the columns and rows strictly between their bounds; HiGHS repairs it if it is singular."""
     basis = highspy.HighsBasis()
     basis.col_status = [getattr(highspy.HighsBasisStatus, name) for name in places(x, lp.col_lower, lp.col_upper)]
     basis.row_status = [
@@ -118,7 +118,7 @@ def basis_of(highspy: Any, lp: LinearProgram, x: Floats, activity: Floats) -> An
 
 
 def places(value: Floats, lower: Floats, upper: Floats) -> list[str]:
-    """Where each variable is: at a bound, or basic."""
+    """Return each variable's place: at a lower bound, at an upper bound, or basic."""
     with np.errstate(invalid="ignore"):
         low = value - lower <= AT_BOUND * (1.0 + np.abs(lower))
         high = upper - value <= AT_BOUND * (1.0 + np.abs(upper))
@@ -128,7 +128,7 @@ def places(value: Floats, lower: Floats, upper: Floats) -> list[str]:
 
 
 def certificate_of(highspy: Any, solver: Any, seconds: float) -> Certificate:
-    """The certificate of HiGHS's last solve."""
+    """Return the certificate of HiGHS's last solve."""
     status, info, point, basis = solver.getModelStatus(), solver.getInfo(), solver.getSolution(), solver.getBasis()
     basic = highspy.HighsBasisStatus.kBasic
     return Certificate(

@@ -1,4 +1,4 @@
-"""The engine's own checker: residuals, bound and rays of a linear program, recomputed from the data as given.
+"""The engine's own checker: residuals, bounds and rays of a linear program, recomputed from the original data.
 
 A solve is OPTIMAL, or a ray a proof, only if this file says so; it uses NumPy and SciPy and nothing of the methods that
 it judges. Tests and benchmarks judge with another checker that imports nothing of copter.
@@ -25,7 +25,7 @@ RAY_NOISE = 1e-9  # what a ray may leave of a sum that should be zero, as a shar
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Findings of the checker; the figures are defined in docs/method/formulation.md (F6, F8-F11).
+    """The checker's findings; docs/method/formulation.md defines the figures (F6, F8-F11).
 
     `complementarity` is the largest product of a dual or reduced cost and the distance of its row or column from the
     bound that it stands for, over 1 + |P| + |D|.
@@ -121,12 +121,16 @@ def _judged(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
 
 
 def length(vector: Floats) -> float:
-    """The Euclidean norm, by a sum: BLAS wakes its threads for a long vector, which costs more than they save."""
+    """Return the Euclidean norm as a plain sum: BLAS would wake its threads for a long vector, which costs more than it
+    saves.
+    """
     return float(np.sqrt(np.sum(vector * vector)))
 
 
 def integer_violation(lp: LinearProgram, x: Floats) -> float:
-    """Largest distance of an integer column from a whole number, or of a semi-continuous one from what it may take."""
+    """Return the largest distance of an integer column from a whole number, or of a semi-continuous one from its
+    set.
+    """
     values = np.asarray(x)[lp.integrality]
     some = lp.semicontinuous > 0.0
     value, least = np.asarray(x)[some], lp.semicontinuous[some]
@@ -167,7 +171,7 @@ def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7
 
 
 def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
-    """Whether the LP improves without bound along a direction in x.
+    """Whether the objective improves without bound along a direction in x that keeps every row and bound.
 
     The ray is taken with its largest entry 1, and without entries up to `tolerance` that a bound of their column stops.
     What it moves a row against its bound must be noise (`RAY_NOISE`), at most `tolerance`, and at most `tolerance`

@@ -1,4 +1,4 @@
-"""What prices prove about a linear program, with every rounding accounted for: no bound that only almost holds."""
+"""Dual bounds of a linear program that are proven in spite of rounding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def proven_dual_bound(
     col_upper: Floats,
     price: Floats,
 ) -> float:
-    """A proven lower bound of a minimisation: the dual function (F6) at these prices, rounded down.
+    """Return a proven lower bound of a minimisation: the dual function (F6) at these prices, rounded down.
 
     Every reduced cost is known only to lie in an interval: sums in float64 with a running error bound, and the exact
     sum where that interval holds zero for a column without the bound that would answer for it, or where it is long in
@@ -72,7 +72,9 @@ def proven_dual_bound(
 
 
 def reduced_cost_intervals(cost: Floats, matrix: sp.csc_array, price: Floats) -> tuple[Floats, Floats]:
-    """(lower, upper) bounds, (n,) each, on the exact reduced costs c - A'y: float64 sums less and plus their error."""
+    """Return lower and upper bounds, (n,) each, on the exact reduced costs c - A'y: float64 sums minus and plus their
+    error.
+    """
     count = np.diff(matrix.indptr)
     column = np.repeat(np.arange(matrix.shape[1]), count)
     prices = price[matrix.indices]
@@ -88,7 +90,7 @@ def reduced_cost_intervals(cost: Floats, matrix: sp.csc_array, price: Floats) ->
 
 
 def straddling(low: Floats, high: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
-    """Columns whose reduced cost may have a sign that no finite bound answers for."""
+    """Mark columns whose reduced cost may have a sign for which the column has no finite bound."""
     return ((high > 0.0) & np.isneginf(lower)) | ((low < 0.0) & np.isposinf(upper))
 
 
@@ -116,13 +118,13 @@ def work_out(
 
 
 def lossy(one: Floats, other: Floats) -> Floats:
-    """1 where underflow may have taken something from a product."""
+    """Return 1 for each product that may have lost digits to underflow, otherwise 0."""
     lost = (one != 0.0) & (other != 0.0) & (np.abs(one * other) < SMALL)
     return np.asarray(lost, dtype=np.float64)
 
 
 def exact_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Two arrays whose sum is the exact product (Dekker); NaN where a factor is too large, up to SMALL by underflow."""
+    """Return two arrays whose sum is the exact product (Dekker); NaN for overflow, error up to SMALL for underflow."""
     product = one * other
     ok = (np.abs(one) < LARGE) & (np.abs(other) < LARGE)
     high_one, high_other = SPLIT * one, SPLIT * other
@@ -133,7 +135,7 @@ def exact_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
 
 
 def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list[Floats]:
-    """Arrays whose sum is at most that of min d x over both intervals, column by column.
+    """Return arrays whose sum, column by column, is at most the minimum of d x over both intervals.
 
     An infinite bound adds nothing: the reduced cost cannot have the sign that would go there, and that of a column
     without any finite bound is zero.
@@ -159,7 +161,7 @@ def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list
 
 
 def rounded_down(terms: list[Floats]) -> float:
-    """The sum of exact terms, rounded down; -inf where it overflows."""
+    """Return the sum of exact terms, rounded down; -inf on overflow."""
     try:
         every = np.concatenate(terms)
         total = fsum(every[every != 0.0].tolist())

@@ -1,4 +1,4 @@
-"""Why a request got what it got: prices, its columns side by side, and what would change the answer."""
+"""Explanations of a request's allocation: prices, its columns side by side, and what would change the answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Option:
     ----------
     column : int
     value : float
-        What the solution gives it.
+        Its value in the solution.
     cost : float
         Its objective coefficient.
     usage : dict
@@ -44,14 +44,14 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A change at which the best column of a request becomes another one.
+    """A change of weight or price at which another column becomes the request's best.
 
     Attributes
     ----------
     at : float
         The weight's factor, or the price, at which it turns.
     column : int or None
-        To which column; None for getting nothing.
+        The column that becomes the best; None for no allocation.
     """
 
     at: float
@@ -60,7 +60,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class CapacityEffect:
-    """Effect of more or less of a resource on a request while the basis stays.
+    """Effect of a resource's count on a request while the basis stays the same.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class CapacityEffect:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a request got what it got.
+    """Reasons for a request's allocation.
 
     Attributes
     ----------
@@ -113,18 +113,18 @@ class Explanation:
 
     @property
     def given(self) -> tuple[Option, ...]:
-        """The columns that are not zero."""
+        """Options with a value other than zero."""
         return tuple(option for option in self.options if option.value != 0.0)
 
     def as_text(self, most: int = 10) -> str:
-        """Lines for a reader, with at most so many columns side by side."""
+        """Return the explanation as text, with at most `most` columns side by side."""
         return "\n".join(lines_of(self, most))
 
     def __str__(self) -> str:
         return self.as_text()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; resources by their str()."""
+        """Return plain values for JSON; resources are named by their str()."""
 
         def turn(one: Turn | None) -> dict[str, Any] | None:
             return None if one is None else {"at": one.at, "column": one.column}
@@ -169,7 +169,7 @@ class Facts:
         1 where the objective is maximised, -1 where it is minimised.
     cost, value : ndarray (n,)
     resources : list
-        Those that a column uses.
+        The resources that a column uses.
     usage : ndarray (n, resources)
     price : ndarray (resources,)
     limit_dual : float
@@ -190,7 +190,7 @@ class Facts:
 
 
 def explained(request: Hashable, facts: Facts) -> Explanation:
-    """The explanation of the facts."""
+    """Return the explanation that follows from the facts."""
     gain, charge = facts.sign * facts.cost, facts.usage @ (facts.sign * facts.price)
     net = gain - charge
     if facts.can_idle:  # the last one is to get nothing
@@ -235,7 +235,7 @@ def explained(request: Hashable, facts: Facts) -> Explanation:
 
 
 def shifted(turn: Turn | None, price: float, sign: float) -> Turn | None:
-    """The turn at a price; None where the price would have to change its sign for it."""
+    """Return a turn in terms of the price; None if the price would have to change its sign."""
     at = None if turn is None else price + sign * turn.at
     return (
         None
@@ -245,7 +245,7 @@ def shifted(turn: Turn | None, price: float, sign: float) -> Turn | None:
 
 
 def turns(loss: Floats, slope: Floats, n: int) -> tuple[Turn | None, Turn | None]:
-    """(step down, step up) at which a loss of ``loss + slope * step`` first falls to zero; column n is no column."""
+    """Return (step down, step up) at which ``loss + slope * step`` first reaches zero; index n means "no column"."""
     found: list[Turn | None] = []
     for side in (-1.0, 1.0):
         falling = np.flatnonzero(slope * side < 0.0)
@@ -260,7 +260,7 @@ def turns(loss: Floats, slope: Floats, n: int) -> tuple[Turn | None, Turn | None
 
 
 def lines_of(explanation: Explanation, most: int) -> Iterator[str]:
-    """Lines of text that tell an explanation, with at most `most` columns side by side."""
+    """Yield the lines of an explanation, with at most `most` columns side by side."""
     given = explanation.given
     got = "; ".join(told(option.value, option.usage) for option in given) or "nothing"
     yield f"{explanation.request}: {got}"
@@ -284,7 +284,7 @@ def lines_of(explanation: Explanation, most: int) -> Iterator[str]:
 
 
 def turning_points(explanation: Explanation) -> Iterator[str]:
-    """At which weight or price another column becomes the best."""
+    """Yield the weights and prices at which another column becomes the best."""
     for word, turn in (("above", explanation.weight_up), ("below", explanation.weight_down)):
         if turn is not None:
             yield f"  with a weight {word} {turn.at:.4g} times its own: {goes_to(turn.column)}"
@@ -295,15 +295,15 @@ def turning_points(explanation: Explanation) -> Iterator[str]:
 
 
 def goes_to(column: int | None) -> str:
-    """Name of the option that becomes the best one, or "nothing" for None."""
+    """Return the name of the option that becomes the best, or "nothing" for None."""
     return "nothing" if column is None else f"option {column}"
 
 
 def uses(usage: Mapping[Hashable, float]) -> str:
-    """Name what an option uses: "2 a100, 1 link", or "nothing"."""
+    """Return the usage of an option as text, such as "2 a100, 1 link", or "nothing"."""
     return ", ".join(f"{units:g} {name}" for name, units in usage.items()) or "nothing"
 
 
 def told(value: float, usage: Mapping[Hashable, float]) -> str:
-    """Name what a request gets of an option: "2 a100", or "0.5 of (2 a100)" for a share of one half."""
+    """Return what a request is given of an option: "2 a100", or "0.5 of (2 a100)" for one half."""
     return uses(usage) if value == 1.0 else f"{value:.3g} of ({uses(usage)})"

@@ -1,4 +1,4 @@
-"""A LinearProgram in HiGHS's own terms."""
+"""Conversion of a LinearProgram to HiGHS's data structures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from copter.problem.linear_program import LinearProgram
 
 
 def require_highspy(what: str) -> Any:
-    """The module highspy; CopterError that says how to get it."""
+    """Return the module highspy; raises CopterError with the command that installs it."""
     try:
         return import_module("highspy")
     except ImportError as error:
@@ -29,7 +29,7 @@ _made: list[bool] = []
 
 
 def silent_highs(what: str = "HiGHS") -> Any:
-    """A ``highspy.Highs`` that prints nothing.
+    """Return a ``highspy.Highs`` object that prints nothing.
 
     HiGHS 1.16 prints its banner when the first object of a process is made, before any option can be set, through C's
     own buffer: descriptor 1 leads nowhere meanwhile. Without descriptors of its own (a notebook, a closed terminal) the
@@ -49,7 +49,7 @@ def silent_highs(what: str = "HiGHS") -> Any:
 
 
 def _without_output(make: Any) -> Any:
-    """What `make` makes, with what it prints by C left out."""
+    """Call `make` and return its result; whatever C code prints meanwhile is discarded."""
     try:
         flush = ctypes.CDLL(None).fflush
         sys.stdout.flush()
@@ -69,7 +69,7 @@ def _without_output(make: Any) -> Any:
 
 
 def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
-    """A HighsLp of the same program, with or without integer and semi-continuous columns."""
+    """Return a HighsLp of the program, with or without its integer and semi-continuous columns."""
     highspy = require_highspy("HiGHS")
     result = highspy.HighsLp()
     result.num_row_, result.num_col_ = lp.shape
@@ -90,7 +90,7 @@ def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
 
 
 def run_highs(solver: Any) -> None:
-    """Run HiGHS, whatever number of threads its last run in this process had.
+    """Run HiGHS, even if its last run in this process used another number of threads.
 
     Its threads are begun once, and with another number of them it does not run: it ends with an error, and knows
     nothing of the model. Then they are ended, and it runs with threads of its own.

@@ -19,7 +19,7 @@ NOT_REAL = (complex, np.complexfloating, str, bytes, type(np.ma.masked))  # what
 
 
 def as_floats(name: str, value: ArrayLike) -> Floats:
-    """Copy to a float64 array; InvalidDataError for what is not real numbers, all of them there.
+    """Return a float64 copy of an array; raises InvalidDataError unless every entry is a real number.
 
     A complex number would lose its imaginary part, a masked one its mask, and a string would be read by Python's rules
     for numbers: none of them is taken.
@@ -39,12 +39,12 @@ def as_floats(name: str, value: ArrayLike) -> Floats:
 
 
 def objects(array: NDArray[Any]) -> Iterable[Any]:
-    """The entries of an array of Python objects; none of any other."""
+    """Return the entries of an array of Python objects; empty for any other array."""
     return array.flat if array.dtype.kind == "O" else ()
 
 
 def checked_vector(name: str, value: ArrayLike | None, size: int, default: float, infinite: int = 0) -> Floats:
-    """Copy to a float64 vector of this size; scalars are spread.
+    """Return a float64 copy of the given size; a scalar is repeated.
 
     `infinite`: sign of infinity that is allowed (-1, +1), 0 for none.
     """
@@ -62,7 +62,7 @@ def checked_vector(name: str, value: ArrayLike | None, size: int, default: float
 
 
 def require_ordered(what: str, lower: Floats, upper: Floats) -> None:
-    """Raise InvalidDataError where lower > upper."""
+    """Raise InvalidDataError if any lower bound exceeds its upper bound."""
     crossed = np.flatnonzero(lower > upper)
     if len(crossed):
         at = int(crossed[0])
@@ -70,7 +70,7 @@ def require_ordered(what: str, lower: Floats, upper: Floats) -> None:
 
 
 def require_semicontinuous(least: Floats, lower: Floats, upper: Floats) -> None:
-    """Raise InvalidDataError where a column cannot be semi-continuous."""
+    """Raise InvalidDataError if a column's bounds do not allow it to be semi-continuous."""
     for at in np.flatnonzero(least).tolist():
         if least[at] < 0.0:
             raise InvalidDataError(f"semicontinuous[{at}] is {least[at]}, must be >= 0 (0: not semi-continuous)")
@@ -83,7 +83,7 @@ def require_semicontinuous(least: Floats, lower: Floats, upper: Floats) -> None:
 
 
 def checked_names(what: str, names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
-    """Names as a tuple, one for each row or column, all different; None stays None."""
+    """Return names as a tuple, one per row or column and all different; None stays None."""
     if names is None:
         return None
     found = tuple(names)
@@ -123,7 +123,7 @@ class LinearProgram:
     row_names, col_names : sequence of str, optional
         One for each row or column, all different; solvers do not look at them.
     name : str
-        Of the program.
+        Name of the program.
 
     Raises
     ------
@@ -218,7 +218,7 @@ class LinearProgram:
 
 
 def require_program(lp: object) -> None:
-    """InvalidDataError for what is no linear program."""
+    """Raise InvalidDataError unless the argument is a LinearProgram."""
     if not isinstance(lp, LinearProgram):
         raise InvalidDataError(
             f"lp is a {type(lp).__name__}, must be a LinearProgram: read_mps makes one of a file, "

@@ -1,4 +1,4 @@
-"""How far a point is from optimal (docs/method/formulation.md, F8-F11)."""
+"""Residuals: the distance of a point from optimality (docs/method/formulation.md, F8-F11)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """|P - D| / (1 + |P| + |D|), equation F10."""
+    """Return |P - D| / (1 + |P| + |D|), equation F10."""
     return abs(objective - bound) / (1.0 + abs(objective) + abs(bound))
 
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """How far a point is from optimal, on the problem as given (docs/method/formulation.md, F8-F11).
+    """Violations of optimality of a point of the original problem (docs/method/formulation.md, F8-F11).
 
     Attributes
     ----------
@@ -31,6 +31,6 @@ class Residuals:
     gap_absolute: float
 
     def within(self, tolerance: float, absolute_tolerance: float) -> bool:
-        """Whether the relative triple and the absolute violations are within tolerance (NaN is not)."""
+        """Whether the three relative and the absolute residuals are within tolerance; NaN is not."""
         relative = self.primal <= tolerance and self.dual <= tolerance and self.gap <= tolerance
         return relative and self.primal_absolute <= absolute_tolerance and self.dual_absolute <= absolute_tolerance

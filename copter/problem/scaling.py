@@ -1,4 +1,4 @@
-"""Equilibration of a general LP, so that rows, columns and costs are of one size (Ruiz, then one pass of norms)."""
+"""Equilibration of an LP: rows, columns and costs are scaled to similar size (Ruiz, then one pass of norms)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ RUIZ_PASSES = 10
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """x = column * x_scaled, y = cost * row * y_scaled; A_scaled = row A column, c_scaled = c column / cost."""
+    """Scaling factors: x = column * x_scaled, y = cost * row * y_scaled; A_scaled = row A column, c_scaled = c column /
+    cost.
+    """
 
     row: Floats
     column: Floats
@@ -25,12 +27,12 @@ class Scaling:
 
 
 def powers_of_two(values: Floats) -> Floats:
-    """Round to powers of two, so that scaling is exact."""
+    """Round to powers of two, which makes scaling exact."""
     return np.asarray(np.exp2(np.round(np.log2(values))))
 
 
 def equilibrate(lp: LinearProgram, columns: bool = True) -> tuple[Scaling, sp.csc_array]:
-    """Scaling factors, all powers of two, and the scaled matrix; columns are left as they are if so wanted.
+    """Return scaling factors, all powers of two, and the scaled matrix; `columns` says whether to scale columns too.
 
     A column of tiny coefficients is scaled up, and its bounds and cost go down with it. Where those are what matters,
     scaled rows alone do better.

@@ -1,4 +1,4 @@
-"""What a solve returns: status, values, prices, a certified bound and true residuals."""
+"""The result of a solve: status, values, prices, a certified bound and residuals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Named = tuple[tuple[Hashable, ...], tuple[Hashable, ...]]
 
 
 class Status(str, Enum):
-    """How a solve ended; these are answers, not exceptions."""
+    """How a solve ended. Infeasible, unbounded and out of time are statuses, not exceptions."""
 
     OPTIMAL = "optimal"
     PRIMAL_INFEASIBLE = "primal_infeasible"
@@ -37,7 +37,7 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class Solution:
-    """An answer, frozen and stamped with the version of the model that it belongs to.
+    """The immutable result of a solve, marked with the version of the model that it belongs to.
 
     Solves of programs make it by :meth:`of_program`, solves of models by `copter/methods/answers.py`.
 
@@ -108,7 +108,7 @@ class Solution:
         working_columns: int = 0,
         method: str = "",
     ) -> Solution:
-        """A linear program's solution: the point (x, y), and what the checker says of it."""
+        """Make the solution of a linear program from the point (x, y) and the checker's findings."""
         reduced_costs = lp.c - lp.A.T @ y
         return cls(
             status=status,
@@ -127,7 +127,7 @@ class Solution:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """How pickle and copy take a solution: with its arrays and its ray worked out now, without the model.
+        """Prepare for pickle and copy: arrays and ray are computed now, so that the copy needs no model.
 
         A session's solution whose model has been edited since keeps what was asked of it before, and the values by
         request.
@@ -179,14 +179,14 @@ class Solution:
         return arrays
 
     def _kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """The value of this name, computed at the first call."""
+        """Return a named value, computed at the first call and then cached."""
         if name not in self._cache:
             self._cache[name] = make()
         return self._cache[name]
 
     @property
     def conflict(self) -> Named:
-        """(resources, requests) whose rows take part in the ray of PRIMAL_INFEASIBLE; none of any other solution.
+        """(resources, requests) whose rows form the proof of PRIMAL_INFEASIBLE; empty for any other status.
 
         A request alone: its own rows, limit and bounds contradict each other.
         """
@@ -195,7 +195,7 @@ class Solution:
     # By request, one or many --------------------------------------------------------------------------------------
 
     def of(self, request: Hashable) -> Floats:
-        """Values of one request's columns, (n,).
+        """Return the values of one request's columns, (n,).
 
         Examples
         --------
@@ -209,7 +209,7 @@ class Solution:
         return self._require_sparse().values_of([request])[1]
 
     def explain(self, request: Hashable) -> Explanation:
-        """Why a request got what it got: prices, its columns side by side, and what would change the answer.
+        """Explain one request's allocation: prices, its columns side by side, and what would change the answer.
 
         Losses and turns are at the present prices; effects of capacity are those of the present basis. Time is in
         proportion to the request's columns and, for capacities, to the columns that are not zero.
@@ -233,9 +233,9 @@ class Solution:
         return explained(request, sparse.behind.facts(request))
 
     def values_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """Values of many requests' columns: (offsets, values).
+        """Return the values of many requests' columns as (offsets, values).
 
-        Those of ``requests[i]`` are ``values[offsets[i]:offsets[i + 1]]``.
+        The values of ``requests[i]`` are ``values[offsets[i]:offsets[i + 1]]``.
 
         Raises
         ------
@@ -245,7 +245,7 @@ class Solution:
         return self._require_sparse().values_of(list(requests))
 
     def reduced_costs_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """Reduced costs of many requests' columns (F5): (offsets, values) as :meth:`values_of`.
+        """Return the reduced costs of many requests' columns (F5) as (offsets, values), see :meth:`values_of`.
 
         Raises
         ------
@@ -255,7 +255,7 @@ class Solution:
         return self._require_sparse().reduced_costs_of(list(requests))
 
     def limit_duals(self, requests: Sequence[Hashable]) -> Floats:
-        """Duals of the sums of many requests' columns, (k,): of limit and least sum; zero where there is neither."""
+        """Return the duals of the limits and least sums of many requests, (k,); zero without either."""
         sparse = self._require_sparse()
         slot = sparse.slots(requests)
         offsets, dual = sparse.behind.own().between(slot << 32, (slot << 32) + 1)
@@ -264,18 +264,20 @@ class Solution:
         return found
 
     def private_duals(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """Duals of many requests' private rows: (offsets, values) as :meth:`values_of`."""
+        """Return the duals of many requests' private rows as (offsets, values), see :meth:`values_of`."""
         sparse = self._require_sparse()
         slot = sparse.slots(requests)
         return sparse.behind.own().between((slot << 32) + 1, (slot + 1) << 32)
 
     def prices(self, resources: Sequence[Hashable] | None = None) -> Floats:
-        """Duals of many resources' rows, (k,); of all of them, in the order they were added, without an argument."""
+        """Return the duals of many resources' rows, (k,); by default of all resources, in the order added."""
         sparse = self._require_sparse()
         return sparse.y[sparse.rows(list(sparse.row_of) if resources is None else resources)]
 
     def columns_of(self, request: Hashable) -> tuple[NDArray[np.int64], Floats]:
-        """Columns of a request that may be off their lower bound, and their values; cheap whatever the model's size."""
+        """Return (columns, values) of a request's columns that may be off their lower bounds; independent of the
+        model's size.
+        """
         sparse = self._require_sparse()
         if request not in sparse.slot_of:
             raise UnknownHandleError(f"request {request!r} was not in the model that this solution is of")
@@ -284,7 +286,7 @@ class Solution:
         return sparse.key[first:last] & 0xFFFFFFFF, sparse.values[first:last].copy()
 
     def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], Floats]]:
-        """Every request with its columns that may be off their lower bound, and their values (views)."""
+        """Yield every request with its columns that may be off their lower bounds and their values (views)."""
         sparse = self._require_sparse()
         slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
         first = np.searchsorted(sparse.key, slots << 32).tolist()
@@ -294,7 +296,9 @@ class Solution:
             yield request, columns[begin:end], sparse.values[begin:end]
 
     def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], Floats]:
-        """:meth:`by_request` as arrays: all requests, then (place in these, column, x) by working column."""
+        """Return :meth:`by_request` as arrays: all requests, then (index of the request, column, value) per working
+        column.
+        """
         sparse = self._require_sparse()
         slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
         place = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.int64)
@@ -302,12 +306,14 @@ class Solution:
         return list(sparse.slot_of), place[sparse.key >> 32], sparse.key & 0xFFFFFFFF, sparse.values
 
     def working_columns_by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
-        """(slot, column, x) of the columns that may be off their lower bound, for shims that work on whole arrays."""
+        """Return arrays (slot, column, value) of the columns that may be off their lower bounds, for vectorised
+        shims.
+        """
         sparse = self._require_sparse()
         return (sparse.key >> 32).astype(np.int32), (sparse.key & 0xFFFFFFFF).astype(np.int32), sparse.values
 
     def price(self, resource: Hashable) -> float:
-        """Dual of a resource's row: the objective's change per extra unit.
+        """Return the dual of a resource's row: the objective's change per extra unit.
 
         Examples
         --------
@@ -325,7 +331,7 @@ class Solution:
 
     @property
     def sparse(self) -> SparseValues:
-        """Working columns and prices as they were found, by slot; UnknownHandleError for a LinearProgram's solution."""
+        """Return working columns and prices by slot; raises UnknownHandleError for a LinearProgram's solution."""
         return self._require_sparse()
 
     def _require_sparse(self) -> SparseValues:

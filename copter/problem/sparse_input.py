@@ -1,4 +1,4 @@
-"""A caller's sparse matrix, checked before any compiled code walks over its arrays."""
+"""Checks of a caller's sparse matrix before compiled code reads its arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Indices = NDArray[np.int64]
 
 
 def checked_sparse(name: str, matrix: Any) -> sp.csc_array | sp.csr_array | sp.coo_array:
-    """A sparse matrix whose arrays hold together, on arrays of its own or the caller's, which are not written to.
+    """Return a valid sparse matrix, with its own arrays or the caller's, which are never written to.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def checked_sparse(name: str, matrix: Any) -> sp.csc_array | sp.csr_array | sp.c
 
 
 def as_coordinates(name: str, matrix: Any) -> sp.coo_array:
-    """A matrix of another format as COO."""
+    """Convert a matrix of another format to COO."""
     try:
         if matrix.format == "bsr":
             matrix.check_format(full_check=True)
@@ -72,7 +72,7 @@ def as_coordinates(name: str, matrix: Any) -> sp.coo_array:
 
 
 def whole(name: str, what: str, array: Any) -> Indices:
-    """One of the index arrays; InvalidDataError unless it is a vector of whole numbers."""
+    """Return an index array; raises InvalidDataError unless it is a vector of whole numbers."""
     found = np.asarray(array)
     if found.dtype.kind not in "iu" or found.ndim != 1 or np.ma.isMaskedArray(array):
         raise InvalidDataError(
@@ -85,7 +85,7 @@ def whole(name: str, what: str, array: Any) -> Indices:
 
 
 def real(name: str, array: Any) -> NDArray[Any]:
-    """The values; InvalidDataError unless they are a vector of real numbers."""
+    """Return the values; raises InvalidDataError unless they are a vector of real numbers."""
     found = np.asarray(array)
     if found.dtype.kind not in "fiub" or found.ndim != 1 or np.ma.is_masked(array):
         raise InvalidDataError(
@@ -95,14 +95,14 @@ def real(name: str, array: Any) -> NDArray[Any]:
 
 
 def require_equal_lengths(name: str, *arrays: NDArray[Any]) -> None:
-    """InvalidDataError unless there are as many indices as values."""
+    """Raise InvalidDataError unless there are as many indices as values."""
     lengths = [len(array) for array in arrays]
     if len(set(lengths)) > 1:
         raise InvalidDataError(f"{name} is not a valid sparse matrix: {lengths[-1]} values for {lengths[0]} indices")
 
 
 def require_pointers(name: str, pointers: Indices, count: int, entries: int) -> None:
-    """InvalidDataError unless these are the starts of `count` runs over the entries."""
+    """Raise InvalidDataError unless the pointers split the entries into `count` consecutive runs."""
     if len(pointers) != count + 1 or pointers[0] != 0:
         raise InvalidDataError(
             f"{name} is not a valid sparse matrix: indptr must hold {count + 1} numbers and begin with 0"
@@ -117,7 +117,7 @@ def require_pointers(name: str, pointers: Indices, count: int, entries: int) -> 
 
 
 def require_within(name: str, what: str, indices: Indices, size: int, shape: tuple[int, int]) -> None:
-    """InvalidDataError where an index is not one of a row or column that the matrix has."""
+    """Raise InvalidDataError if an index is outside the matrix."""
     outside = (indices < 0) | (indices >= size)
     if outside.any():
         at = int(np.flatnonzero(outside)[0])

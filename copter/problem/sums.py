@@ -13,10 +13,10 @@ Floats = NDArray[np.float64]
 
 
 def inner(one: Floats, other: Floats) -> float:
-    """Inner product of two vectors."""
+    """Return the inner product of two vectors."""
     return float(np.einsum("i,i->", one, other))
 
 
 def norm(vector: Floats) -> float:
-    """Euclidean norm of a vector."""
+    """Return the Euclidean norm of a vector."""
     return float(np.sqrt(np.einsum("i,i->", vector, vector)))

@@ -1,4 +1,4 @@
-"""A model's solution as it was found: working columns, prices, duals of the requests' own rows, by id and in bulk."""
+"""Storage of a model's solution: working columns, prices and own-row duals, readable by id or in bulk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUM = 0  # row of a request's sum in keys of own rows; its private rows are 1, 2
 
 @dataclass(frozen=True)
 class Given(Generic[Value]):
-    """A value of a pickled solution, computed before it was pickled."""
+    """A precomputed value of a pickled solution."""
 
     value: Value | None
 
@@ -35,7 +35,7 @@ class Given(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class OwnDuals:
-    """Duals of the rows that are of one request alone.
+    """Duals of rows that belong to one request: its sum and its private rows.
 
     Attributes
     ----------
@@ -49,37 +49,39 @@ class OwnDuals:
     dual: Floats
 
     def between(self, first: Keys, last: Keys) -> tuple[Offsets, Floats]:
-        """(offsets, duals) of many ranges of keys, one after the other."""
+        """Return (offsets, duals) of many ranges of keys, concatenated."""
         begin, end = np.searchsorted(self.key, first), np.searchsorted(self.key, last)
         return sums_before(end - begin), self.dual[ranges(begin, end)]
 
     def in_order(self, slots: Keys) -> Floats:
-        """Duals of all rows of requests, request by request in this order."""
+        """Return the duals of all own rows of the requests in these slots, request by request."""
         return self.between(slots << 32, (slots + 1) << 32)[1]
 
 
 class Behind(Protocol):
-    """Questions of a solution to its model; StaleSolutionError if the model has changed too much."""
+    """What a solution asks of its model; methods raise StaleSolutionError if the model has changed too much."""
 
     def lowers(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """(offsets, lower bounds) of the columns of requests, which must not have been removed since."""
+        """Return (offsets, lower bounds) of the columns of requests, none of which may have been removed since the
+        solve.
+        """
 
     def x(self) -> Floats:
-        """Values of all columns, in the order of ``Model.to_linear_program``."""
+        """Return the values of all columns, in the order of ``Model.to_linear_program``."""
 
     def dense(self) -> tuple[Floats, Floats]:
-        """(y, reduced costs) in the order of ``Model.to_linear_program``."""
+        """Return (y, reduced costs) in the order of ``Model.to_linear_program``."""
 
     def own(self) -> OwnDuals:
-        """Duals of sums and private rows."""
+        """Return the duals of sums and private rows."""
 
     def facts(self, request: Hashable) -> Facts:
-        """Facts for one request's explanation."""
+        """Return the facts for one request's explanation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """Values that a pickled solution has instead of a model.
+    """Values that a pickled solution holds in place of its model.
 
     Attributes
     ----------
@@ -98,7 +100,7 @@ class Detached:
     duals: Given[OwnDuals]
 
     def lowers(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """As :meth:`Behind.lowers`."""
+        """See :meth:`Behind.lowers`."""
         for request in requests:
             if request not in self.size:
                 raise StaleSolutionError(f"request {request!r} had been removed when this solution was pickled")
@@ -107,25 +109,25 @@ class Detached:
         return sums_before(sizes), np.concatenate([np.zeros(0), *parts])
 
     def x(self) -> Floats:
-        """As :meth:`Behind.x`."""
+        """See :meth:`Behind.x`."""
         return self.values()
 
     def dense(self) -> tuple[Floats, Floats]:
-        """As :meth:`Behind.dense`."""
+        """See :meth:`Behind.dense`."""
         return self.pair()
 
     def own(self) -> OwnDuals:
-        """As :meth:`Behind.own`."""
+        """See :meth:`Behind.own`."""
         return self.duals()
 
     def facts(self, request: Hashable) -> Facts:
-        """A pickled solution has no model to look at."""
+        """Raise StaleSolutionError: a pickled solution has no model to explain from."""
         raise StaleSolutionError(f"request {request!r} cannot be explained without its model: solve it again")
 
 
 @dataclass(frozen=True, slots=True)
 class SparseValues:
-    """A model's working columns and prices when the solution was made; every other column was at its lower bound.
+    """Working columns and prices at the time of the solution; every other column is at its lower bound.
 
     Attributes
     ----------
@@ -148,7 +150,7 @@ class SparseValues:
     _starts: list[Offsets] = field(default_factory=list, repr=False)
 
     def slots(self, requests: Sequence[Hashable]) -> Keys:
-        """Slots of requests; UnknownHandleError for one that was not in the model."""
+        """Return the slots of requests; raises UnknownHandleError for a request unknown at the solve."""
         try:
             return np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int64, count=len(requests))
         except (KeyError, TypeError):
@@ -156,14 +158,14 @@ class SparseValues:
             raise UnknownHandleError(f"request {wrong!r} was not in the model that this solution is of") from None
 
     def rows(self, resources: Sequence[Hashable]) -> Keys:
-        """Rows of resources; UnknownHandleError for one that was not in the model."""
+        """Return the rows of resources; raises UnknownHandleError for a resource unknown at the solve."""
         for resource in resources:
             if resource not in self.row_of:
                 raise UnknownHandleError(f"resource {resource!r} was not in the model that this solution is of")
         return np.array([self.row_of[resource] for resource in resources], dtype=np.int64)
 
     def values_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """(offsets, values) of the columns of requests, one after the other."""
+        """Return (offsets, values) of the columns of requests, concatenated."""
         slot = self.slots(requests)
         start, x = self.behind.lowers(requests)
         begin, end = np.searchsorted(self.key, slot << 32), np.searchsorted(self.key, (slot + 1) << 32)
@@ -172,7 +174,7 @@ class SparseValues:
         return start, x
 
     def reduced_costs_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """(offsets, reduced costs) of the columns of requests, one after the other."""
+        """Return (offsets, reduced costs) of the columns of requests, concatenated."""
         slot, reduced = self.slots(requests), self.behind.dense()[1]
         if not self._starts:
             start, _ = self.behind.lowers(list(self.slot_of))
@@ -184,7 +186,7 @@ class SparseValues:
         return sums_before(end - begin), reduced[ranges(begin, end)]
 
     def detached(self) -> SparseValues:
-        """The same values without the model behind them."""
+        """Return the same values without a reference to the model."""
         size, lower = {}, {}
         for request in self.slot_of:
             with suppress(StaleSolutionError):
@@ -201,11 +203,11 @@ class SparseValues:
 
 
 def sums_before(counts: Keys) -> Offsets:
-    """0, c0, c0 + c1, ...: where each piece starts, and where the last one ends."""
+    """Return 0, c0, c0 + c1, ...: the start of each piece and the end of the last."""
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)))
 
 
 def ranges(begin: Keys, end: Keys) -> Keys:
-    """begin[0], begin[0] + 1, ..., end[0] - 1, begin[1], ..."""
+    """Return begin[0], begin[0] + 1, ..., end[0] - 1, begin[1], ...: all ranges concatenated."""
     start = sums_before(end - begin)
     return np.arange(start[-1]) + np.repeat(begin - start[:-1], end - begin)

@@ -1,1 +1,1 @@
-"""What a solve needs of the process that it runs in: the clock, Ctrl-C, threads, one user at a time."""
+"""Process-wide facilities of a solve: the clock, Ctrl-C, threads, and exclusive use."""

@@ -1,4 +1,4 @@
-"""The clock that the service, its schedulers and the coordinator of shards go by: the system's, or a simulation's."""
+"""Clocks of the service, its schedulers and the shard coordinator: the system's clock or a simulated one."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The calls of a clock."""
+    """Interface of a clock."""
 
     def now(self) -> float:
-        """Seconds since 1970; may jump."""
+        """Return seconds since 1970; the value may jump."""
 
     def monotonic(self) -> float:
-        """Seconds since some instant; never goes back."""
+        """Return seconds since an arbitrary instant; the value never decreases."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for this many seconds."""
 
 
 class SystemClock:
-    """The operating system's."""
+    """The operating system's clock."""
 
     now = staticmethod(time.time)
     monotonic = staticmethod(time.perf_counter)

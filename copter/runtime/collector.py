@@ -1,4 +1,4 @@
-"""Python's garbage collector, kept from walking through a large model in the middle of a short deadline."""
+"""Control of Python's garbage collector, so that it does not traverse a large model during a short deadline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected(wanted: bool = True) -> Iterator[None]:
-    """Put cyclic garbage collection off until the end, if that is wanted and it is on."""
+    """Postpone cyclic garbage collection to the end of a ``with`` block, if `wanted` and if it is enabled."""
     if not (wanted and gc.isenabled()):
         yield
         return

@@ -1,4 +1,4 @@
-"""One activity at a time: using a model or session from two threads at once is an error that says so."""
+"""Guards: using a model or session from two threads at once raises an error that says so."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from copter.errors import EditNotAllowedError
 
 
 class Guard:
-    """A lock that is never waited for: while one activity holds it, a second one gets an EditNotAllowedError.
+    """A lock without waiting: while one activity holds it, a second one gets an EditNotAllowedError.
 
     Parameters
     ----------
     what : str
-        What is guarded, as the error names it.
+        Name of the guarded object in errors.
     """
 
     def __init__(self, what: str) -> None:
@@ -31,7 +31,7 @@ class Guard:
         self._owner, self._doing = threading.get_ident(), doing
 
     def leave(self) -> None:
-        """End it."""
+        """End the activity."""
         self._owner = 0
         self._lock.release()
 
@@ -41,7 +41,7 @@ class Guard:
             self.refuse()
 
     def refuse(self) -> None:
-        """Raise EditNotAllowedError, which says what the guard is held for and by which thread."""
+        """Raise EditNotAllowedError that names the activity and the thread that hold the guard."""
         if self._owner == threading.get_ident():
             raise EditNotAllowedError(f"this {self.what} is {self._doing}: let that end first")
         raise EditNotAllowedError(
@@ -50,7 +50,7 @@ class Guard:
 
     @contextmanager
     def held(self, doing: str) -> Iterator[None]:
-        """Hold the guard for a block of code."""
+        """Hold the guard during a ``with`` block."""
         self.enter(doing)
         try:
             yield

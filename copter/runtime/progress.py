@@ -1,4 +1,4 @@
-"""How a solve is told about: a named record for callbacks, lines for a logger or stderr."""
+"""Progress of a solve: a named record for callbacks, lines for a logger or stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 class Progress(NamedTuple):
-    """How far a solve is.
+    """State of a running solve.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Progress(NamedTuple):
     gap : float
         Relative.
     violation : float
-        The largest of a row or bound (sessions), the relative primal residual (interior points).
+        Largest violation of a row or bound (sessions), or relative primal residual (interior points).
     seconds : float
         Since the callback was made or the solve began.
     """
@@ -40,12 +40,12 @@ class Progress(NamedTuple):
 
     @property
     def line(self) -> str:
-        """As logs have it, in columns of fixed width."""
+        """Return a log line in columns of fixed width."""
         return f"{self.passes:5d}  gap {self.gap:9.2e}  violation {self.violation:9.2e}  {self.seconds:9.3f} s"
 
 
 def with_record(function: Callable[[Progress], bool | None]) -> Callback:
-    """A callback for solves that gives a :class:`Progress`; True from the function ends the solve."""
+    """Return a solve callback that passes a :class:`Progress` to `function`; True from the function ends the solve."""
     started = time.perf_counter()
 
     def callback(passes: int, gap: float, violation: float) -> bool | None:
@@ -55,7 +55,7 @@ def with_record(function: Callable[[Progress], bool | None]) -> Callback:
 
 
 def listening(callback: Callback | None, verbose: bool) -> Callback | None:
-    """The callback, with a line for each pass where somebody listens: verbose, or the logger "copter" at DEBUG."""
+    """Return the callback, extended to print a line per pass if `verbose` or if the logger "copter" is at DEBUG."""
     if callback is not None and not callable(callback):
         raise InvalidDataError(f"callback is {callback!r}, must be callable, or None")
     if not isinstance(verbose, (bool, np.bool_)):
@@ -75,7 +75,7 @@ def listening(callback: Callback | None, verbose: bool) -> Callback | None:
 
 
 def told(what: str, status: str, passes: int, gap: float, seconds: float, verbose: bool) -> None:
-    """One line for a whole solve: to the logger at INFO, to stderr where it is verbose."""
+    """Report a finished solve in one line: to the logger at INFO, and to stderr if `verbose`."""
     if verbose or LOGGER.isEnabledFor(logging.INFO):
         line = f"{what} {status}  passes {passes}  gap {gap:9.2e}  {seconds:9.3f} s"
         LOGGER.info("%s", line)

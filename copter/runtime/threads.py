@@ -1,4 +1,4 @@
-"""How many threads a parallel loop, or BLAS, may use here."""
+"""Number of threads that parallel loops and BLAS may use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def safe_threads(requested: int) -> int:
-    """The number of threads that a parallel loop may ask OpenMP for.
+    """Return the number of threads that a parallel loop may request from OpenMP.
 
     The threads of the OpenMP pool do not survive a fork, and GNU's runtime waits for them without end in the child. A
     loop of one thread does not touch the pool. Results do not depend on the number of threads.
@@ -34,7 +34,7 @@ def safe_threads(requested: int) -> int:
 
 @cache
 def _blas_threads() -> tuple[Any, Any] | None:
-    """Functions of SciPy's OpenBLAS that say and set its number of threads; None where its BLAS is another one."""
+    """Return the functions of SciPy's OpenBLAS that set and get its number of threads; None for another BLAS."""
     library = ctypes.CDLL(cython_blas.__file__)
     for prefix in ("scipy_", ""):
         say, tell = (getattr(library, f"{prefix}openblas_{verb}_num_threads", None) for verb in ("get", "set"))
@@ -45,7 +45,9 @@ def _blas_threads() -> tuple[Any, Any] | None:
 
 @contextmanager
 def one_blas_thread(wanted: bool = True) -> Iterator[None]:
-    """Let BLAS use one thread, if that is wanted, where many small calls would mostly wait for each other's threads."""
+    """Let BLAS use one thread during a ``with`` block, if `wanted`: in many small calls threads mostly wait for each
+    other.
+    """
     known = _blas_threads() if wanted else None
     before = known[0]() if known is not None else 1
     if known is None or before <= 1:

@@ -1,4 +1,4 @@
-"""The clock and Ctrl-C, as one question that loops ask: must this solve stop?"""
+"""Deadline and Ctrl-C combined into one question for loops: must this solve stop?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 
 
 class Stopped(Exception):
-    """The caller, or the clock, ended a part of a solve."""
+    """Raised when the caller or the clock ends a part of a solve."""
 
 
 class Watch:
@@ -36,7 +36,7 @@ class Watch:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C, or a callback, has ended the solve."""
+        """Whether Ctrl-C or a callback has ended the solve."""
         return self._interrupted or (self._outer is not None and self._outer.interrupted)
 
     @interrupted.setter
@@ -45,7 +45,7 @@ class Watch:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the watch was made."""
+        """Seconds since the watch was created."""
         return time.perf_counter() - self.started
 
     def __call__(self) -> bool:

@@ -1,4 +1,4 @@
-"""A model together with the iterate that survives from round to round, and how both are saved."""
+"""Sessions: a model with the solver state that carries over from round to round, and how both are saved."""
 
 from copter.session.session import Session
 

@@ -1,4 +1,4 @@
-"""A tape played again: its sessions, the edits of their rounds, and the solves that were asked for."""
+"""Replay of a tape: its sessions, the edits of each round, and the recorded solves."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ WRONG = (CopterError, ValueError, TypeError, LookupError, AttributeError, Overfl
 
 @dataclass(frozen=True)
 class Round:
-    """A round of a tape whose edits have been done, before its solve.
+    """A round of a tape, after its edits and before its solve.
 
     Attributes
     ----------
     number : int
-        Of the tape, from 0 on, all sessions together.
+        Number on the tape, counted from 0 over all sessions.
     stream : int
     session : Session
-        As it stands after the round's edits.
+        The session after the round's edits.
     mark : dict
-        What was asked and answered: `deadline_s`, `watched`, `settings`, `answer` and the recorded `edit_s`, `solve_s`.
+        The recorded request and answer: `deadline_s`, `watched`, `settings`, `answer`, `edit_s`, `solve_s`.
     plan : dict or None
-        The integer plan that was made of the round, if one was.
+        The integer plan of the round, if one was made.
     edit_s : float
         Seconds that the edits took now.
     operations : int
-        How many edits there were.
+        Number of edits.
     """
 
     number: int
@@ -51,7 +51,7 @@ class Round:
 
 
 class Playback:
-    """Plays a tape, round by round: ``for played in Playback(path): solution = played.session.solve()``.
+    """Replay a tape round by round: ``for played in Playback(path): solution = played.session.solve()``.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Playback:
         self.sessions: dict[int, Session] = {}
 
     def __iter__(self) -> Iterator[Round]:
-        """The rounds; each solves, or not, before the next is asked for."""
+        """Yield the rounds; solving each one before the next is optional."""
         self.sessions = {}
         waiting: tuple[Record, list[Any]] | None = None
         for record in self.reader:
@@ -130,7 +130,7 @@ class Playback:
 
 
 def _edit(session: Session, operations: list[tuple[str, tuple[Any, ...]]]) -> int:
-    """Do the edits of a batch, or one alone."""
+    """Apply a batch of edits, or a single one, and return how many there were."""
     ledger = session.model.ledger
     if len(operations) == 1:
         name, arguments = operations[0]
@@ -143,7 +143,7 @@ def _edit(session: Session, operations: list[tuple[str, tuple[Any, ...]]]) -> in
 
 
 def solved(played: Round, deadline_s: float | None = None) -> tuple[Solution, IntegerPlan | None, float]:
-    """A round's solve as it was asked for: (solution, plan, seconds of the shim).
+    """Solve a round as it was recorded; returns (solution, plan, seconds of the shim).
 
     Parameters
     ----------

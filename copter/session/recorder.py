@@ -1,4 +1,4 @@
-"""What one session puts on a tape: its model as it was, its edits, its rounds and their answers."""
+"""Recording of one session on a tape: its first model, its edits, its rounds and their answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Item = tuple[str, Any]  # "edit" and the operations of a batch, or an event and 
 
 
 class Recorder:
-    """One session's stream on a tape.
+    """One session's recording on a tape.
 
     Edits are kept in memory until their round ends, and written with it: a tape has whole rounds only. They are put
     into bytes in the thread that writes, so that a round does not wait for it. Nothing that goes wrong here reaches the
@@ -40,7 +40,7 @@ class Recorder:
     ----------
     writer : TapeWriter
     base : Buffers
-        The session's state as plain values.
+        The session's first state as plain values.
     answers : bool
         Whether rounds have all that a verifier needs; without it they have status, objective and bound alone.
     own_file : bool
@@ -60,29 +60,29 @@ class Recorder:
 
     @property
     def failed(self) -> str | None:
-        """Why the recording ended before it was stopped; None where it did not."""
+        """Why the recording ended early; None if it did not."""
         return self._why or self.writer.failed
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is recorded."""
+        """Whether the recording has ended, by request or by a failure."""
         return self.failed is not None or self.writer.closed
 
     def append(self, operations: Sequence[Operation], seconds: float) -> None:
-        """Take edits in that belong together: those of a batch, or one alone."""
+        """Record the edits of one batch, or a single edit."""
         if not self.ended:
             self.edit_s += seconds
             self._items.append(("edit", [(name, held(arguments)) for name, arguments in operations]))
 
     def event(self, name: str) -> None:
-        """Take in what the session was told to do besides ("compact", "reset")."""
+        """Record an event other than an edit: "compact" or "reset"."""
         if not self.ended:
             self._items.append((name, None))
 
     def round(
         self, ledger: Ledger, solution: Solution, settings: Settings, deadline_s: float | None, watched: bool
     ) -> None:
-        """Write a round: its edits, what was asked, what was answered."""
+        """Write a round: its edits, the arguments of its solve, its answer."""
         if self.ended:
             return
         items, edit_s = self._items, self.edit_s
@@ -112,17 +112,17 @@ class Recorder:
         shim: str | None,
         deadline_s: float | None = None,
     ) -> None:
-        """Write the integer plan of the round that was written last.
+        """Write the integer plan that belongs to the last written round.
 
         Parameters
         ----------
         plan : IntegerPlan
         seconds : float
-            That the shim took.
+            Seconds of the shim.
         shim : str or None
             Its name; None for one of the caller's.
         deadline_s : float, optional
-            Of solve and shim together.
+            Deadline of solve and shim together.
         """
         sparse = self._last
         if self.ended or sparse is None:
@@ -151,7 +151,7 @@ class Recorder:
         self._later(made)
 
     def end(self) -> None:
-        """Say on the tape that the session has ended; close the file if it is this recorder's alone."""
+        """Write the end of the session; closes the file if only this recorder uses it."""
         if not self.ended:
             self.writer.later(lambda: (ENDS, self.stream, encode(None)))
         self.writer.drain()
@@ -159,7 +159,7 @@ class Recorder:
             self.writer.close()
 
     def _later(self, made: Callable[[], tuple[bytes, int, Buffers]]) -> None:
-        """Write a record, or say why it cannot be made; then the recording ends."""
+        """Write a record. If it cannot be made, note why and end the recording."""
 
         def job() -> tuple[bytes, int, Buffers] | None:
             if self.failed is not None:
@@ -176,7 +176,7 @@ class Recorder:
     def _answer(
         self, solution: Solution, sparse: SparseValues, own: OwnDuals | None, ray: Floats | None
     ) -> dict[str, Any]:
-        """The answer, by the places of requests and of resources in the order that they were added in."""
+        """Return the answer as plain values, with requests and resources numbered in the order they were added."""
         values: dict[str, Any] = {
             "status": solution.status.value,
             "objective": float(solution.objective),
@@ -202,7 +202,7 @@ class Recorder:
 
 
 def places(sparse: SparseValues) -> tuple[Keys, Keys]:
-    """(slot of every request in the order that they were added in, place of the request in every slot)."""
+    """Return (slot of every request in the order added, index of the request in every slot)."""
     slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
     place = np.full(int(slots.max(initial=-1)) + 1, -1, dtype=np.int64)
     place[slots] = np.arange(len(slots))
@@ -210,7 +210,9 @@ def places(sparse: SparseValues) -> tuple[Keys, Keys]:
 
 
 def held(value: Any) -> Any:
-    """An operation's argument as it is now, whatever the caller does with its arrays; a template by its number."""
+    """Return a copy of an operation's argument, safe from later changes by the caller; a template becomes its
+    number.
+    """
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, Template):

@@ -1,4 +1,4 @@
-"""A model together with the iterate that survives from round to round."""
+"""Sessions: a model together with the solver state that carries over from round to round."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Ages = NDArray[np.int64]
 
 
 class Session:
-    """Solves a model again and again, each time from where the last solve ended.
+    """Solves a model again and again, each time from the result of the last solve.
 
     Prices of surviving resources and values of surviving requests are kept through every edit; new requests start at
     rest and are priced in; removed ones give their capacity back.
@@ -56,14 +56,14 @@ class Session:
         Edited by its owner between solves.
     settings : Settings, optional
     journal : path, optional
-        As :meth:`journal` would begin it.
+        File of a journal to begin, see :meth:`journal`.
     sync : {"always", "batch", "never"}
         When the journal waits for the disk.
 
     Raises
     ------
     InvalidDataError
-        If `model` is no Model.
+        If `model` is not a Model.
 
     Notes
     -----
@@ -110,7 +110,7 @@ class Session:
     def solve(
         self, deadline_s: float | None = None, callback: Callback | None = None, verbose: bool = False
     ) -> Solution:
-        """Solve the model as it now stands, from the state that the last solve left.
+        """Solve the current model, starting from the state that the last solve left.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Session:
             return self._solve(deadline_s, callback, verbose)
 
     def _solve(self, deadline_s: float | None, callback: Callback | None = None, verbose: bool = False) -> Solution:
-        """:meth:`solve`, by a caller that holds both guards."""
+        """Do :meth:`solve` for a caller that holds both guards."""
         settings = self._settings_by(deadline_s)
         if self._recorder is None and (writer := begun()) is not None:
             self._begin_recording(writer, True, False)
@@ -160,7 +160,7 @@ class Session:
         return solution
 
     def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
-        """Solve the LP, then make a whole plan of it.
+        """Solve the LP, then compute an integer plan from its solution.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class Session:
     def _plan_by(
         self, shim: Shim | str | None, started: float, deadline_s: float | None, limit: float | None
     ) -> IntegerPlan:
-        """The plan of a solve of the LP within `limit` seconds and of a shim that ends `deadline_s` after the start.
+        """Return the plan: solve the LP within `limit` seconds, then run a shim until `deadline_s` after the start.
 
         The caller holds both guards: the model must not change before the plan has been checked.
         """
@@ -239,11 +239,11 @@ class Session:
         return plan
 
     def _settings_by(self, deadline_s: float | None) -> Settings:
-        """The settings, with the time limit that is the shorter; SettingsError for what is no time."""
+        """Return the settings with the shorter time limit; raises SettingsError for an invalid deadline."""
         return self.settings if deadline_s is None else self.settings.limited_to(deadline_s)
 
     def reset(self) -> None:
-        """Discard the iterate: the next solve starts cold."""
+        """Discard the solver state; the next solve starts cold."""
         with self._guard.held("being reset"):
             if self._recorder is not None:
                 self._recorder.event("reset")
@@ -251,9 +251,9 @@ class Session:
             self._restart = "reset"
 
     def compact(self) -> None:
-        """Move requests into the places that removed ones have left, so that passes do not walk over empty ones.
+        """Move requests into slots that removed requests have left, so that passes do not visit empty slots.
 
-        Worth its time after the number of requests has fallen far below its peak. It never happens by itself, so never
+        Use it after the number of requests has fallen far below its peak. It never happens automatically, so never
         inside a deadline. Ids, values and prices stay; another session of the same model starts cold.
         """
         with self._guard.held("being compacted"), self.model.ledger.guard.held("being compacted"):
@@ -273,7 +273,7 @@ class Session:
             self._plan = None if self._plan is None else self._plan_moved(self._plan, before, moved)
 
     def _plan_moved(self, plan: IntegerPlan, before: Ages, moved: Ages) -> IntegerPlan:
-        """The plan with its slots where they are now; removed requests keep no place in it."""
+        """Return the plan with its slots renumbered; removed requests are dropped."""
         matrix, known = self.model.ledger.matrix, min(len(plan.generation), len(moved))
         alive = np.flatnonzero((plan.generation[:known] == before[:known]) & (moved[:known] >= 0))
         column = np.full(matrix.n_slots, IDLE, dtype=np.int32)
@@ -293,12 +293,12 @@ class Session:
         )
 
     def __reduce__(self) -> tuple[Callable[..., Session], tuple[object, ...]]:
-        """How pickle and copy take a session: model, iterate, settings, plan; the journal stays with the original."""
+        """Prepare for pickle and copy: model, solver state, settings and plan; the journal stays with the original."""
         with self._guard.held("being copied"), self.model.ledger.guard.held("being copied"):
             return restored, (type(self), plain(self._state()))
 
     def _state(self) -> SessionState:
-        """The state for a snapshot."""
+        """Return the state that a snapshot holds."""
         return SessionState(self.model, self.settings, self._iterate, self._restart, self._plan)
 
     @classmethod
@@ -310,7 +310,7 @@ class Session:
     # Durability ---------------------------------------------------------------------------------------------------
 
     def save(self, path: PathLike, restart_journal: bool = True) -> None:
-        """Write the session to one file: the model exactly, the iterate, the settings.
+        """Write the session to one file: model, solver state and settings, all exactly.
 
         The file is versioned and checksummed, and there whole or not at all. A session that was loaded from it solves
         in one pricing pass to the identical solution.
@@ -342,14 +342,14 @@ class Session:
         journal: PathLike | None = NAMED,
         sync: str = "batch",
     ) -> Session:
-        """Read a session that :meth:`save` wrote, with the edits that its journal holds since.
+        """Read a session that :meth:`save` wrote, and apply the edits of its journal since then.
 
         Parameters
         ----------
         path : path
             A snapshot, or a journal that no snapshot has been saved to yet.
         settings : Settings, optional
-            Those that were saved by default.
+            Settings to use in place of the saved ones.
         journal : path or None
             The journal to replay and to continue. By default the one that the session had; None for the model as it
             was saved.
@@ -365,7 +365,7 @@ class Session:
         return cls._from_state(load_state(path, settings, None if find else journal, find, checked_sync(sync)))
 
     def record(self, path: PathLike | None, answers: bool = True) -> None:
-        """Record the session on a tape from now on: its model as it is, every edit, every round; None stops it.
+        """Record the session on a tape from now on: its model, every edit, every round. None stops the recording.
 
         ``copter replay`` plays a tape again, ``copter verify`` checks the answers on it (docs/reference/tape.md).
 
@@ -399,7 +399,7 @@ class Session:
             self._begin_recording(TapeWriter(path), answers, True)
 
     def plan_made(self, plan: IntegerPlan, seconds: float = 0.0) -> None:
-        """Tell the tape, if there is one, of a plan that somebody else's shim made of the last solve's solution."""
+        """Record on the tape, if there is one, a plan that another shim made from the last solution."""
         if self._recorder is not None:
             self._recorder.plan(plan, seconds, None)
 
@@ -447,5 +447,5 @@ class Session:
 
 
 def restored(kind: type[Session], values: dict[str, Any]) -> Session:
-    """A session of this class from the values of a pickle or a copy."""
+    """Return a session of this class from pickled or copied values."""
     return kind._from_state(state_from(values, None, "a copied session"))

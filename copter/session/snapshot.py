@@ -1,4 +1,4 @@
-"""A session in one file: versioned, checksummed, written whole or not at all; with the edits of its journal since."""
+"""Snapshots: a session in one versioned, checksummed file, written completely or not at all, plus its journal."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class SessionState:
     Attributes
     ----------
     model : Model
-        With its journal, if it is to write one.
+        The model, with its journal if it has one.
     settings : Settings
     iterate : WarmState
     restart : str or None
-        Why the next solve starts cold; None where it does not.
+        Why the next solve starts cold; None if it starts warm.
     plan : IntegerPlan or None
-        The last one, which the next one is compared with.
+        The last plan, which the next plan is compared with.
     """
 
     model: Model
@@ -46,7 +46,9 @@ class SessionState:
 
 
 def plain(state: SessionState, path: PathLike | None = None) -> Plain:
-    """All of a session as plain values; `path` is where they will be, so that the journal is found from there."""
+    """Return the session as plain values; `path` is the file's future place, from which the journal's path is
+    relative.
+    """
     journal = state.model.ledger.journal
     history: Plain | None = None
     if journal is not None and path is not None:
@@ -69,20 +71,20 @@ def plain(state: SessionState, path: PathLike | None = None) -> Plain:
 
 
 def save_state(state: SessionState, path: PathLike) -> None:
-    """Write a snapshot."""
+    """Write a snapshot to a file."""
     write_atomically(path, SNAPSHOT.close(encode(plain(state, path))))
 
 
 def load_state(
     path: PathLike, settings: Settings | None, journal: PathLike | None, find: bool, sync: Sync
 ) -> SessionState:
-    """A session's state from a snapshot, or from a journal that starts with a model.
+    """Read a session's state from a snapshot, or from a journal that starts with a model.
 
     Parameters
     ----------
     path : path
     settings : Settings, optional
-        Those that were saved by default.
+        Settings to use in place of the saved ones.
     journal : path or None
         The journal that goes on from the snapshot; None for none.
     find : bool
@@ -115,7 +117,7 @@ def load_state(
 
 
 def read_state(payload: memoryview, where: str) -> Plain:
-    """The plain values of a session; SnapshotError if they are not those of one."""
+    """Return the plain values of a session; raises SnapshotError if they are not a session's."""
     values = Reader(payload, where).whole()
     keys = {"model", "iterate", "settings", "restart", "plan", "history"}
     if not isinstance(values, dict) or set(values) != keys:
@@ -124,7 +126,7 @@ def read_state(payload: memoryview, where: str) -> Plain:
 
 
 def state_from(values: Plain, settings: Settings | None, where: str) -> SessionState:
-    """A session's state from its plain values; `settings` instead of the saved ones where they are given."""
+    """Build a session's state from its plain values; `settings`, if given, replace the saved ones."""
     try:
         model = model_from(values["model"])
         return SessionState(
@@ -139,7 +141,7 @@ def state_from(values: Plain, settings: Settings | None, where: str) -> SessionS
 
 
 def _from_journal(path: PathLike, settings: Settings | None, sync: Sync) -> SessionState:
-    """A session's state from a journal that starts with a model."""
+    """Build a session's state from a journal that starts with a model."""
     journal, contents = Journal.resume(path, sync)
     try:
         if contents.base is None:
@@ -155,7 +157,7 @@ def _from_journal(path: PathLike, settings: Settings | None, sync: Sync) -> Sess
 
 
 def _follow(model: Model, path: PathLike, history: History, where: str, sync: Sync) -> None:
-    """Do the edits of a journal that a snapshot does not hold yet, and go on writing it."""
+    """Apply the journal's edits that the snapshot does not contain, and continue writing the journal."""
     journal, contents = Journal.resume(path, sync)
     try:
         name = f"the journal {os.fspath(path)}"
@@ -180,7 +182,7 @@ def _follow(model: Model, path: PathLike, history: History, where: str, sync: Sy
 
 
 def replay(model: Model, contents: Contents, first: int, where: str) -> None:
-    """Do the recorded edits from a number on."""
+    """Apply the recorded edits, starting with number `first`."""
     for place, offset, payload in contents.records:
         if place.edits <= first:
             continue

@@ -1,4 +1,4 @@
-"""A model and an iterate as plain values, and back: what a snapshot holds."""
+"""Conversion of a model and a solver state to plain values and back, for snapshots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Plain = dict[str, Any]
 
 
 def model_state(model: Model) -> Plain:
-    """All of a model, slots and generations included."""
+    """Return the complete model as plain values, including slots and generations."""
     ledger = model.ledger
     matrix, rows = ledger.matrix, ledger.matrix.n_rows
     templates = list(matrix.templates)
@@ -73,7 +73,7 @@ def model_state(model: Model) -> Plain:
 
 
 def model_from(state: Plain) -> Model:
-    """The model, to the last bit; SnapshotError where the values cannot be one."""
+    """Rebuild the model exactly; raises SnapshotError if the values do not describe one."""
     model = Model(state["sense"], state["offset"], np.float32 if state["single_precision"] else np.float64)
     ledger = model.ledger
     matrix = ledger.matrix
@@ -103,7 +103,7 @@ def model_from(state: Plain) -> Model:
 
 
 def _hang(ledger: Ledger, state: Plain, templates: list[Template]) -> None:
-    """Hang all slabs into their slots."""
+    """Put all slabs into their slots."""
     matrix = ledger.matrix
     columns = [state[name].tolist() for name in ("slot", "template", "limit", "upper", "scale", "fixed", "integer")]
     count = len(state["requests"])
@@ -126,7 +126,7 @@ def _hang(ledger: Ledger, state: Plain, templates: list[Template]) -> None:
 
 
 def tables_of(templates: list[Template], bounds: Any) -> list[tuple[NDArray[np.float64] | None, int]]:
-    """(table, row) of every request's private bounds, given request by request; one table for each template."""
+    """Return (table, row) for every request's private bounds; requests of one template share a table."""
     counts = [template.n_private for template in templates]
     start = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     lower, upper = (np.asarray(each, dtype=np.float64) for each in bounds)
@@ -148,13 +148,13 @@ def tables_of(templates: list[Template], bounds: Any) -> list[tuple[NDArray[np.f
 
 
 def require_all_slots(slots: list[int], count: int, what: str) -> None:
-    """SnapshotError unless every slot is named once."""
+    """Raise SnapshotError unless every slot is named exactly once."""
     if sorted(slots) != list(range(count)):
         raise SnapshotError(f"the {what} in use and the free ones are not all there are")
 
 
 def copied(model: Model) -> tuple[Callable[[Plain], Model], tuple[Plain]]:
-    """How pickle and copy take a model: its state, without the journal, which stays with the original."""
+    """Prepare a model for pickle and copy, without the journal, which stays with the original."""
     with model.ledger.guard.held("being copied"):
         return model_from, (model_state(model),)
 
@@ -163,7 +163,7 @@ copyreg.pickle(Model, copied)
 
 
 def iterate_state(iterate: WarmState) -> Plain:
-    """Prices, working set and proximal parameter."""
+    """Return prices, working set and proximal parameter as plain values."""
     return {
         "key": iterate.ws.key,
         "x": iterate.ws.x,
@@ -180,7 +180,7 @@ def iterate_state(iterate: WarmState) -> Plain:
 
 
 def iterate_from(state: Plain, model: Model) -> WarmState:
-    """The iterate; its working set takes costs and bounds in at the next solve."""
+    """Rebuild the solver state; its working set reads costs and bounds at the next solve."""
     iterate, matrix = WarmState(float(state["sigma"])), model.ledger.matrix
     key, x, generation = (np.array(state[name]) for name in ("key", "x", "generation"))
     require_columns(key, len(matrix.generation), x, generation)
@@ -207,7 +207,7 @@ def iterate_from(state: Plain, model: Model) -> WarmState:
 
 
 def require_columns(key: NDArray[np.int64], slots: int, *others: NDArray[Any]) -> None:
-    """SnapshotError unless keys ascend within the slots and the other arrays are as long."""
+    """Raise SnapshotError unless keys ascend within the slots and all arrays have the same length."""
     if key.ndim != 1 or any(other.shape != key.shape for other in others):
         raise SnapshotError("the working set's arrays differ in length")
     if len(key) and (bool(np.any(np.diff(key) <= 0)) or key[0] < 0 or key[-1] >> 32 >= slots):
@@ -215,7 +215,7 @@ def require_columns(key: NDArray[np.int64], slots: int, *others: NDArray[Any]) -
 
 
 def plan_state(plan: IntegerPlan | None) -> Plain | None:
-    """The last integer plan, which the next one is compared with."""
+    """Return the last integer plan as plain values; the next plan is compared with it."""
     if plan is None:
         return None
     return {
@@ -233,7 +233,7 @@ def plan_state(plan: IntegerPlan | None) -> Plain | None:
 
 
 def plan_from(state: Plain | None) -> IntegerPlan | None:
-    """The plan."""
+    """Rebuild the last integer plan; None stays None."""
     if state is None:
         return None
     column, generation = np.asarray(state["column"], dtype=np.int32), state["generation"]

@@ -1,4 +1,4 @@
-"""What can be done with a tape besides playing it: describe, cut, rename, write out a program."""
+"""Tools for tapes: describe, cut, anonymise, export a program."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Renamed = Callable[[str, Hashable], str]
 
 
 def described(path: PathLike) -> dict[str, Any]:
-    """Contents of a tape: sizes, rounds, sessions, edits by operation, answers by status.
+    """Summarise a tape: sizes, rounds, sessions, edits by operation, answers by status.
 
     `sha256` is of the models and the edits alone: that of another recording of the same rounds is the same, whatever
     the solver answered and however long it took.
@@ -79,7 +79,7 @@ def described(path: PathLike) -> dict[str, Any]:
 
 
 def cut(path: PathLike, out: PathLike, first: int, last: float) -> None:
-    """Write rounds `first` to `last - 1` of a tape to another; sessions that had begun before start cold."""
+    """Copy rounds `first` to `last - 1` of a tape to another; sessions that began earlier start cold."""
     playback, begun = Playback(path), set[int]()
     payloads = {
         (record.kind, record.round): record.payload for record in TapeReader(path) if record.kind in (ROUND, PLAN)
@@ -109,12 +109,12 @@ def cut(path: PathLike, out: PathLike, first: int, last: float) -> None:
 
 
 def _fresh(played: Round) -> Session:
-    """A session of the same model that has solved nothing yet."""
+    """Return an unsolved session of the same model."""
     return Session(played.session.model, played.session.settings)
 
 
 def anonymised(path: PathLike, out: PathLike) -> None:
-    """Write a tape with names r0, r1, ... of requests and g0, g1, ... of resources; figures stay as they are."""
+    """Copy a tape with requests renamed r0, r1, ... and resources g0, g1, ...; numbers are unchanged."""
     number: dict[tuple[str, Hashable], str] = {}
 
     def renamed(kind: str, name: Hashable) -> str:
@@ -141,7 +141,7 @@ def anonymised(path: PathLike, out: PathLike) -> None:
 
 
 def _base_renamed(state: dict[str, Any], renamed: Renamed) -> dict[str, Any]:
-    """A session's state; the last plan, which the next one would be compared with, is left out."""
+    """Return a session's state with new names and without its last integer plan."""
     model = {
         **state["model"],
         "requests": [renamed("r", name) for name in state["model"]["requests"]],

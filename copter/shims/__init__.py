@@ -1,4 +1,4 @@
-"""Integerisation: from an LP's solution to a whole, feasible plan with a true gap."""
+"""Shims: from an LP's solution to an integer, feasible plan with its true gap."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

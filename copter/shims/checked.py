@@ -1,4 +1,4 @@
-"""The last look at a plan before anybody gets it, whoever made it."""
+"""The final check of every plan, whichever shim made it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from copter.shims.plan import IDLE, IntegerPlan
 
 
 def require_feasible(model: Model, plan: IntegerPlan) -> None:
-    """InvalidDataError unless a plan keeps to the model's bounds, limits and resources, in exact arithmetic.
+    """Raise InvalidDataError unless a plan satisfies the model's bounds, limits and resources, in exact arithmetic.
+
+    A single column of an integer request at one unit is integral by construction; several columns or units are checked.
 
     One column of an integer request is whole by what a plan is; several, or several units of one, are looked at.
     """
@@ -68,7 +70,7 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
 def require_own_rows(
     model: Model, key: np.ndarray[tuple[int], np.dtype[np.int64]], value: np.ndarray[tuple[int], np.dtype[np.float64]]
 ) -> None:
-    """InvalidDataError unless a plan keeps to least sums and private rows."""
+    """Raise InvalidDataError unless a plan satisfies least sums and private rows."""
     matrix, slots = model.ledger.matrix, slots_in_order(model.ledger)
     first = matrix.starts_of(slots)
     n = int(first[-1])
@@ -89,7 +91,7 @@ def require_own_rows(
 def required(
     model: Model, key: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Slots of columns that must not be zero and are not in the plan."""
+    """Return the slots of columns that must be nonzero but are not in the plan."""
     matrix = model.ledger.matrix
     slots, columns = matrix.required_columns()
     if not len(slots):

@@ -1,4 +1,4 @@
-"""A plan from the columns that a scheduler's own shim chose."""
+"""Plans from the columns that a scheduler's own shim has chosen."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Shares = Mapping[Hashable, Mapping[int, float]]
 def plan_of(
     model: Model, solution: Solution, columns: Mapping[Hashable, int | None], shares: Shares | None = None
 ) -> IntegerPlan:
-    """Make the plan that a :class:`Shim` returns.
+    """Return the plan that a :class:`Shim` returns.
 
     Parameters
     ----------
     model : Model
     solution : Solution
-        The LP's, whose bound the plan is compared with.
+        The LP's solution, whose bound the plan is compared with.
     columns : mapping
-        Integer request -> its column, or None. A request that is not named gets nothing.
+        Integer request -> its column, or None. A request that is missing gets nothing.
     shares : mapping, optional
         Continuous request -> {column: value}.
 
@@ -79,7 +79,7 @@ def plan_of(
 
 
 def share_entries(model: Model, whole: NDArray[np.bool_], shares: Shares) -> tuple[Keys, Floats]:
-    """Keys of the columns of continuous requests, ascending, and their values."""
+    """Return the keys of the columns of continuous requests, ascending, and their values."""
     entries = []
     for request, parts in shares.items():
         for column, value in parts.items():
@@ -94,7 +94,7 @@ def share_entries(model: Model, whole: NDArray[np.bool_], shares: Shares) -> tup
 
 
 def slot_with(model: Model, request: Hashable, column: int) -> int:
-    """Slot of a request that has the column."""
+    """Return the slot of a request; raises unless the request has the column."""
     slot = model.ledger.slot_of.get(request)
     if slot is None:
         raise UnknownHandleError(f"no request {request!r} in the model")

@@ -1,4 +1,4 @@
-"""Closing a small plan's gap: every choice that could be better is gone through (M15)."""
+"""Closing the gap of a small plan: an enumeration of all choices that could be better (M15)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Places = NDArray[np.intp]
 
 
 def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
-    """Improve a draft that holds as far as it can be; what no plan costs less than (as minimised), where all are seen.
+    """Improve a feasible draft as far as possible; returns a lower bound on every plan's cost if the search was
+    complete.
 
     With prices p >= 0 a plan costs L(p) plus the losses of its options and the priced units that it leaves (M15), so a
     better one has losses below the gap. None where there is too much to look at, or continuous requests.
@@ -60,14 +61,14 @@ def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
 
 
 def usage_by(draft: Draft, slots: Ints) -> Floats:
-    """Units of each row that the draft's columns of these slots use."""
+    """Return the units of each row that the draft's columns in these slots use."""
     taken = slots[draft.column[slots] != IDLE]
     _, row, coefficient = draft.usage(taken, draft.column[taken])
     return np.bincount(row, weights=coefficient, minlength=len(draft.left)).astype(np.float64)
 
 
 class Options:
-    """Options of each request, nothing included: costs, losses at the prices, and usage.
+    """Options of each request, including "no column": costs, losses at the prices, and usage.
 
     Options lie request after request; the last one of each is nothing (column -1).
     """
@@ -91,12 +92,12 @@ class Options:
         np.minimum.at(self.best, self.owner, self.reduced)
 
     def costs_now(self, draft: Draft) -> Floats:
-        """Costs of the columns that the draft has of these slots."""
+        """Return the costs of the draft's columns in these slots."""
         taken = self.slots[draft.column[self.slots] != IDLE]
         return draft.matrix.costs_at(taken, draft.column[taken])
 
     def within(self, budget: float) -> Kept | None:
-        """The options that lose less than the budget; None where too many requests have several."""
+        """Return the options that lose less than the budget; None if too many requests have several."""
         loss = self.reduced - self.best[self.owner]
         fine = np.flatnonzero(loss < budget)
         idle = np.flatnonzero(-self.best < budget)
@@ -107,7 +108,7 @@ class Options:
 
 
 class Kept:
-    """The options that a better plan may have."""
+    """The options that a better plan may use."""
 
     def __init__(self, options: Options, fine: Places, idle: Places, loss: Floats, idle_loss: Floats) -> None:
         entry = sums_before(options.counts)
@@ -122,7 +123,9 @@ class Kept:
         self.row, self.coefficient = options.row[which], options.coefficient[which]
 
     def choices(self, prices: Floats, left: Floats, room: Floats) -> tuple[Choices, Places]:
-        """The search over them, and its options in this order: requests whose first loss is large come first."""
+        """Return the search over these options, in descending order of the requests' first losses, and the order of its
+        options.
+        """
         n, m = len(self.slots), len(prices)
         second = np.full(n, np.inf)
         positive = self.loss > 0.0
@@ -158,7 +161,7 @@ class Kept:
 
 
 def took(draft: Draft, kept: Kept, choice: Ints, order: Places) -> bool:
-    """Give the draft the columns of a choice; False, and the draft as it was, if it does not hold then."""
+    """Give the draft the columns of a choice; if it is then infeasible, restore the draft and return False."""
     before, left = draft.column, draft.left
     picked = order[choice]
     slots, column = kept.slots[kept.owner[picked]], kept.column[picked].astype(np.int32)

@@ -1,4 +1,4 @@
-"""A plan in the making: what must be, what is taken, what is left of every row."""
+"""A plan under construction: its columns and the remaining units of every row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # towards what shares have at 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Rows that a draft was found to exceed, and the columns and shares that it had (which are never changed)."""
+    """Rows that a draft exceeds, and the columns and shares for which this was found (never changed in place)."""
 
     column: Ints
     shares: Shares | None
@@ -43,7 +43,7 @@ class Check:
 
 
 class Draft:
-    """A plan in the making: a column for every slot, and what is left of every row (costs as minimised).
+    """A plan under construction: a column for every slot, and the remaining units of every row (costs as minimised).
 
     It begins with what every plan has to have: fixed columns, those with a lower bound above zero, and what continuous
     requests must get; on top of that, as much of what the LP gives continuous requests as there is room for.
@@ -51,9 +51,9 @@ class Draft:
     Attributes
     ----------
     whole, forced : ndarray (n_slots,) bool
-        Slots whose columns must be whole; those of them that cannot choose.
+        Slots with integer columns; slots whose column is already determined.
     conflict : list of int
-        Slots that contradict themselves: two columns that must be taken, or one that cannot be one.
+        Slots without a feasible choice: two columns must be taken, or a required column cannot be 1.
     left, room : ndarray (n_rows,)
     column : ndarray (n_slots,) int32
     shares, share
@@ -83,7 +83,7 @@ class Draft:
     # What has to be -----------------------------------------------------------------------------------------------
 
     def force(self) -> None:
-        """Take the columns that integer requests are fixed on, or have a lower bound above zero on."""
+        """Take the columns to which integer requests are fixed, and columns with a lower bound above zero."""
         slabs = self.matrix.slabs
         bound = bound_slots(self.matrix)
         for slot in bound[self.whole[bound]].tolist():
@@ -103,7 +103,7 @@ class Draft:
         self.take_all(slots, self.column[slots])
 
     def share_out(self, slots: Ints | None, columns: Ints | None, x: Floats | None) -> None:
-        """Give continuous requests what the LP gives them, as far as there is room."""
+        """Give continuous requests their values in the LP, as far as there is room."""
         none = np.zeros(0, dtype=np.int32)
         slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (
             slots, columns, x
@@ -116,7 +116,9 @@ class Draft:
         self.give(self.shares.within(self.shares.spread(key, x[own])))
 
     def give(self, share: Floats) -> None:
-        """Move continuous requests' shares towards these, which are within their bounds, as far as all rows hold."""
+        """Move continuous requests' shares towards these values, which respect their bounds, as far as all rows
+        allow.
+        """
         shares, rows = self.shares, len(self.left)
         if shares is None:
             return
@@ -135,7 +137,7 @@ class Draft:
         self.left = kept + shares.use(before, rows) - shares.use(self.share, rows)
 
     def can_be_relieved(self) -> bool:
-        """Whether other columns might give back what the forced ones lack: some use less than nothing of a row."""
+        """Whether negative usage of some columns could provide what the forced columns lack."""
         if self.conflict:
             return False
         short = self.exceeded()
@@ -145,11 +147,11 @@ class Draft:
     # Building blocks ----------------------------------------------------------------------------------------------
 
     def usage(self, slots: Ints, columns: Ints) -> tuple[Ints, Ints, Floats]:
-        """(entry_start, row, coefficient) of one column of each slot."""
+        """Return (entry_start, row, coefficient) of one column per slot."""
         return self.usage_of(slots, np.arange(len(slots) + 1, dtype=np.int32), columns)
 
     def usage_of(self, slots: Ints, start: Ints, columns: Ints) -> tuple[Ints, Ints, Floats]:
-        """(entry_start, row, coefficient) of columns, those of slot i from start[i] on."""
+        """Return (entry_start, row, coefficient) of columns; slot i owns columns start[i] to start[i + 1] - 1."""
         n = len(columns)
         entries = self.matrix.gather_sizes(slots, start, columns)
         entry_start, row = np.zeros(n + 1, dtype=np.int32), np.empty(entries, dtype=np.int32)
@@ -159,13 +161,13 @@ class Draft:
         return entry_start, row, coefficient
 
     def take_all(self, slots: Ints, columns: Ints) -> None:
-        """Give many slots their columns, unchecked."""
+        """Give many slots their columns without checking."""
         _, row, coefficient = self.usage(slots, columns)
         self.left -= np.bincount(row, weights=coefficient, minlength=len(self.left))
         self.column[slots] = columns
 
     def take(self, slot: int, column: int, row: Ints, coefficient: Floats) -> bool:
-        """Give a slot a column if what it uses is left."""
+        """Give a slot a column if enough is left of every row."""
         if bool(np.any(coefficient > self.left[row] + self.room[row])):
             return False
         np.subtract.at(self.left, row, coefficient)
@@ -173,17 +175,17 @@ class Draft:
         return True
 
     def value(self) -> float:
-        """Cost of the plan (as minimised), rounded once."""
+        """Return the cost of the plan (as minimised), rounded once."""
         return fsum(self.terms().tolist())
 
     def terms(self) -> Floats:
-        """Cost of each column of the plan."""
+        """Return the cost of each column of the plan."""
         slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
         found: Floats = self.matrix.costs_at(slots, self.column[slots])
         return found if self.shares is None else np.concatenate((found, self.shares.cost * self.share))
 
     def exceeded(self) -> NDArray[np.intp]:
-        """Rows that are used beyond what they have, in exact arithmetic.
+        """Return the rows whose usage exceeds their units, in exact arithmetic.
 
         The last answer is kept with a copy of the columns and shares that it is about.
         """
@@ -196,14 +198,14 @@ class Draft:
         return last.exceeded
 
     def check(self) -> NDArray[np.intp]:
-        """As :meth:`exceeded`, worked out."""
+        """Compute :meth:`exceeded` without the cache."""
         upper = self.matrix.row_upper[: self.matrix.n_rows]
         if self.shares is None:
             return exceeded_by(upper, tally_columns(self.matrix, self.column), self.all_terms)
         return exceeded(upper, *self.all_terms())
 
     def all_terms(self) -> tuple[Ints, Floats, Floats]:
-        """(row, coefficient, value) of all that the plan uses."""
+        """Return (row, coefficient, value) of everything that the plan uses."""
         slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
         _, row, coefficient = self.usage(slots, self.column[slots])
         value = np.ones(len(row))
@@ -216,13 +218,13 @@ class Draft:
         )
 
     def holds(self) -> bool:
-        """Whether no request contradicts itself and no row is used beyond what it has, in exact arithmetic."""
+        """Whether no request is contradictory and no row is exceeded, in exact arithmetic."""
         return not self.conflict and not len(self.exceeded())
 
     # The stages ---------------------------------------------------------------------------------------------------
 
     def round(self, slots: Ints, columns: Ints, x: Floats, whole: float, support: float) -> int:
-        """Take whole columns, then the others by weight, where they fit; return how many slots were split.
+        """Take integral columns, then the others by weight where they fit; returns how many slots were split.
 
         Columns at one together may use more than there is, where the LP was not solved to its end: then the dearest of
         them are taken first.
@@ -237,7 +239,7 @@ class Draft:
         return len(np.unique(slots[partial]))
 
     def offer_dearest(self, slots: Ints, columns: Ints) -> None:
-        """Offer columns of different slots, the dearest first; where all fit their order says nothing."""
+        """Offer columns of different slots, dearest first; if all fit, the order does not matter."""
         left, column = self.left.copy(), self.column.copy()
         self.offer(slots, columns, np.arange(len(slots)))
         if not np.array_equal(self.column[slots], columns):
@@ -246,11 +248,11 @@ class Draft:
             self.offer(slots, columns, order)
 
     def offer(self, slots: Ints, columns: Ints, order: NDArray[np.intp]) -> None:
-        """Offer columns one by one; an idle slot takes the first of its own that fits."""
+        """Offer columns one by one; an idle slot takes its first column that fits."""
         offer(self.matrix, slots, columns, order, self.left, self.room, self.column)
 
     def fill(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Give idle slots the columns that what is left allows, most value per unit of resource first."""
+        """Give idle slots columns that fit, most value per unit of resource first."""
         idle = np.flatnonzero(self.whole & (self.column == IDLE)).astype(np.int32)
         if len(idle) > ASKED_EVERY and stop():
             return
@@ -259,7 +261,9 @@ class Draft:
         fill(self.matrix, slots, columns, self.left, self.room, scale, self.column, stop)
 
     def candidates(self, idle: Ints, stop: Callable[[], bool]) -> tuple[Ints, list[Ints]]:
-        """Idle slots and, for each, columns among which all are that fit: asked once of slots that share a template."""
+        """Return idle slots and, for each, columns that include all that fit; slots that share a template are handled
+        once.
+        """
         slabs = self.matrix.slabs
         templates = [slabs[slot].template for slot in idle.tolist()]
         first: dict[object, int] = {}  # a slot of every template
@@ -280,7 +284,7 @@ class Draft:
         return idle[kept], [fitting[templates[at]] for at in kept]
 
     def fitting(self, slots: Ints) -> list[Ints]:
-        """For each slot, the columns that fit into the resources left."""
+        """Return, for each slot, the columns that fit into the remaining resources."""
         start = sums_before(self.matrix.sizes_of(slots))
         column = (np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))).astype(np.int32)
         entry_start, row, coefficient = self.usage_of(slots, start, column)
@@ -290,7 +294,7 @@ class Draft:
         return np.split(column[fits], ends[:-1])
 
     def repair(self) -> None:
-        """Let columns go, those worth least first, until every row holds in exact arithmetic."""
+        """Drop columns, least valuable first, until every row holds in exact arithmetic."""
         for _ in range(len(self.column) + 1):
             short = self.exceeded()
             if not len(short):
@@ -310,7 +314,7 @@ class Draft:
             self.column[slots[worst]] = IDLE
 
     def improve_shares(self, left_s: Callable[[], float]) -> None:
-        """Give continuous requests the best shares of what the whole columns leave: a linear program of their own."""
+        """Give continuous requests their best shares of what the integer columns leave, by a linear program."""
         shares = self.shares
         if shares is None or not shares.size or not self.holds() or left_s() <= 0.0:
             return
@@ -322,7 +326,9 @@ class Draft:
             self.share, self.left = before, left
 
     def previous(self, plan: IntegerPlan) -> Draft:
-        """The previous plan as far as it still fits, on top of what has to be; asked of a draft that holds no more."""
+        """Return a draft with the previous plan's columns, as far as they still fit, added to this draft's required
+        columns.
+        """
         draft = copy(self) if self.shares is None else Draft(self.model)
         draft.left, draft.column = draft.left.copy(), draft.column.copy()
         matrix = self.matrix
@@ -348,7 +354,9 @@ class Draft:
 
 
 def drafts_know(model: Model) -> bool:
-    """Whether a model's requests have limits alone, integer ones of 1, and its resources no lower bounds."""
+    """Whether a model has only what drafts handle: requests with limits (1 if integer), resources without lower
+    bounds.
+    """
     matrix = model.ledger.matrix
     rows = matrix.n_rows
     if matrix.n_with_rows or bool(np.isfinite(matrix.row_lower[:rows]).any()):

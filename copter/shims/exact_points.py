@@ -1,4 +1,4 @@
-"""Points that keep to a program in exact arithmetic: whether one does, and the step that makes a near one do so."""
+"""Feasibility of points in exact arithmetic, and the smallest correction that makes a near point feasible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALLEST = 1e-6  # of the largest value: how large a column counts at least that
 
 
 class ExactPoints:
-    """Keeps points to every row of a program exactly, as :func:`copter.shims.require_feasible` does.
+    """Makes points feasible in exact arithmetic, by the rules of :func:`copter.shims.require_feasible`.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class ExactPoints:
     Attributes
     ----------
     refused : int
-        Points that were within a search's tolerance and could not be made exact.
+        Number of points within a search's tolerance that could not be made exact.
     """
 
     def __init__(self, lp: LinearProgram) -> None:
@@ -40,7 +40,7 @@ class ExactPoints:
         self.continuous = np.flatnonzero(~lp.integrality)
 
     def __call__(self, x: Floats) -> Floats | None:
-        """The point itself, one near it with the same whole columns, or None."""
+        """Return the point if it is feasible, otherwise a near one with the same integer columns, or None."""
         if self.holds(x):
             return x
         if len(self.continuous):
@@ -55,7 +55,9 @@ class ExactPoints:
         return None
 
     def holds(self, x: Floats) -> bool:
-        """Whether every row and bound holds, in exact arithmetic; what decimals are allowed stands in feasibility."""
+        """Whether every row and bound holds in exact arithmetic, with the allowance for decimals of
+        `feasibility.py`.
+        """
         lp, value = self.lp, x[self.rows.indices]
         if not ((x >= lp.col_lower).all() and (x <= lp.col_upper).all()):
             return False
@@ -63,7 +65,7 @@ class ExactPoints:
         return not len(over) and not len(exceeded(-lp.row_lower, self.row, -self.rows.data, value))
 
     def corrected(self, x: Floats) -> Floats | None:
-        """The point with its continuous columns moved, by as little as can be, so that near rows are on their sides.
+        """Return the point with its continuous columns moved as little as possible, so that nearly violated rows hold.
 
         The columns are kept as sums of two numbers while they move, so that what is rounded at the end is the exact
         point but for half a unit in the last place of each column.
@@ -90,7 +92,9 @@ class ExactPoints:
         return np.clip(high, lp.col_lower, lp.col_upper)
 
     def missing(self, tight: NDArray[np.intp], high: Floats, low: Floats, side: Floats) -> Floats:
-        """Side less activity of some rows, at a point in two parts; exact but for products with the small part."""
+        """Return side minus activity of some rows, for a point in two parts; exact but for products with the small
+        part.
+        """
         found = np.empty(len(tight))
         for at, row in enumerate(tight.tolist()):
             entry = slice(self.rows.indptr[row], self.rows.indptr[row + 1])
@@ -102,7 +106,7 @@ class ExactPoints:
 
 
 def least_step(system: sp.csr_array, miss: Floats) -> Floats:
-    """The smallest step that makes up for what rows miss, or comes nearest to it."""
+    """Return the smallest step that removes the rows' misses, or that comes nearest to it."""
     if system.shape[0] * system.shape[1] <= DENSE:
         return np.asarray(np.linalg.lstsq(system.toarray(), miss, rcond=None)[0])
     return np.asarray(lsqr(system, miss, atol=1e-15, btol=1e-15)[0])

@@ -1,4 +1,4 @@
-"""Whether a plan holds, in exact arithmetic: no row is used beyond what it has."""
+"""Feasibility of a plan's rows in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPLIT = 2.0**27 + 1.0
 
 
 def two_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """(product, what rounding took from it): their sum is the exact product (Dekker)."""
+    """Return (product, rounding error); their sum is the exact product (Dekker)."""
     product = one * other
     parts = []
     for factor in (one, other):
@@ -32,7 +32,7 @@ def two_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
 
 
 def exceeded(upper: Floats, row: Ints, coefficient: Floats, value: Floats) -> NDArray[np.intp]:
-    """Rows i where the exact sum of coefficient * value is above upper[i].
+    """Return the rows i in which the exact sum of coefficient * value is above upper[i].
 
     Where all of a row's coefficients and values are whole numbers nothing is allowed. Elsewhere the figures stand for
     decimals that a float64 cannot hold (ten times 0.1 is more than 1), so half a unit in the last place of each of
@@ -48,9 +48,7 @@ def exceeded(upper: Floats, row: Ints, coefficient: Floats, value: Floats) -> ND
 
 
 def exceeded_by(upper: Floats, sums: Tally, terms: Callable[[], tuple[Ints, Floats, Floats]]) -> NDArray[np.intp]:
-    """As :func:`exceeded`, from the sums by row; the terms (row, coefficient, value) are asked for where these are
-    too near the limit to tell.
-    """
+    """Compute :func:`exceeded` from the sums by row; `terms` is called only if a sum is too near its limit."""
     use, size, count, whole = sums
     with np.errstate(over="ignore", invalid="ignore"):
         whole &= size < WHOLE_BELOW

@@ -1,4 +1,4 @@
-"""From a draft to the plan that a shim returns, or to the finding that there is none."""
+"""The result of a shim: a plan made from a draft, or the finding that no plan exists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def planned(
     kept_previous: bool,
     least: float | None = None,
 ) -> IntegerPlan:
-    """Make the plan of a feasible draft, with its objective, bound and gap.
+    """Return the plan of a feasible draft, with its objective, bound and gap.
 
     `solution` has the LP's bound. `least` is another proven lower bound on every plan's cost, as minimised; the better
     of the two is taken.
@@ -52,7 +52,7 @@ def planned(
 
 
 class Worth(NamedTuple):
-    """Objective of a feasible plan, the bound on all plans, and the relative gap between the two."""
+    """Objective of a feasible plan, a bound on all plans, and the relative gap."""
 
     objective: float
     bound: float
@@ -61,12 +61,12 @@ class Worth(NamedTuple):
 
     @property
     def status(self) -> IntegerStatus:
-        """OPTIMAL where the bound proves it."""
+        """OPTIMAL if the bound proves it, otherwise FEASIBLE."""
         return IntegerStatus.OPTIMAL if self.certified and self.gap <= PROVEN else IntegerStatus.FEASIBLE
 
 
 def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least: float | None = None) -> Worth:
-    """Add up the terms of a plan's objective (as minimised) and compare it with the bound.
+    """Add the terms of a plan's objective (as minimised) and compare the sum with the bound.
 
     The bound is the LP's, or `least` where that is better. It is not certified if the objective beats it.
     """
@@ -79,12 +79,12 @@ def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least
 
 
 def continuous_requests(model: Model, whole: NDArray[np.bool_]) -> frozenset[Hashable]:
-    """Ids of the requests that are not integer."""
+    """Return the ids of the requests that are not integer."""
     return frozenset(request for request, slot in model.ledger.slot_of.items() if not whole[slot])
 
 
 def no_plan(model: Model, draft: Draft) -> IntegerPlan:
-    """The result where no plan exists: it names the requests in conflict and the resources that run short."""
+    """Return the result for "no plan exists", naming the requests in conflict and the exceeded resources."""
     rows = draft.exceeded()
     relievable = draft.can_be_relieved()
     guilty = set(draft.conflict)
@@ -113,7 +113,7 @@ def without_plan(
     short: tuple[Hashable, ...],
     continuous: frozenset[Hashable],
 ) -> IntegerPlan:
-    """The result where there is no plan, or none was found."""
+    """Return a result without a plan, because none exists or none was found."""
     matrix = model.ledger.matrix
     return IntegerPlan(
         objective=float("nan"),

@@ -1,4 +1,4 @@
-"""What a shim makes: one column, or none, for every integer request, and shares for continuous ones."""
+"""Integer plans: at most one column for every integer request, and shares for continuous ones."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ IDLE = -1  # column of a request that gets nothing
 
 
 def no_keys() -> Keys:
-    """An empty array of column keys: the plan's requests take no columns."""
+    """Return an empty array of column keys."""
     return np.zeros(0, dtype=np.int64)
 
 
 def no_shares() -> Floats:
-    """An empty array of shares: the plan has no continuous requests."""
+    """Return an empty array of shares."""
     return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerPlan:
-    """A point of a model whose integer requests take whole columns, one or none at a limit of 1; or that there is none.
+    """An integer plan of a model, or the statement that there is none.
 
     Attributes
     ----------
     objective : float
         NaN where there is no plan.
     bound : float
-        The LP's; where `bound_is_certified`, no plan is better, and `objective` is not.
+        The LP's bound; no plan is better if `bound_is_certified`.
     gap : float
         |objective - bound| / (1 + |objective| + |bound|); NaN where there is no plan.
     fractional_requests : int
@@ -79,11 +79,11 @@ class IntegerPlan:
 
     @property
     def is_feasible(self) -> bool:
-        """Whether there is a plan."""
+        """Whether the result contains a plan."""
         return self.status in (IntegerStatus.OPTIMAL, IntegerStatus.FEASIBLE)
 
     def column(self, request: Hashable) -> int | None:
-        """Column that an integer request takes, or None.
+        """Return the column that an integer request takes, or None.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class IntegerPlan:
         return None if column == IDLE else column
 
     def shares(self, request: Hashable) -> dict[int, float]:
-        """{column: value} of a request's columns that are not zero; an integer request's one column is at 1.0."""
+        """Return {column: value} of a request's nonzero columns; the one column of an integer request has value 1.0."""
         slot = self._slot(request)
         column = int(self.column_of_slot[slot])
         if column != IDLE:
@@ -115,11 +115,11 @@ class IntegerPlan:
         return {int(each): value for each, value in zip(columns, values, strict=True) if value != 0.0}
 
     def columns_of(self, requests: Sequence[Hashable]) -> Ints:
-        """:meth:`column` of many integer requests, (k,) int32; -1 where one gets nothing, and for continuous ones."""
+        """Return :meth:`column` of many integer requests, (k,) int32; -1 for no column and for continuous requests."""
         return np.asarray(self.column_of_slot[self._slots(requests)])
 
     def shares_of(self, requests: Sequence[Hashable]) -> tuple[Keys, Ints, Floats]:
-        """:meth:`shares` of many requests: (offsets, columns, values).
+        """Return :meth:`shares` of many requests as arrays (offsets, columns, values).
 
         Those of ``requests[i]`` are in ``columns[offsets[i]:offsets[i + 1]]``, at the same places of `values`.
         """
@@ -135,7 +135,7 @@ class IntegerPlan:
         return offsets, columns, values
 
     def shares_of_slots(self, same: NDArray[np.bool_]) -> tuple[Keys, Floats]:
-        """(key, value) of the shares in slots that hold the same requests still."""
+        """Return (key, value) of the shares in slots that still hold the same requests."""
         slot = self.share_key >> 32
         kept = slot < len(same)
         kept[kept] = same[slot[kept]]
@@ -155,7 +155,9 @@ class IntegerPlan:
 
 
 class Shim(Protocol):
-    """Turns an LP's solution into a feasible plan, never worse than the previous one where that still fits."""
+    """Interface: turns an LP's solution into a feasible plan that is no worse than the previous plan, if that still
+    fits.
+    """
 
     def __call__(self, model: Model, solution: Solution, previous: IntegerPlan | None) -> IntegerPlan:
-        """Make the plan."""
+        """Return the plan."""

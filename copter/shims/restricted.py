@@ -1,4 +1,6 @@
-"""Shims that solve the restricted program: the columns that the LP and the rounded plan use, as a small MILP (M9)."""
+"""Shims that solve a restricted program: a small MILP over the columns of the LP's solution and the rounded plan
+(M9).
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,14 @@ NAMES = ("rounding", "dive", "exact")
 
 @dataclass(frozen=True, slots=True)
 class RestrictedShim:
-    """Rounding first, then a search among the working columns; never worse than either it or the previous plan.
+    """Rounding, then a search among the working columns; never worse than rounding or the previous plan.
 
     Parameters
     ----------
     search : {"dive", "exact"}
-        As for :func:`copter.solve_integer`; "exact" needs the extra `highs`.
+        Kind of search, see :func:`copter.solve_integer`; "exact" needs the extra `highs`.
     time_limit_s : float
-        For all of the shim.
+        Time limit of the whole shim.
     seed : int
     """
 
@@ -47,7 +49,7 @@ class RestrictedShim:
     seed: int = 0
 
     def __call__(self, model: Model, solution: Solution, previous: IntegerPlan | None = None) -> IntegerPlan:
-        """Make the plan.
+        """Return the plan.
 
         Raises
         ------
@@ -95,7 +97,7 @@ class RestrictedShim:
 
 
 def drafted(like: Draft, column: Ints, share: Floats) -> Draft:
-    """A draft with these columns, and these shares as far as there is room."""
+    """Return a draft with these columns, and with these shares as far as there is room."""
     draft = Draft(like.model)
     if like.shares is not None and draft.shares is not None:
         draft.left = draft.left + draft.shares.use(draft.share, len(draft.left))
@@ -111,7 +113,9 @@ def drafted(like: Draft, column: Ints, share: Floats) -> Draft:
 
 
 def candidates(best: Draft, solution: Solution) -> tuple[Ints, Ints]:
-    """(slot, column) of the LP's working columns and of the rounded plan's that integer requests may choose among."""
+    """Return (slot, column) of the columns that integer requests may choose: the LP's working columns and the rounded
+    plan's.
+    """
     slots, columns, _ = solution.working_columns_by_slot()
     taken = np.flatnonzero(best.column != IDLE).astype(np.int32)
     key = np.unique(
@@ -123,7 +127,8 @@ def candidates(best: Draft, solution: Solution) -> tuple[Ints, Ints]:
 
 
 def restricted_program(draft: Draft, slots: Ints, columns: Ints) -> LinearProgram:
-    """The candidates as 0/1 columns and the shares after them: resources first, then one row per slot; minimised.
+    """Return the program over the candidates (0/1 columns) and shares: rows of resources, then one row per slot;
+    minimised.
 
     What has to be is taken off the resources.
     """
@@ -146,7 +151,7 @@ def restricted_program(draft: Draft, slots: Ints, columns: Ints) -> LinearProgra
 
 
 def side_by_side(whole: LinearProgram, shares: LinearProgram, m: int) -> LinearProgram:
-    """Two programs over the same first m rows as one."""
+    """Join two programs that share their first m rows."""
     n, k = whole.shape[1], shares.shape[1]
     own = sp.block_diag((whole.A[m:], shares.A[m:]))
     return LinearProgram(
@@ -160,7 +165,7 @@ def side_by_side(whole: LinearProgram, shares: LinearProgram, m: int) -> LinearP
 
 
 def one_opt(draft: Draft, slots: Ints, columns: Ints) -> None:
-    """Move slots to better columns among the candidates, the greatest gain first, while what is left allows."""
+    """Move slots to better candidate columns, greatest gain first, while the resources allow it."""
     entry_start, row, coefficient = draft.usage(slots, columns)
     cost = draft.matrix.costs_at(slots, columns)
     place = {(int(slot), int(column)): at for at, (slot, column) in enumerate(zip(slots, columns, strict=True))}
@@ -188,7 +193,7 @@ def one_opt(draft: Draft, slots: Ints, columns: Ints) -> None:
 
 
 def shim_by_name(name: str, time_left_s: float) -> Shim:
-    """A shim by its name; InvalidDataError for an unknown one."""
+    """Return a shim by its name; raises InvalidDataError for an unknown name."""
     if name == "rounding":
         return RoundingShim(time_limit_s=time_left_s)
     if name in NAMES:

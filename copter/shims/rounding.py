@@ -1,4 +1,6 @@
-"""The rounding shim: whole columns, then fractional ones by weight, then fill; never worse than the previous plan."""
+"""The rounding shim: integral columns, then fractional ones by weight, then filling; never worse than the previous
+plan.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from copter.shims.plan import IntegerPlan
 
 @dataclass(frozen=True, slots=True)
 class RoundingShim:
-    """Columns of integer requests that take one or none (limit 1), shares of continuous ones, of resources used up.
+    """Rounds an LP solution: one column or none for integer requests (limit 1), shares for continuous requests.
 
     Models with other rows (least sums, private rows, resources with lower bounds, other limits of integer requests) are
     rounded with propagation, and searched where that finds no plan (:mod:`copter.shims.searched`).
@@ -41,7 +43,7 @@ class RoundingShim:
     most_work: int = 0
 
     def __call__(self, model: Model, solution: Solution, previous: IntegerPlan | None = None) -> IntegerPlan:
-        """Round a solution of the model as it stands.
+        """Round a solution of the current model.
 
         Raises
         ------
@@ -63,7 +65,7 @@ class RoundingShim:
 def searched(
     model: Model, solution: Solution, previous: IntegerPlan | None, search: str, time_limit_s: float
 ) -> IntegerPlan:
-    """:func:`copter.shims.searched.searched`, loaded when it is first needed: it brings the integer search with it."""
+    """Call :func:`copter.shims.searched.searched`, imported on first use because it loads the integer search."""
     found: IntegerPlan = import_module("copter.shims.searched").searched(
         model, solution, previous, search, time_limit_s
     )
@@ -71,7 +73,7 @@ def searched(
 
 
 def require_fresh(model: Model, solution: Solution) -> None:
-    """StaleSolutionError if the model has been edited since the solution was found."""
+    """Raise StaleSolutionError if the model has been edited since the solution was found."""
     if solution.model_version != model.version:
         raise StaleSolutionError("the model has been edited since this solution was found: solve it again")
 
@@ -79,7 +81,9 @@ def require_fresh(model: Model, solution: Solution) -> None:
 def no_draft(
     model: Model, best: Draft, solution: Solution, previous: IntegerPlan | None, search: str, left_s: float
 ) -> IntegerPlan:
-    """The plan where no draft is feasible: a search's, if requests can give back, else the conflict."""
+    """Return the result if no draft is feasible: a search's plan if requests can give resources back, else the
+    conflict.
+    """
     if best.can_be_relieved() and left_s > 0.0:
         found = searched(model, solution, previous, search, left_s)
         if found.is_feasible:
@@ -90,7 +94,7 @@ def no_draft(
 def rounded(
     shim: RoundingShim, model: Model, solution: Solution, previous: IntegerPlan | None
 ) -> tuple[Draft, int, bool]:
-    """(best draft, how many requests the LP had split, whether it is built on the previous plan)."""
+    """Return (best draft, number of requests that the LP split, whether the draft is based on the previous plan)."""
     started = time.perf_counter()
 
     def stop() -> bool:

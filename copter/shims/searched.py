@@ -1,4 +1,4 @@
-"""Plans of models with rows that drafts do not know: the integer search on the whole program, its points made exact."""
+"""Plans of models whose rows drafts do not handle, by an integer search on the whole program with exact corrections."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def searched(
     time_limit_s: float,
     seed: int = 0,
 ) -> IntegerPlan:
-    """The plan of a search among all columns, never worse than the previous one where that still holds.
+    """Return the plan of a search over all columns, no worse than the previous plan if that still holds.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def searched(
 
 
 class Core:
-    """The requests that the LP splits, and those nearly as well off with other columns; all else stays as in the LP.
+    """The requests that the LP splits and those that lose little by other columns; all others keep their LP columns.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Core:
         self.lp, self.free = lp, np.flatnonzero(open_[owner] | ~lp.integrality)
 
     def program(self) -> LinearProgram:
-        """The rows with what all other columns use taken off, over the core's columns."""
+        """Return the program over the core's columns, with the usage of all other columns subtracted."""
         lp, free = self.lp, self.free
         kept = self.x.copy()
         kept[free] = 0.0
@@ -115,7 +115,7 @@ class Core:
         )  # fmt: skip
 
     def search(self, points: ExactPoints, clock: Clock, seed: int) -> Floats | None:
-        """The best point of the whole program that a part of the time finds in the core."""
+        """Return the best point of the whole program that a search in the core finds within part of the time."""
 
         def exactly(part: Floats) -> Floats | None:
             x = self.x.copy()
@@ -133,7 +133,7 @@ class Core:
 
 
 def point_by(search: IntegerSearch, name: str) -> tuple[Floats | None, str]:
-    """(point, what found it) of a search; Ctrl-C ends it with the best point so far."""
+    """Return (point, name of the method that found it); Ctrl-C ends the search with the best point so far."""
     run = {"rounding": search.round_only, "dive": search.run, "exact": search.exact}[name]
     try:
         found = run()
@@ -143,7 +143,9 @@ def point_by(search: IntegerSearch, name: str) -> tuple[Floats | None, str]:
 
 
 def inward(lp: LinearProgram) -> LinearProgram:
-    """The program with rows moved in a little; equations, narrow ranges and rows of whole numbers stay."""
+    """Return the program with its rows tightened a little, except equations, narrow ranges and rows of whole
+    numbers.
+    """
     whole = np.ones(lp.shape[0], dtype=np.bool_)
     broken = (lp.A.data != np.rint(lp.A.data)) | np.repeat(~lp.integrality, np.diff(lp.A.indptr))
     whole[lp.A.indices[broken]] = False
@@ -156,7 +158,9 @@ def inward(lp: LinearProgram) -> LinearProgram:
 
 
 def point_of(model: Model, plan: IntegerPlan) -> Floats:
-    """A plan's point in the columns of the model as it stands: zero, within bounds, for what the plan does not know."""
+    """Return a plan's point in the columns of the current model; columns unknown to the plan are at zero, within
+    bounds.
+    """
     matrix, lp = model.ledger.matrix, model.to_linear_program()
     slots = slots_in_order(model.ledger)
     first = matrix.starts_of(slots)
@@ -178,7 +182,9 @@ def point_of(model: Model, plan: IntegerPlan) -> Floats:
 
 
 def plan_at(model: Model, lp: LinearProgram, solution: Solution, x: Floats, kept: bool) -> IntegerPlan:
-    """The plan of a point that holds: one column for a request that has just one, at one; shares for all others."""
+    """Return the plan of a feasible point: one column for requests that have exactly one at 1, shares for all
+    others.
+    """
     matrix, slots = model.ledger.matrix, slots_in_order(model.ledger)
     first = matrix.starts_of(slots)
     used = np.flatnonzero(x)
@@ -211,7 +217,7 @@ def plan_at(model: Model, lp: LinearProgram, solution: Solution, x: Floats, kept
 
 
 def nothing(model: Model, solution: Solution, status: IntegerStatus) -> IntegerPlan:
-    """The result where there is no plan, or none was found; the LP's proof says who is in conflict."""
+    """Return a result without a plan; the LP's proof names the requests in conflict."""
     resources, requests = solution.conflict if status is IntegerStatus.PRIMAL_INFEASIBLE else ((), ())
     continuous = continuous_requests(model, integer_slots(model.ledger.matrix))
     return without_plan(model, status, requests, resources, continuous)

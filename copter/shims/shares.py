@@ -1,4 +1,4 @@
-"""The continuous requests of a plan: what their columns must have, and the shares they get besides whole columns."""
+"""The continuous requests of a plan: their required and their additional shares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Keys = NDArray[np.int64]
 
 
 class Shares:
-    """Columns of continuous requests with their values, on arrays that the drafts of one plan share.
+    """Columns of continuous requests, in arrays that all drafts of one plan share.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Shares:
     """
 
     def __init__(self, matrix: BlockMatrix, continuous: NDArray[np.bool_], key: Keys) -> None:
-        """The listed columns of continuous slots, and all that have to be there whatever is listed."""
+        """Collect the listed columns of continuous slots and all columns with a required value."""
         required_slot, required_column = matrix.required_columns()
         required = required_slot.astype(np.int64) << 32 | required_column
         key = np.union1d(key, required)
@@ -62,12 +62,12 @@ class Shares:
         return len(self.key)
 
     def use(self, x: Floats, rows: int) -> Floats:
-        """Use of every row at these values, (rows,)."""
+        """Return the usage of every row at these values, (rows,)."""
         weights = np.repeat(x, np.diff(self.entry_start)) * self.coefficient
         return np.asarray(np.bincount(self.row, weights=weights, minlength=rows), dtype=np.float64)
 
     def within(self, x: Floats) -> Floats:
-        """The values brought within their bounds and their requests' limits; what is no number is at its least."""
+        """Return the values projected onto their bounds and limits; NaN becomes the least value."""
         x = np.clip(np.where(np.isfinite(x), x, self.base), self.lower, self.upper)
         total, least, size = (
             np.bincount(self.group, weights=v, minlength=len(self.limit))
@@ -82,7 +82,7 @@ class Shares:
         return np.where(over[self.group], self.base + part[self.group] * (x - self.base), x)
 
     def spread(self, key: Keys, x: Floats) -> Floats:
-        """Values by key, (n,): the least that may be where a column is not listed."""
+        """Return values by key as an array, (n,); columns that are not listed get their least value."""
         found = self.base.copy()
         place = np.searchsorted(self.key, key)
         inside = place < self.size
@@ -91,7 +91,9 @@ class Shares:
         return found
 
     def program(self, left: Floats) -> LinearProgram:
-        """The best shares of what is left, as a linear program over these columns; costs as minimised."""
+        """Return the linear program for the best shares of the remaining units, over these columns; costs as
+        minimised.
+        """
         m, n = len(left), self.size
         usage = sp.csc_array((self.coefficient, self.row, self.entry_start), shape=(m, n))
         limits = sp.csr_array((np.ones(n), np.arange(n), self.start), shape=(len(self.limit), n))

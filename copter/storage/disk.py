@@ -1,4 +1,4 @@
-"""What is asked of the disk: the system's calls, in one place, so that a simulation can stand in for them."""
+"""All calls to the file system, in one place, so that a simulation can replace them."""
 
 from __future__ import annotations
 
@@ -21,135 +21,137 @@ Kind = Literal["file", "folder", "link", "other"]
 
 
 class Writer(Protocol):
-    """Appends to files and waits for the disk, one order at a time: see :class:`.DiskThread`."""
+    """Interface of an object that appends to files and syncs them, one order at a time; see :class:`.DiskThread`."""
 
     def fileno(self) -> int:
-        """A descriptor that can be read when an order is done."""
+        """Return a file descriptor that becomes readable when an order is done."""
 
     def put(self, file: int, data: bytes, sync: bool, room_from: int = 0, room_by: int = 0) -> None:
-        """Give an order."""
+        """Give an order: append the data, sync if asked, and reserve space."""
 
     def outcome(self) -> tuple[int, bool, bool]:
-        """(errno or 0, whether there is room as asked, whether the file system can make any)."""
+        """Return (errno or 0, whether space was reserved, whether the file system can reserve space at all)."""
 
     def close(self) -> None:
-        """End, after the order that there is."""
+        """Stop after the current order."""
 
 
 class Disk(Protocol):
-    """The calls that journals, snapshots and the service's folders are made with; all raise OSError."""
+    """File system calls of journals, snapshots and the service's folders; all raise OSError."""
 
     makes_room: bool
     """Whether files can be told to grow ahead of what is written."""
 
     def open(self, path: PathLike, flags: int, mode: int = 0o666) -> int:
-        """A descriptor."""
+        """Open a file and return its descriptor."""
 
     def temporary(self, folder: PathLike, prefix: str, suffix: str) -> tuple[int, str]:
-        """A new file of a name of its own: (descriptor, path)."""
+        """Create a file with a unique name; returns (descriptor, path)."""
 
     def write(self, file: int, data: bytes | memoryview) -> int:
-        """Write at the file's place; how many bytes were taken."""
+        """Write at the file's current position; returns the number of bytes written."""
 
     def sync(self, file: int) -> None:
-        """Wait until the disk has the file."""
+        """Wait until the file's data and metadata are on the disk."""
 
     def sync_data(self, file: int) -> None:
-        """Wait until the disk has what can be read of the file."""
+        """Wait until the file's data, and the metadata needed to read it, are on the disk."""
 
     def truncate(self, file: int, length: int) -> None:
-        """Cut off what is behind a length."""
+        """Cut the file to a length."""
 
     def seek(self, file: int, place: int) -> None:
-        """Go to a place."""
+        """Move to a position in the file."""
 
     def size(self, file: int) -> int:
-        """Bytes."""
+        """Return the file's size in bytes."""
 
     def make_room(self, file: int, start: int, by: int) -> None:
-        """Let the file grow, by zeros."""
+        """Extend the file by zeros."""
 
     def lock(self, file: int) -> None:
-        """Hold the file against other descriptors until it is closed; BlockingIOError if one holds it."""
+        """Lock the file against other descriptors until it is closed; raises BlockingIOError if another one holds the
+        lock.
+        """
 
     def close(self, file: int) -> None:
-        """Close."""
+        """Close the file."""
 
     def read(self, path: PathLike, most: int = -1) -> bytes:
-        """The first bytes of a file, or all."""
+        """Return the first bytes of a file, or the whole file."""
 
     def kind(self, path: PathLike) -> Kind | None:
-        """Kind of file at a path, without following a link; None without a file."""
+        """Return the kind of the file at a path, without following a link; None if there is no file."""
 
     def target(self, path: PathLike) -> Path:
-        """Where a path leads, through links."""
+        """Return the path with all links resolved."""
 
     def names(self, folder: PathLike) -> list[str]:
-        """Names in a folder, in order."""
+        """Return the sorted names in a folder."""
 
     def make_folder(self, path: PathLike) -> None:
-        """Make a folder."""
+        """Create a folder."""
 
     def replace(self, path: PathLike, to: PathLike) -> None:
-        """Rename, over a file that is there."""
+        """Rename a file; an existing file of the new name is replaced."""
 
     def remove(self, path: PathLike) -> None:
         """Remove a file."""
 
     def remove_folder(self, path: PathLike) -> None:
-        """Remove a folder that is empty."""
+        """Remove an empty folder."""
 
     def sync_folder(self, path: PathLike) -> None:
-        """Wait until the disk has the names in a folder, where the system can."""
+        """Wait until a folder's entries are on the disk, if the system supports this."""
 
     def writer(self) -> Writer:
-        """A writer that appends in a thread of its own."""
+        """Return a writer that appends in its own thread."""
 
 
 class SystemDisk:
-    """The operating system's files."""
+    """The operating system's file system."""
 
     makes_room = hasattr(os, "posix_fallocate")
     writer = DiskThread
 
     @staticmethod
     def open(path: PathLike, flags: int, mode: int = 0o666) -> int:
-        """A descriptor."""
+        """Open a file and return its descriptor."""
         return os.open(path, flags, mode)
 
     @staticmethod
     def write(file: int, data: bytes | memoryview) -> int:
-        """Write at the file's place."""
+        """Write at the file's current position."""
         return os.write(file, data)
 
     @staticmethod
     def sync(file: int) -> None:
-        """Wait until the disk has the file."""
+        """Wait until the file's data and metadata are on the disk."""
         os.fsync(file)
 
     @staticmethod
     def sync_data(file: int) -> None:
-        """Wait until the disk has what can be read of the file."""
+        """Wait until the file's data, and the metadata needed to read it, are on the disk."""
         getattr(os, "fdatasync", os.fsync)(file)
 
     @staticmethod
     def truncate(file: int, length: int) -> None:
-        """Cut off what is behind a length."""
+        """Cut the file to a length."""
         os.ftruncate(file, length)
 
     @staticmethod
     def close(file: int) -> None:
-        """Close."""
+        """Close the file."""
         os.close(file)
 
     @staticmethod
     def make_folder(path: PathLike) -> None:
-        """Make a folder."""
+        """Create a folder."""
         os.mkdir(path)
 
     @staticmethod
     def replace(path: PathLike, to: PathLike) -> None:
-        """Rename, over a file that is there."""
+        """Rename a file; an existing file of the new name is replaced."""
         os.replace(path, to)
 
     @staticmethod
@@ -159,44 +161,44 @@ class SystemDisk:
 
     @staticmethod
     def remove_folder(path: PathLike) -> None:
-        """Remove a folder that is empty."""
+        """Remove an empty folder."""
         os.rmdir(path)
 
     @staticmethod
     def temporary(folder: PathLike, prefix: str, suffix: str) -> tuple[int, str]:
-        """A new file of a name of its own."""
+        """Create a file with a unique name; returns (descriptor, path)."""
         return tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=folder)
 
     @staticmethod
     def seek(file: int, place: int) -> None:
-        """Go to a place."""
+        """Move to a position in the file."""
         os.lseek(file, place, os.SEEK_SET)
 
     @staticmethod
     def size(file: int) -> int:
-        """Bytes."""
+        """Return the file's size in bytes."""
         return os.fstat(file).st_size
 
     @staticmethod
     def make_room(file: int, start: int, by: int) -> None:
-        """Let the file grow."""
+        """Extend the file by zeros."""
         os.posix_fallocate(file, start, by)
 
     @staticmethod
     def lock(file: int) -> None:
-        """Hold the file, where the system can."""
+        """Lock the file, if the system supports locks."""
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     @staticmethod
     def read(path: PathLike, most: int = -1) -> bytes:
-        """The first bytes of a file, or all."""
+        """Return the first bytes of a file, or the whole file."""
         with open(path, "rb") as file:
             return file.read(most)
 
     @staticmethod
     def kind(path: PathLike) -> Kind | None:
-        """Kind of file at a path."""
+        """Return the kind of the file at a path; None if there is no file."""
         try:
             mode = os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -207,17 +209,17 @@ class SystemDisk:
 
     @staticmethod
     def target(path: PathLike) -> Path:
-        """Where a path leads."""
+        """Return the path with all links resolved."""
         return Path(os.path.realpath(path))
 
     @staticmethod
     def names(folder: PathLike) -> list[str]:
-        """Names in a folder, in order."""
+        """Return the sorted names in a folder."""
         return sorted(os.listdir(folder))
 
     @staticmethod
     def sync_folder(path: PathLike) -> None:
-        """Wait until the disk has the names in a folder."""
+        """Wait until a folder's entries are on the disk."""
         if not hasattr(os, "O_DIRECTORY"):
             return
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

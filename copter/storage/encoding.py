@@ -1,4 +1,4 @@
-"""Plain values as bytes and back: numbers, text, tuples, arrays. Nothing that is read is ever executed.
+"""Binary encoding of plain values: numbers, text, tuples, arrays. Decoding never executes code.
 
 Every value is a tag of one byte and its content, little-endian; arrays are written without a copy.
 """
@@ -24,7 +24,7 @@ NUMBER = struct.Struct("<d")
 
 
 def encode(value: Any) -> Buffers:
-    """Bytes of a value: None, bool, int, float, str, bytes, tuples, lists and dicts of these, NumPy arrays.
+    """Encode a value: None, bool, int, float, str, bytes, tuples, lists and dicts of these, NumPy arrays.
 
     Raises
     ------
@@ -94,52 +94,52 @@ def _write_array(array: np.ndarray[Any, Any], parts: Buffers, out: bytearray) ->
 
 
 class Reader:
-    """Reads values back; every length is checked against what is there.
+    """Decoder that checks every length against the remaining data.
 
     Parameters
     ----------
     data : bytes or memoryview
     where : str
-        What is read, for the SnapshotError.
+        Name of the data in errors.
     """
 
     def __init__(self, data: bytes | memoryview, where: str) -> None:
         self.data, self.where, self.at = memoryview(data), where, 0
 
     def value(self, depth: int = 0) -> Any:
-        """The next value."""
+        """Decode the next value."""
         tag = bytes(self.take(1))
         if depth > DEEPEST or tag not in READERS:
             self.refuse(f"no value begins with {tag!r}" if depth <= DEEPEST else "values are nested too deep")
         return READERS[tag](self, depth)
 
     def whole(self) -> Any:
-        """The one value that the data hold, and no more."""
+        """Decode the only value in the data; raises SnapshotError if more bytes follow."""
         value = self.value()
         if self.at != len(self.data):
             self.refuse("there is more than one value")
         return value
 
     def refuse(self, why: str) -> None:
-        """Raise SnapshotError."""
+        """Raise SnapshotError with the reason and the byte position."""
         raise SnapshotError(f"{self.where} is not readable at byte {self.at}: {why}")
 
     def take(self, count: int) -> memoryview:
-        """The next so many bytes."""
+        """Return the next `count` bytes."""
         if count > len(self.data) - self.at:
             self.refuse(f"{count} bytes are needed, {len(self.data) - self.at} are there")
         self.at += count
         return self.data[self.at - count : self.at]
 
     def count(self) -> int:
-        """A length; what it counts takes a byte each at least."""
+        """Decode a count of items, which take at least a byte each."""
         number: int = COUNT.unpack(self.take(8))[0]
         if number > len(self.data):
             self.refuse(f"a length of {number} is beyond the data")
         return number
 
     def text(self) -> str:
-        """A string."""
+        """Decode a string."""
         content = bytes(self.take(self.count()))
         try:
             return content.decode("utf-8", "surrogatepass")
@@ -148,11 +148,11 @@ class Reader:
             raise
 
     def items(self, depth: int) -> list[Any]:
-        """As many values as a count says."""
+        """Decode a count and that many values."""
         return [self.value(depth + 1) for _ in range(self.count())]
 
     def pairs(self, depth: int) -> dict[Any, Any]:
-        """A dictionary."""
+        """Decode a dictionary."""
         try:
             return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.count())}
         except TypeError:
@@ -160,7 +160,7 @@ class Reader:
             raise
 
     def array(self) -> np.ndarray[Any, Any]:
-        """An array, copied so that it stands on its own."""
+        """Decode an array, copied from the buffer."""
         code = bytes(self.take(1))
         if code not in ARRAYS:
             self.refuse(f"no array has type {code!r}")

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic file writes and helpers for paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOGETHER = 1 << 16  # bytes; smaller pieces of a file go out in one write
 
 
 def write_atomically(path: PathLike, buffers: Iterable[bytes | memoryview]) -> None:
-    """Write a file so that at any instant the path leads to the whole old one or the whole new one.
+    """Write a file so that at any instant its path holds either the complete old file or the complete new one.
 
     Temporary file in the same folder, fsync, rename, fsync of the folder. A symbolic link is followed: it stays, and
     the file that it leads to is replaced.
@@ -49,7 +49,7 @@ def write_atomically(path: PathLike, buffers: Iterable[bytes | memoryview]) -> N
 
 
 def write_all(disk: Disk, file: int, buffers: Iterable[bytes | memoryview]) -> None:
-    """Write at the file's place, small pieces together."""
+    """Write all buffers at the file's position, joining small ones."""
     pieces: list[bytes | memoryview] = []
     waiting = 0
     for buffer in buffers:
@@ -68,12 +68,12 @@ def _write(disk: Disk, file: int, pieces: list[bytes | memoryview]) -> None:
 
 
 def writable_target(path: PathLike) -> Path:
-    """The ordinary file that a path leads to, through links, whether it is there yet or not.
+    """Return the ordinary file that a path leads to through links, whether it exists yet or not.
 
     Raises
     ------
     SnapshotError
-        If something else is there, which a file must not be renamed over.
+        If the path is not an ordinary file and so must not be replaced.
     """
     try:
         target = DISK.get().target(path)
@@ -87,7 +87,7 @@ def writable_target(path: PathLike) -> Path:
 
 
 def require_writable(path: PathLike) -> None:
-    """SnapshotError unless :func:`write_atomically` can write here: it makes the temporary file, and removes it."""
+    """Raise SnapshotError unless :func:`write_atomically` works here; tries it with a temporary file."""
     target, disk = writable_target(path), DISK.get()
     try:
         handle, temporary = disk.temporary(target.parent, f".{target.name}.", ".part")
@@ -98,7 +98,7 @@ def require_writable(path: PathLike) -> None:
 
 
 def make_folders(path: PathLike) -> None:
-    """Make a folder, and those above it, where they are not there; OSError."""
+    """Create a folder and its missing parents; raises OSError."""
     disk = DISK.get()
     if disk.kind(disk.target(path)) == "folder":
         return
@@ -108,12 +108,12 @@ def make_folders(path: PathLike) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in a folder durable, where the system can."""
+    """Make a rename in a folder durable, if the system supports this."""
     DISK.get().sync_folder(folder)
 
 
 def read_file(path: PathLike) -> bytes:
-    """All of a file of copter's, or the first bytes of another, which tell what it is; SnapshotError."""
+    """Return a file's contents, or only its first bytes if it is not one of copter's; raises SnapshotError."""
     disk = DISK.get()
     try:
         if disk.kind(disk.target(path)) not in ("file", None):

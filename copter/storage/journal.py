@@ -1,4 +1,4 @@
-"""The journal: every acknowledged edit appended to a file, so that a killed process loses none."""
+"""The journal: every acknowledged edit is appended to a file, so that a killed process loses none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECTOR = 512  # bytes that a disk writes whole or not at all
 
 @dataclass(frozen=True)
 class History:
-    """A place in a line of edits: which line, how many edits, and the digest of them all."""
+    """A position in a sequence of edits: which sequence, how many edits, and a digest of them all."""
 
     lineage: bytes = field(default_factory=lambda: os.urandom(DIGEST))
     edits: int = 0
@@ -42,7 +42,7 @@ class History:
 
 @dataclass(frozen=True)
 class Contents:
-    """Contents of a journal file: where it starts, the model that it starts with (if any), and the records."""
+    """Contents of a journal file: its start, the model it starts with (if any), and the records."""
 
     first: History
     base: memoryview | None
@@ -51,12 +51,12 @@ class Contents:
 
     @property
     def last(self) -> History:
-        """The place after the last record."""
+        """The position after the last record."""
         return self.records[-1][0] if self.records else self.first
 
 
 def digest(*parts: bytes | memoryview) -> bytes:
-    """Checksum of the concatenated parts."""
+    """Return a checksum of the concatenated parts."""
     state = blake2b(digest_size=DIGEST)
     for part in parts:
         state.update(part)
@@ -64,7 +64,7 @@ def digest(*parts: bytes | memoryview) -> bytes:
 
 
 def checked_sync(sync: str) -> Sync:
-    """SettingsError unless it is a policy."""
+    """Return the sync policy; raises SettingsError for an unknown one."""
     for policy in get_args(Sync):
         if isinstance(sync, str) and sync == policy:
             return policy  # type: ignore[no-any-return]
@@ -73,14 +73,14 @@ def checked_sync(sync: str) -> Sync:
 
 @dataclass(frozen=True)
 class Record:
-    """A record as it goes to the file, and the place after it."""
+    """A record's bytes and the position after it."""
 
     data: bytes
     after: History
 
 
 class Journal:
-    """A journal that is open for appending; one process at a time has it.
+    """A journal open for appending, by one process at a time.
 
     Parameters
     ----------
@@ -113,13 +113,13 @@ class Journal:
     def create(
         cls, path: PathLike, history: History, base: Buffers | None, sync: Sync = "batch", reserve: int = 0
     ) -> Journal:
-        """Write a new journal, atomically, over whatever is there, and open it."""
+        """Write a new journal atomically, replacing an existing file, and open it."""
         write_atomically(path, head(history, base))
         return cls(path, history, sync, reserve)
 
     @classmethod
     def resume(cls, path: PathLike, sync: Sync = "batch", reserve: int = 0) -> tuple[Journal, Contents]:
-        """Open a journal after what it holds, with a torn last record cut off; return both."""
+        """Open an existing journal, cut off an incomplete last record, and return journal and contents."""
         journal = cls(path, History(), sync, reserve)
         try:
             contents = read_journal(path)
@@ -140,7 +140,7 @@ class Journal:
 
     @property
     def file(self) -> int:
-        """Descriptor, at the end of the last record."""
+        """File descriptor, positioned at the end of the last record."""
         return self._file
 
     @property
@@ -150,7 +150,7 @@ class Journal:
 
     @property
     def length(self) -> int:
-        """Bytes of the file, without what is reserved."""
+        """File size in bytes, without the reserved space."""
         return self._length
 
     def _open(self) -> None:
@@ -167,7 +167,7 @@ class Journal:
             raise SnapshotError(f"the journal {self.path} cannot be opened: {error.strerror}") from error
 
     def close(self) -> None:
-        """Cut off what is reserved, and close the file."""
+        """Cut off the reserved space and close the file."""
         if self._file >= 0 and self._room > self._length:
             with suppress(OSError):  # zeros at the end do no harm
                 self._disk.truncate(self._file, self._length)
@@ -181,19 +181,19 @@ class Journal:
     __del__ = close
 
     def orphan(self) -> None:
-        """Close the journal in a forked process: it belongs to the parent."""
+        """Close the journal in a forked process; it still belongs to the parent."""
         self._release()
         self._broken = "it belongs to the process that this one was forked from; give this session one of its own"
 
     def restart(self) -> None:
-        """Start again, empty, after a snapshot that holds all edits so far."""
+        """Start again with an empty file, after a snapshot that contains all edits."""
         write_atomically(self.path, head(self.history, None))
         self.close()
         self._open()
 
     @staticmethod
     def encode(name: str, arguments: Sequence[Any]) -> Buffers:
-        """An operation as bytes."""
+        """Return an operation as bytes."""
         return encode((name, tuple(arguments)))
 
     def append(self, operations: list[Buffers], batch: bool = False) -> None:
@@ -219,7 +219,7 @@ class Journal:
         self.history = after
 
     def record(self, operations: list[Buffers]) -> Record:
-        """The bytes that :meth:`append` would write, for a caller that writes them itself.
+        """Return the bytes that :meth:`append` would write, for a caller that writes them itself.
 
         The caller then calls :meth:`wrote`, or :meth:`take_back` if the writing failed.
 
@@ -232,24 +232,26 @@ class Journal:
         return Record(b"".join(parts), after)
 
     def growth(self, count: int) -> tuple[int, int]:
-        """Where the file must grow and by how many bytes, for `count` more and the reserve; (0, 0) if there is room."""
+        """Return where and by how many bytes the file must grow for `count` bytes and the reserve; (0, 0) if there is
+        space.
+        """
         if not self.reserve or self._length + count <= self._room:
             return 0, 0
         return self._room, self._length + count + self.reserve - self._room
 
     def grown(self, by: int, ever: bool) -> None:
-        """Note that the file has grown; without `ever` the file system cannot reserve, and no more is asked for."""
+        """Record that the file has grown; if `ever` is false, the file system cannot reserve space and growth stops."""
         self._room += by
         if not ever:
             self.reserve = 0
 
     def wrote(self, record: Record) -> None:
-        """The file has a record, at its end."""
+        """Record that the file now ends with this record."""
         self._length += len(record.data)
         self.history = record.after
 
     def _framed(self, operations: list[Buffers]) -> tuple[Buffers, History]:
-        """A record in pieces, and the place after it."""
+        """Return a record in pieces and the position after it."""
         if self._broken is not None:
             raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._broken}")
         if self._soiled is not None and not self.take_back():
@@ -261,7 +263,7 @@ class Journal:
         return [front, *payload, chain], History(self.history.lineage, self.history.edits + 1, chain)
 
     def _write(self, parts: Buffers) -> int:
-        """Append parts; return how many bytes they are."""
+        """Append the parts; returns their number of bytes."""
         total = sum(len(part) for part in parts)
         if self.reserve and self._length + total > self._room:
             self._make_room(total)
@@ -272,7 +274,7 @@ class Journal:
         return total
 
     def _make_room(self, total: int) -> None:
-        """Let the file grow ahead of a record of so many bytes; where it cannot, the record itself may still fit."""
+        """Reserve space before a record of `total` bytes; if that fails, the record may still fit."""
         room, by = self.growth(total)
         try:
             self._disk.make_room(self._file, room, by)
@@ -281,7 +283,9 @@ class Journal:
             self.grown(0, error.errno not in (errno.EOPNOTSUPP, errno.EINVAL))
 
     def take_back(self) -> bool:
-        """Cut off what a failed write has left; whether the disk has that.
+        """Cut off the remains of a failed write; returns whether the cut is on the disk.
+
+        Until it is, a loss of power may restore the remains, so no edit is accepted; every edit tries the cut again.
 
         If it has not, a loss of power may bring back what was cut off. No edit is taken until it has: each tries again.
         """
@@ -311,7 +315,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def head(history: History, base: Buffers | None) -> Buffers:
-    """The beginning of a journal file."""
+    """Return the header of a journal file."""
     front = HEADER.pack(MAGIC, FORMAT, base is not None, history.edits, history.lineage, history.chain)
     parts: Buffers = [front, digest(front)]
     if base is not None:
@@ -321,7 +325,7 @@ def head(history: History, base: Buffers | None) -> Buffers:
 
 
 def read_journal(path: PathLike) -> Contents:
-    """Read a journal whole; a torn last record is left out.
+    """Read a complete journal; an incomplete last record is left out.
 
     Raises
     ------
@@ -352,7 +356,7 @@ def read_journal(path: PathLike) -> Contents:
 
 
 def _read_base(data: memoryview, at: int, where: str) -> tuple[memoryview, int]:
-    """The model that a journal starts with, and where its records begin."""
+    """Return the model that a journal starts with, and the position of its first record."""
     if len(data) < at + COUNT.size:
         raise SnapshotError(f"{where} is cut short at byte {at}")
     begin = at + COUNT.size
@@ -365,7 +369,7 @@ def _read_base(data: memoryview, at: int, where: str) -> tuple[memoryview, int]:
 
 
 def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[tuple[History, int, memoryview, int]]:
-    """(place after it, offset, payload, end) of every whole record.
+    """Yield (position after it, offset, payload, end) for every complete record.
 
     A record that the file ends in the middle of is torn, and so are zeros up to the end, and a last record of which
     sectors are zeros, which a loss of power can leave; anything else that is not as it was written is damage.
@@ -400,7 +404,8 @@ def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[
 
 
 def _unfinished(data: memoryview, at: int, end: int, place: History) -> bool:
-    """Whether a crash cut the record from `at` to `end`: it is the last one, and a disk sector of it is zeros.
+    """Whether a crash cut the record from `at` to `end`: it is the last record and one of its disk sectors is all
+    zeros.
 
     A record is written only after the one before it is on the disk, so at most one record can be cut.
     """
@@ -411,7 +416,7 @@ def _unfinished(data: memoryview, at: int, end: int, place: History) -> bool:
 
 
 def operations_of(payload: memoryview, where: str) -> list[tuple[str, tuple[Any, ...]]]:
-    """The operations of a record."""
+    """Decode the operations of a record."""
     result = Reader(payload, where).whole()
     if not isinstance(result, list) or not all(
         isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) and isinstance(each[1], tuple)

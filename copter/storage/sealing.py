@@ -1,4 +1,4 @@
-"""A payload behind a head with a magic number, a format number, its length and a checksum."""
+"""File framing: a payload after a header with a magic number, a format number, its length and a checksum."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DIGEST = 32
 
 @dataclass(frozen=True)
 class Seal:
-    """The first bytes of one kind of file.
+    """The header of one kind of file.
 
     Attributes
     ----------
     magic : bytes
-        Of 8 bytes.
+        Magic number, 8 bytes.
     format : int
-        The newest format that this copter reads, and the one that it writes.
+        The newest format that this copter reads, and the format that it writes.
     what : str
         What the file is, as errors name it ("a copter snapshot").
     """
@@ -32,7 +32,7 @@ class Seal:
     what: str
 
     def close(self, payload: Buffers) -> Buffers:
-        """A payload behind its head and checksum."""
+        """Return a payload with its header and checksum."""
         front = HEADER.pack(self.magic, self.format, 0, sum(len(part) for part in payload))
         checksum = blake2b(front, digest_size=DIGEST)
         for part in payload:
@@ -40,7 +40,7 @@ class Seal:
         return [front, checksum.digest(), *payload]
 
     def open(self, data: bytes, where: str) -> memoryview:
-        """The payload of a file.
+        """Return the payload of a file after checking header and checksum.
 
         Raises
         ------

@@ -41,13 +41,13 @@ KINDS = (BASE, ROUND, PLAN, ENDS)
 
 
 def head() -> bytes:
-    """The beginning of a file."""
+    """Return the header of a file."""
     front = HEAD.pack(MAGIC, FORMAT, 0, 0)[:12]
     return front + WORD.pack(zlib.crc32(front))
 
 
 def squeezed(payload: Buffers) -> tuple[int, list[bytes]]:
-    """(length as read, the payload in pieces as stored)."""
+    """Return (length as read, the payload in stored pieces)."""
     plain = b"".join(payload)
     stored = []
     for at in range(0, len(plain), PIECE):
@@ -66,7 +66,7 @@ def squeezed(payload: Buffers) -> tuple[int, list[bytes]]:
 
 
 def chained(before: bytes, *parts: bytes) -> bytes:
-    """The checksum of a record, from that of the record before it."""
+    """Return a record's checksum, computed from the previous record's."""
     state = blake2b(before, digest_size=DIGEST)
     for part in parts:
         state.update(part)
@@ -74,7 +74,7 @@ def chained(before: bytes, *parts: bytes) -> bytes:
 
 
 def record(kind: bytes, stream: int, payload: Buffers, before: bytes) -> tuple[list[bytes], bytes]:
-    """(a record's bytes in parts, its checksum)."""
+    """Return (a record's bytes in parts, its checksum)."""
     length, stored = squeezed(payload)
     front = FRONT.pack(kind, stream, sum(map(len, stored)), length)
     front += WORD.pack(zlib.crc32(front))

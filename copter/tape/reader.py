@@ -1,4 +1,4 @@
-"""Reading a tape, record after record, up to its last whole one."""
+"""Reader of tapes, record by record, up to the last complete one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Record:
     round : int
         Rounds on the tape before it, of all streams.
     begin, end : int
-        Where it lies in the file.
+        Its position in the file.
     payload : bytes
     where : str
         The file, the round and the byte, as errors name them.
@@ -56,7 +56,7 @@ class Record:
     where: str
 
     def value(self) -> Any:
-        """The record's value; SnapshotError if it has not the form of its kind."""
+        """Return the record's value; raises SnapshotError if it does not have the form of its kind."""
         value = Reader(self.payload, self.where).whole()
         good = True
         if self.kind == ROUND:
@@ -70,7 +70,7 @@ class Record:
 
 
 class TapeReader:
-    """A tape that is open for reading; a record is in memory while it is looked at, never the file.
+    """A tape open for reading; one record at a time is in memory.
 
     A record that the file ends in the middle of is left out, as a tape that is still written ends so;
     :attr:`torn` then says where. Anything else that is not as it was written raises.
@@ -106,7 +106,7 @@ class TapeReader:
             raise SnapshotError(f"{self.what} has format {version}, this copter reads {FORMAT}: {newer}")
 
     def __iter__(self) -> Iterator[Record]:
-        """All whole records."""
+        """Yield all complete records."""
         self.torn = None
         try:
             with open(self.path, "rb") as file:
@@ -144,7 +144,7 @@ class TapeReader:
 
 
 def unsqueezed(content: bytes, length: int, where: str) -> bytes:
-    """A payload from its pieces; SnapshotError unless it has this length."""
+    """Return a payload from its pieces; raises SnapshotError unless it has this length."""
     pieces, at, left = [], 0, length
     while left:
         want = min(left, PIECE)

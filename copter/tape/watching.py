@@ -1,4 +1,4 @@
-"""One tape for every session of a block of code: policies keep several, or build new ones as they go."""
+"""One tape for every session in a ``with`` block: policies may use several sessions or create new ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPEN: ContextVar[TapeWriter | None] = ContextVar("copter tape", default=None)
 
 
 def begun() -> TapeWriter | None:
-    """The tape on which sessions of this thread record, if there is one."""
+    """Return the tape on which this thread's sessions record, or None."""
     return _OPEN.get()
 
 

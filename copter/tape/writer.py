@@ -1,4 +1,4 @@
-"""A tape that is open for writing; any number of sessions record on it."""
+"""A tape open for writing, on which any number of sessions record."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ class TapeWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether records are left out from now on, here or in this process."""
+        """Whether records are ignored from now on, here or in this process."""
         return self._file < 0 or os.getpid() != self._process
 
     def new_stream(self) -> int:
-        """The number of one more session."""
+        """Return the number of a new session."""
         self._streams += 1
         return self._streams - 1
 
     def later(self, job: Later) -> None:
-        """Append the record that `job` makes (none, if it makes None), in the thread that writes."""
+        """Let the writing thread append the record that `job` makes; None makes no record."""
         if self.closed:
             return
         if len(self._jobs) >= WAITING:
@@ -98,7 +98,7 @@ class TapeWriter:
             thread.join()
 
     def append(self, kind: bytes, stream: int, payload: Buffers) -> bool:
-        """Append a record; whether the file has it."""
+        """Append a record; returns whether it was written."""
         if self.failed is not None or self.closed:
             return False
         try:
@@ -112,7 +112,7 @@ class TapeWriter:
         return False
 
     def _put(self, parts: list[bytes]) -> bool:
-        """Write bytes at the end; what a failed write has left is cut off."""
+        """Write bytes at the end; remains of a failed write are cut off."""
         try:
             for part in parts:
                 left = memoryview(part)
@@ -129,7 +129,7 @@ class TapeWriter:
         return True
 
     def close(self) -> None:
-        """Write what waits, and close the file; records that come after are left out."""
+        """Write waiting records and close the file; later records are ignored."""
         self.drain()
         if self._file >= 0:
             os.close(self._file)

@@ -30,7 +30,7 @@ NEAR = 1e-9  # relative: a bound that misses by less is judged in rational arith
 
 
 def dense(places: Any, triples: Any, width: int, otherwise: Any = 0.0) -> Any:
-    """A dense array of (place, column, value) triples, a row for each of `places`; `otherwise` elsewhere."""
+    """Return a dense array of (place, column, value) triples, one row per place; `otherwise` elsewhere."""
     array, row = np.zeros((len(places), width)) + otherwise, np.full(int(triples[0].max(initial=0)) + 1, -1)
     row[places[places < len(row)]] = np.flatnonzero(places < len(row))
     at = row[triples[0]]
@@ -40,7 +40,7 @@ def dense(places: Any, triples: Any, width: int, otherwise: Any = 0.0) -> Any:
 
 
 def proven(program: Program, prices: Any, own: Any, with_costs: bool = True) -> float:
-    """Lower bound on the minimum by prices of resources and multipliers of private rows, rounded down."""
+    """Return a lower bound on the minimum, from prices of resources and multipliers of private rows, rounded down."""
     y, terms = np.zeros(len(program.low)), []
     y[list(program.row_of.values())] = prices
     side = np.where(y > 0, program.low, program.high)
@@ -86,7 +86,7 @@ def proven(program: Program, prices: Any, own: Any, with_costs: bool = True) -> 
 
 
 def proven_exactly(program: Program, prices: Any, own: Any, with_costs: bool = True) -> Any:
-    """The same in rational arithmetic, without a loss: for bounds that lie within the rounding of :func:`proven`."""
+    """Return the bound of :func:`proven` in exact rational arithmetic, for bounds within its rounding error."""
     y, total = dict(zip(program.row_of.values(), map(Fraction, prices.tolist()), strict=True)), Fraction(0)
     for row, price in y.items():
         side = program.low[row] if price > 0 else program.high[row]
@@ -125,7 +125,7 @@ def proven_exactly(program: Program, prices: Any, own: Any, with_costs: bool = T
 
 
 def point(program: Program, triples: Any) -> tuple[float, float, float]:
-    """(objective, violation relative to the bounds' norm, largest violation) of an LP's point (F8)."""
+    """Return (objective, relative violation, largest violation) of an LP's point (F8)."""
     use, off, size, total = np.zeros(len(program.low)), [], [], [np.zeros(0)]
     between = lambda value, low, high: off.append(np.maximum(np.maximum(low - value, value - high), 0.0))  # noqa: E731
     for template, places, cost, low, high, limit, least, bounds in program.groups():
@@ -150,7 +150,7 @@ def point(program: Program, triples: Any) -> tuple[float, float, float]:
 
 
 def holds(terms: Any, low: float, high: float) -> bool:
-    """Whether low <= sum of the terms' products <= high, exactly; see the top for what decimals are allowed."""
+    """Whether low <= sum of products <= high, exactly; the module's docstring states the allowance for decimals."""
     total, size = (sum(f(Fraction(a)) * f(Fraction(b)) for a, b in terms) for f in (Fraction, abs))
     whole = all(float(a).is_integer() and float(b).is_integer() for a, b in terms)
     spare = [0 if whole or abs(bound) == inf else Fraction(U) * (size + abs(Fraction(bound))) for bound in (low, high)]
@@ -158,7 +158,7 @@ def holds(terms: Any, low: float, high: float) -> bool:
 
 
 def plan_faults(program: Program, plan: Any) -> Iterator[str]:
-    """Faults of a plan, in which a whole request has one column at 1 or none, a continuous one its shares."""
+    """Yield the faults of a plan, in which an integer request has one column at 1 or none, a continuous one shares."""
     whole = np.flatnonzero(plan["column"] >= 0)
     ones = whole, plan["column"][whole], np.ones(len(whole))
     triples = [np.concatenate(each) for each in zip(ones, plan["share"], strict=True)]
@@ -190,13 +190,13 @@ def plan_faults(program: Program, plan: Any) -> Iterator[str]:
 
 
 def objective_fault(program: Program, value: float, told: float) -> Iterator[str]:
-    """Whether an objective is what its point is worth: sums in another order differ by less than 1e-9."""
+    """Yield a fault if an objective differs from its point's value by 1e-9 or more."""
     if not abs(program.sign * value + program.offset - told) <= 1e-9 * (1 + abs(told)):
         yield f"objective {told!r}, its point is worth {program.sign * value + program.offset!r}"
 
 
 def bound_fault(program: Program, bound: float, prices: Any, own: Any) -> Iterator[str]:
-    """Whether a bound is better than what its prices prove: first outward, then, if that is not enough, exactly."""
+    """Yield a fault if a bound is better than its prices prove, checked with outward rounding, then exactly."""
     told = program.sign * (Fraction(bound) - Fraction(program.offset))
     for prove in proven, proven_exactly:
         lowest = prove(program, prices, own)
@@ -208,7 +208,7 @@ def bound_fault(program: Program, bound: float, prices: Any, own: Any) -> Iterat
 
 
 def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]]:
-    """(what was checked, what is wrong) of a round."""
+    """Check a round; returns (what was checked, what is wrong)."""
     answer, settings, faults, checked = mark["answer"], mark["settings"], [], []
     none = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
     if answer["status"] == "primal_infeasible":
@@ -243,7 +243,7 @@ def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]
 
 
 def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
-    """(round, what was checked, what is wrong) of every round of a tape, and "cut short ..." where it is cut.
+    """Yield (round, what was checked, what is wrong) for every round of a tape, and "cut short ..." for a torn tape.
 
     Unusable if it cannot be read, or an edit cannot be done.
     """
@@ -274,7 +274,7 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
 
 
 def main(paths: Sequence[Path]) -> int:
-    """Verify tapes and proofs; 0 if every round is accepted, 1 if one is rejected, 2 if a file is of no use."""
+    """Verify tapes and proofs; exit code 0 if all is accepted, 1 if a round is rejected, 2 for an unusable file."""
     wrong = 0
     for path in paths:
         counts = dict.fromkeys(("rounds", "accepted", "rejected", "bound", "point", "plan", "ray"), 0)

@@ -1,4 +1,4 @@
-"""A tape's records, and a model of dictionaries that the recorded edits are done to; it imports nothing of copter."""
+"""A reader of tapes, and a model of dictionaries to which the recorded edits are applied; imports nothing of copter."""
 
 import os
 import struct
@@ -19,11 +19,11 @@ FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, A
 
 
 class Unusable(Exception):
-    """A file that is no tape, or is damaged, or does what a model does not take."""
+    """Raised for a file that is not a tape or is damaged, or that contains an invalid edit."""
 
 
 def read(data: Any, at: int = 0, depth: int = 0) -> tuple[Any, int]:
-    """(value, end) of a tag of one byte and its content, little-endian."""
+    """Decode a value, a tag of one byte and its content (little-endian); returns (value, end)."""
     tag, at = bytes(data[at : at + 1]), at + 1
     assert depth <= 64, "values are nested too deep"
     if tag in (b"N", b"T", b"F"):
@@ -51,7 +51,7 @@ def read(data: Any, at: int = 0, depth: int = 0) -> tuple[Any, int]:
 
 
 def unpacked(content: bytes) -> bytes:
-    """A payload from its pieces, each behind its length and stored as it is (top bit) or compressed."""
+    """Return a payload from its pieces, each with its length and stored plain (top bit) or compressed."""
     at, pieces = 0, []
     while at < len(content):
         word, begin = struct.unpack_from("<I", content, at)[0], at + 4
@@ -62,7 +62,7 @@ def unpacked(content: bytes) -> bytes:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """(kind, stream, round, value) of every whole record of a tape; copter/tape/layout.py says how they lie."""
+    """Yield (kind, stream, round, value) of every complete record; copter/tape/layout.py describes the format."""
     with open(path, "rb") as file:
         head, size = file.read(16), file.seek(0, 2)
         if head[:8] != b"\x89COPTERT" or len(head) < 16 or zlib.crc32(head[:12]) != struct.unpack("<I", head[12:])[0]:
@@ -95,7 +95,7 @@ def records(path: Path) -> Iterator[Record]:
 
 
 class Template:
-    """A usage pattern: coefficients by column, private rows by column, and the requests that have it."""
+    """A usage pattern: coefficients and private rows by column, and the requests that use it."""
 
     def __init__(self, contents: Any, shared: bool, serial: int) -> None:
         self.shared, self.serial, self.members, self.group = shared, serial, {}, None
@@ -112,7 +112,7 @@ class Template:
 
 
 class Request:
-    """Costs, box, sum and bounds of private rows (lower ones, then upper ones) of a request."""
+    """A request's costs, box, sum, and bounds of private rows (lower, then upper)."""
 
     def __init__(self, template: Template, cost: Any, limit: float, *rest: Any) -> None:
         lower, upper, scale, offset, integer, least, own = (*rest, -inf, None)[:7] if len(rest) < 7 else rest
@@ -122,7 +122,7 @@ class Request:
         self.own = np.zeros(0) if own is None else np.ravel(own)
 
     def arrays(self) -> tuple[Any, Any, Any]:
-        """(cost, lower, upper) of the columns; no column is above what the sum leaves to it."""
+        """Return (cost, lower, upper) of the columns; no column exceeds what the sum leaves for it."""
         cost = np.minimum(self.scale * np.asarray(self.base, dtype=np.float64) + self.offset, self.most)
         cost[list(self.single)] = list(self.single.values())
         low, high = np.full(self.template.n, float(0)) + self.lower, np.full(self.template.n, float(0)) + self.upper
@@ -136,7 +136,7 @@ class Request:
 
 
 class Program:
-    """A model as the recorded operations leave it; `do` is all that changes it. Minimised: `sign` is of the costs."""
+    """A model after the recorded operations, minimised; only `do` changes it, and `sign` is the sign of the costs."""
 
     def __init__(self, state: Any) -> None:
         self.sign, self.offset = -1.0 if state["sense"] == "max" else 1.0, state["offset"]
@@ -163,7 +163,7 @@ class Program:
                 self.do("exceptions", (name, *state["exceptions"][at]))
 
     def source(self, source: Any, shared: bool = False) -> Template:
-        """A template by its serial number, or a new one."""
+        """Return a template by serial number, or a new one."""
         if isinstance(source, tuple):
             self.templates[self.next] = Template(source, shared, self.next)
             source, self.next = self.next, self.next + 1
@@ -176,14 +176,14 @@ class Program:
         template.group = None
 
     def leave(self, name: Any) -> None:
-        """A request leaves its template, which goes if it was its own."""
+        """Detach a request from its template, which is deleted if it belonged to this request alone."""
         template = self.kept(name).template
         del template.members[name]
         if not template.shared:
             del self.templates[template.serial]
 
     def kept(self, name: Any) -> Request:
-        """A request that is about to be edited."""
+        """Return a request that is about to be edited."""
         self.requests[name].template.group = None
         return self.requests[name]
 
@@ -195,7 +195,7 @@ class Program:
         self.low[self.row_of[name]], self.high[self.row_of[name]] = low, high
 
     def do(self, operation: str, arguments: Any) -> None:
-        """One operation of the journal (copter/model/ledger.py)."""
+        """Apply one operation of the journal (copter/model/ledger.py)."""
         match operation, arguments:
             case "count", (name, count):
                 self.set_row(name, self.low[self.row_of[name]] if name in self.row_of else -inf, count)
@@ -284,7 +284,7 @@ class Program:
                 raise LookupError(f"there is no operation {operation!r} of {len(arguments)} arguments")
 
     def groups(self) -> Iterator[Any]:
-        """The requests template by template: (template, their places, costs, low, high, limit, least, own bounds)."""
+        """Yield requests by template: (template, places, costs, low, high, limit, least, own bounds)."""
         place = {name: at for at, name in enumerate(self.requests)}
         for template in [each for each in self.templates.values() if each.members]:
             each, places = list(template.members.values()), np.array([place[name] for name in template.members])

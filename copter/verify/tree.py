@@ -25,7 +25,7 @@ NEAR = Fraction(1, 10**6)  # of 1 + |side|: how far a point's row may be off
 
 
 class Problem:
-    """A program in rational numbers, minimised; None for a bound that is not there."""
+    """A program in rational numbers, minimised; a missing bound is None."""
 
     def __init__(self, told: Any) -> None:
         self.sign = {"min": 1, "max": -1}[told["sense"]]
@@ -46,7 +46,7 @@ class Problem:
         )
 
     def least(self, prices: Any, box: Any, with_costs: bool) -> Fraction | None:
-        """What prices prove of c'x over a box, or of zero; None where that is nothing."""
+        """Return what prices prove about c'x over a box, or about zero; None if they prove nothing."""
         if len(prices) != len(self.rows):
             raise ValueError(f"{len(prices)} prices of {len(self.rows)} rows")
         sign = self.sign if with_costs else 1
@@ -67,11 +67,11 @@ class Problem:
         return Fraction(ceil(total)) if with_costs and self.steps else total
 
     def value(self, x: list[Fraction]) -> Fraction:
-        """Objective of a point, without the offset."""
+        """Return a point's objective, without the offset."""
         return sum((c * v for c, v in zip(self.cost, x, strict=True)), Fraction(0))
 
     def point_faults(self, x: list[Fraction]) -> tuple[list[str], bool]:
-        """(what is wrong with a point, whether its rows hold exactly)."""
+        """Return (faults of a point, whether its rows hold exactly)."""
         faults, exact, use = [], True, [Fraction(0)] * len(self.rows)
         if len(x) != len(self.box):
             return [f"the point has {len(x)} columns of {len(self.box)}"], False
@@ -94,18 +94,18 @@ class Problem:
 
 
 def rational(text: Any) -> Fraction:
-    """A finite double, exactly."""
+    """Return a finite double as an exact fraction."""
     return Fraction(float.fromhex(text))
 
 
 def side(text: Any) -> Fraction | None:
-    """A bound; None for an infinite one."""
+    """Return a bound as a fraction; None for an infinite one."""
     value = float.fromhex(text)
     return None if abs(value) == inf else Fraction(value)
 
 
 def leaves(problem: Problem, nodes: Any) -> Iterator[tuple[int, Any, Any]]:
-    """(number, node, box) of every leaf; ValueError unless all nodes make up one tree."""
+    """Yield (number, node, box) of every leaf; raises ValueError unless the nodes form one tree."""
     waiting, seen = [(0, tuple(problem.box))], set()
     while waiting:
         at, box = waiting.pop()
@@ -130,7 +130,7 @@ def leaves(problem: Problem, nodes: Any) -> Iterator[tuple[int, Any, Any]]:
 
 
 def judge_proof(told: Any) -> tuple[dict[str, Any], list[str]]:
-    """(counts, what is wrong) of a proof."""
+    """Check a proof; returns (counts, faults)."""
     problem, faults, count = Problem(told), [], 0
     bound = problem.sign * rational(told["bound"]) - problem.offset
     for at, node, box in leaves(problem, told["nodes"]):
@@ -160,13 +160,13 @@ def judge_proof(told: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def is_proof(path: Path) -> bool:
-    """Whether a file is a proof and no tape."""
+    """Whether a file is a proof rather than a tape."""
     with open(path, "rb") as file:
         return file.read(1) == b"{"
 
 
 def verify_proof(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Judge a proof's file; Unusable if it is none."""
+    """Check a proof file; raises Unusable if it is not one."""
     try:
         with open(path, encoding="utf-8") as file:
             told = json.load(file)
@@ -178,7 +178,7 @@ def verify_proof(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def is_rejected(path: Path) -> bool:
-    """Judge a proof's file, and print a line for each fault and one for the whole."""
+    """Check a proof file, printing one line per fault and one for the result."""
     found, faults = verify_proof(path)
     for fault in faults:
         print(f"{path}: the proof is rejected: {fault}")

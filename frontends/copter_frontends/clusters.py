@@ -113,7 +113,7 @@ def read_cluster(path: str | Path) -> Cluster:
 
 
 def cluster_from(text: str) -> Cluster:
-    """Make the cluster that a command line names: a YAML file if it ends so, else one of the papers'."""
+    """Return the cluster named on a command line: a YAML file if the name ends so, otherwise one of the papers'."""
     return read_cluster(text) if text.endswith((".yaml", ".yml")) else named_cluster(text)
 
 

@@ -1,4 +1,4 @@
-"""The ``copter`` command's first step: Ctrl-C while the modules load ends it in one line, as it does later."""
+"""Entry point of the ``copter`` command; Ctrl-C during imports ends it in one line, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import FrameType
 
 
 def main() -> None:
-    """Load the command line, and run it."""
+    """Import the command line and run it."""
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)

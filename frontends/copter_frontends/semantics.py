@@ -1,4 +1,4 @@
-"""What a simulation and a policy take for granted, as one value with named presets."""
+"""Conventions of a simulation and a policy, as one value with named presets."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from copter.errors import SettingsError
 Profiling = Literal["oracle", "bootstrap", "projected", "none"]
 Training = Literal["exact", "agent"]
 Charge = Literal["allocation", "type_and_count", "type_and_shape"]
+Shim = Literal["filled", "rounded", "exact"]
 
 PROFILED_NODES: Mapping[str, int] = MappingProxyType({"v100": 5, "t4": 16, "a100": 2, "quad": 1, "rtx": 3})
 """Nodes of each type on which the public artifact measured its applications."""
@@ -19,7 +20,7 @@ PROFILED_NODES: Mapping[str, int] = MappingProxyType({"v100": 5, "t4": 16, "a100
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """The conventions in which schedulers' papers and their public simulators differ.
+    """The conventions in which the papers' schedulers and their public simulators differ.
 
     Parameters
     ----------
@@ -71,9 +72,10 @@ class Semantics:
         Whether ties go to what a job has, by a little more.
     prefer_few : bool
         Whether ties between sizes go to fewer GPUs, by as little.
-    exact_integer : bool
-        Whether a plan is the integer optimum (by HiGHS, to the last digit) and not the LP's, rounded, where the round's
-        program is small (see :mod:`copter_frontends.sia.exact`).
+    shim : {"filled", "rounded", "exact"}
+        How Sia makes a plan of the LP's solution. *filled*: round it, give idle jobs the GPUs that are left, and keep
+        the last plan where that is worth more (S11 to S13). *rounded*: round it only, as the thesis says (4.4.1).
+        *exact*: the integer optimum by HiGHS where the round's program is small (:mod:`copter_frontends.sia.exact`).
 
     Raises
     ------
@@ -100,12 +102,13 @@ class Semantics:
     prefer_types: tuple[str, ...] = ()
     prefer_stay: bool = False
     prefer_few: bool = False
-    exact_integer: bool = False
+    shim: Shim = "filled"
 
     def __post_init__(self) -> None:
         self._one_of("training", self.training, ("exact", "agent"))
         self._one_of("profiling", self.profiling, ("oracle", "bootstrap", "projected", "none"))
         self._one_of("charge", self.charge, get_args(Charge))
+        self._one_of("shim", self.shim, get_args(Shim))
         self._one_of("batch_limit", self.batch_limit, ("both", "policy"))
         if self.training == "exact" and self.profiling != "oracle":
             raise SettingsError(
@@ -135,7 +138,7 @@ class Semantics:
 
     @property
     def limits_gpus(self) -> bool:
-        """Whether what a job may have changes as it runs."""
+        """Whether a job's allowed GPUs change while it runs."""
         return self.growth is not None
 
 
@@ -158,7 +161,7 @@ SIA_ARTIFACT = Semantics(
     prefer_types=("rtx", "t4", "a100"),  # where the public simulator's new jobs are seen to start
     prefer_stay=True,
     prefer_few=True,
-    exact_integer=True,
+    shim="exact",
 )
 """As the public simulator of the Sia artifact (siasosp23/artifacts, commit aaf7a0d)."""
 
@@ -174,7 +177,7 @@ SIA_THESIS = replace(
     max_nodes=MappingProxyType({}),
     decimals=None,
     clip=float("inf"),
-    exact_integer=False,
+    shim="filled",
 )
 """Sia as chapter 3 of the thesis describes it.
 

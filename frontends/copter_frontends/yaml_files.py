@@ -1,4 +1,4 @@
-"""What the readers of YAML files share: loading one, and checking its entries field by field."""
+"""Shared code of the YAML readers: loading a file and checking its entries field by field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST = 1e300  # largest number, so that it is a finite double
 
 
 def load_yaml(path: str | Path) -> Any:
-    """Contents of a YAML file; InvalidClusterError, which names the file, if it cannot be read."""
+    """Return the contents of a YAML file; raises InvalidClusterError, with the file's name, if it cannot be read."""
     try:
         # Of the optional extra `frontends`; the engine alone does without.
         import yaml  # type: ignore[import-untyped, unused-ignore]
@@ -29,7 +29,7 @@ def load_yaml(path: str | Path) -> Any:
 
 
 def check_fields(where: str, entry: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """An entry that is a mapping with the required fields and no others but the optional ones."""
+    """Return an entry that is a mapping with the required fields and no others but the optional ones."""
     fields = [*required, *optional]
     if not isinstance(entry, dict):
         raise InvalidClusterError(f"{where}: must be a mapping with {', '.join(fields)}, not {entry!r}")
@@ -55,7 +55,7 @@ def read_word(where: str, value: Any) -> str:
 
 
 def read_count(where: str, value: Any, least: int, most: int = MOST_COUNT) -> int:
-    """A whole number of at least and at most so much: a count too large would take all memory."""
+    """Return a whole number within limits; a very large count would exhaust memory."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InvalidClusterError(f"{where}: must be a whole number of {least} or more, not {value!r}")
     if value > most:
@@ -64,7 +64,7 @@ def read_count(where: str, value: Any, least: int, most: int = MOST_COUNT) -> in
 
 
 def read_positive(where: str, value: Any) -> float:
-    """A finite number above zero."""
+    """Return a finite positive number."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= LARGEST:
         raise InvalidClusterError(f"{where}: must be a number above 0, not {value!r}")
     return float(value)

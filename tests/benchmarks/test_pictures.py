@@ -117,7 +117,19 @@ def test_the_page_of_results_has_its_picture_beside_it(tmp_path: Path, monkeypat
     assert measured.line() in page.read_text()
     assert f"({measured.NAME})" in measured.line()
     assert measured.points_of(page.read_text()) == [("a-1", 1000, 0.5, 2.0)]
-    assert_light_and_dark((tmp_path / measured.NAME).read_text())
+    svg = (tmp_path / measured.NAME).read_text()
+    assert_light_and_dark(svg)
+    rate = measured.memory_of(page.read_text())  # of this machine, measured as the page was written
+    assert rate is not None
+    assert rate > 1e8
+    assert f"memory floor {measured.floor_ms(1000, rate):.3g} ms" in words_of(svg)
+
+
+def test_the_memory_floor_is_the_time_to_read_every_cost_once() -> None:
+    assert measured.memory_of("| memory | read at 16.0 GB/s |\n") == 16e9
+    assert measured.floor_ms(2_000_000, 16e9) == pytest.approx(1.0)
+    assert measured.memory_of(HEAD + ROWS) is None
+    assert "memory floor" not in words_of(measured.picture(HEAD + ROWS))
 
 
 def test_a_tape_that_no_other_solver_answered_is_drawn_alone() -> None:
@@ -204,7 +216,9 @@ def test_the_picture_of_results_is_that_of_the_page() -> None:
     if not page.exists():
         pytest.skip("docs/measured.md: `make suite` writes it")
     described = ElementTree.fromstring(page.with_name(measured.NAME).read_text()).findtext("{*}desc")
-    assert described == measured.said(measured.points_of(page.read_text())), "make pictures, or --only measured"
+    text = page.read_text()
+    said = measured.said(measured.points_of(text), measured.memory_of(text))
+    assert described == said, "make pictures, or --only measured"
 
 
 def test_the_script_says_which_pictures_there_are() -> None:

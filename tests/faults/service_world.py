@@ -275,7 +275,7 @@ class ServiceWorld:
         service = None if self.clusters is None else self.clusters.served.get("main")
         if service is not None and service.state.jobs:
             try:
-                await service.link.ask(next(iter(service.state.jobs)), 5.0)
+                await service.link.ask({"job": next(iter(service.state.jobs))}, 5.0)
             except Problem as problem:
                 require(problem.status in (404, 503), "an answer of another kind", problem.status, problem.detail)
 

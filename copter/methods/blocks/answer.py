@@ -1,4 +1,4 @@
-"""Answer of a method to a block program."""
+"""The answer of a method for block programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class BlockAnswer:
-    """One optimum, as minimised.
+    """An optimum of the minimisation.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The basis of a block program, kept from round to round and through edits (docs/method/blocks.md, K11 to K18)."""
+"""The basis of a block program, kept between rounds and through edits (docs/method/blocks.md, K11 to K18)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CLOSED = 1e-7  # error of the rows, and of basic reduced costs, that is accepted
 
 
 class Ending(IntEnum):
-    """How pivots end; INFEASIBLE: a row of the tableau that no column can move far enough."""
+    """How the pivots ended. INFEASIBLE: the tableau has a violated row that no column can repair."""
 
     OPTIMAL = 0
     INFEASIBLE = 1
@@ -53,7 +53,7 @@ class Ending(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """State kept from a round: the program, its blocks' names, its scaling, the method's state."""
+    """State kept from a round: the program, its blocks' names, its scaling, the tableau."""
 
     program: BlockProgram
     slots: Ints
@@ -64,21 +64,21 @@ class Kept:
     cold: float  # what a solve without it takes, see cold_work
 
     def is_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
-        """Whether it is the state of just this program."""
+        """Whether this is the state of exactly this program."""
         bounds = ((self.program.lower, program.lower), (self.program.upper, program.upper))
         if not all(np.array_equal(one, other) for one, other in bounds):
             return False
         return self.has_blocks_of(program, slots, generation)
 
     def has_blocks_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
-        """Whether blocks, costs and coefficients are those of a program."""
+        """Whether blocks, costs and coefficients equal those of a program."""
         old = self.program
         if not (same(self.slots, slots) and same(self.generation, generation) and same(old.cost, program.cost)):
             return False
         return old.has_entries_of(program)
 
     def differs_in_right_sides(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
-        """Say whether a program differs from the kept one at most in finite bounds of its coupling and private rows.
+        """Whether a program differs from the kept one at most in finite bounds of its coupling and private rows.
 
         A bound that was infinite must still be, and one that was finite must not become infinite.
         """
@@ -94,7 +94,7 @@ class Kept:
 
 
 class WarmBasis:
-    """Solves a block program from the basis at which the last one ended, by the dual simplex method.
+    """Solves a block program by the dual simplex method, from the final basis of the last solve.
 
     Blocks are known by slot and generation. A block whose costs or coefficients have changed is taken for a new one:
     its basic variables become artificial and leave, so that the basis stays dual feasible through every edit.
@@ -109,7 +109,7 @@ class WarmBasis:
     def solve(
         self, program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, watch: Watch
     ) -> BlockAnswer | None:
-        """The optimum, a vertex; None where the method does not apply, does not end, or the time is up.
+        """Return an optimal vertex; None if the method does not apply, fails, or runs out of time.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class WarmBasis:
         generation : ndarray (blocks,) int64
             With the slot, the name of a block.
         prices : ndarray (rows,)
-            Of the coupling rows, as minimised: where there is no basis, the method starts from them.
+            Prices of the coupling rows, as minimised: where there is no basis, the method starts from them.
         watch : Watch
         """
         known = self.kept is not None and self.kept.program.shares_entries_of(program)
@@ -170,7 +170,7 @@ def applies_to(program: BlockProgram) -> bool:
 
 
 def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) -> BlockDual:
-    """The method's state for a program with its rows and costs scaled, costs a little apart; no basis yet."""
+    """Return the dual simplex state of a program, with rows and costs scaled and costs perturbed, but no basis."""
     n, m = program.n_columns, program.n_rows
     least, most, row_lower, row_upper = scaled_bounds(program, scale)
     dual = BlockDual(
@@ -192,7 +192,7 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) ->
 
 
 def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Bounds of the blocks' sums, then of the scaled rows: (least, most, lower, upper)."""
+    """Return the bounds of the blocks' sums and of the scaled rows: (least, most, lower, upper)."""
     n, m = program.n_columns, program.n_rows
     blocks = len(program.column_start) - 1
     limited = np.diff(program.private_start) > 0
@@ -202,13 +202,13 @@ def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats,
 
 
 def tolerance_for(row_lower: Floats, row_upper: Floats) -> float:
-    """How far a value may be outside its bounds."""
+    """Return how far a value may be outside its bounds."""
     largest = max(float(np.abs(bound[np.isfinite(bound)]).max(initial=0.0)) for bound in (row_lower, row_upper))
     return TOLERANCE * max(1.0, largest * 1e-2)
 
 
 def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
-    """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
+    """Pivot until optimal, out of time, or out of pivots; returns how it ended (UNSTABLE: rounding errors)."""
     dual, again = kept.dual, 0
     update = 3.0 * dual.n_rows**2 + dual.n_rows + 1.0
     most = most_cold * kept.cold
@@ -226,7 +226,7 @@ def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
 
 
 def refactorised(kept: Kept) -> bool:
-    """Whether the basis could be inverted afresh, with prices and values by it; not where variables are artificial."""
+    """Invert the basis afresh and recompute prices and values; returns False if it contains artificial variables."""
     program, dual = kept.program, kept.dual
     n, blocks, m = program.n_columns, len(program.column_start) - 1, program.n_rows
     head = dual.heads
@@ -262,7 +262,7 @@ def refactorised(kept: Kept) -> bool:
 
 
 def cold_work(program: BlockProgram) -> float:
-    """Estimated work of a cold solve by the next method, in multiplications of a pivot."""
+    """Estimate the work of a cold solve by the next method, in multiplications of a pivot."""
     if program.n_rows <= FEW_ROWS:
         return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
     entries = np.diff(program.start[program.column_start]).astype(np.float64)
@@ -276,7 +276,7 @@ def cold_work(program: BlockProgram) -> float:
 
 
 def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) -> Kept | None:
-    """A start from prices alone."""
+    """Return a start that uses prices only."""
     _, every, factor = program.equilibrated()
     scale = every[: program.n_rows]
     dual = dual_of(program, scale, factor, slots)
@@ -286,7 +286,7 @@ def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) 
 
 
 def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Kept | None:
-    """The kept basis, taken over into a program: None where that cannot be."""
+    """Transfer the kept basis to a program; None if that is impossible."""
     before, old = kept.dual, kept.program
     if kept.differs_in_right_sides(program, slots, generation):
         bounds = scaled_bounds(program, kept.scale)
@@ -310,11 +310,11 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
 
 
 def same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
-    """Whether two arrays are one, or equal."""
+    """Whether two arrays are identical or equal."""
     return one is other or np.array_equal(one, other)
 
 
 def spread(first: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """first[0], first[0] + 1, ... counts[0] of them, then those from first[1] on."""
+    """Return counts[0] consecutive numbers from first[0], then counts[1] from first[1], and so on."""
     total = np.cumsum(counts) - counts
     return np.repeat(np.asarray(first, dtype=np.int64) - total, counts) + np.arange(int(counts.sum()))

@@ -1,4 +1,4 @@
-"""Coupling rows without capacity, such as a link that is down: their columns are zero and leave the program (K7)."""
+"""Coupling rows without capacity, such as a failed link: their columns are zero and leave the program (K7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class OpenProgram:
-    """A program without the columns that its closed rows keep at zero.
+    """A program without the columns that its closed rows force to zero.
 
     Attributes
     ----------
@@ -37,11 +37,13 @@ class OpenProgram:
     closed: Places
 
     def reduced(self, answer: BlockAnswer) -> BlockAnswer:
-        """An answer to the whole program as one of that without them."""
+        """Restrict an answer of the whole program to the open program."""
         return replace(answer, x=answer.x[self.columns], private=np.zeros(0))
 
     def restored(self, x: Floats, y: Floats, private: Floats) -> tuple[Floats, Floats, Floats]:
-        """A point and prices of the whole program; a closed row's price keeps its columns from being worth having."""
+        """Extend a point and prices to the whole program; closed rows get prices that make their columns
+        unattractive.
+        """
         whole, m = self.whole, self.whole.n_rows
         point, prices, own = np.zeros(whole.n_columns), y.copy(), np.zeros(len(whole.lower) - whole.n_columns - m)
         point[self.columns], own[self.private] = x, private
@@ -56,7 +58,8 @@ class OpenProgram:
 
 
 def opened(program: BlockProgram) -> OpenProgram | None:
-    """The program without closed rows' columns; None where no row is closed, or a block needs what it would lose.
+    """Return the program without the columns of closed rows; None if no row is closed or a block needs a removed
+    column.
 
     A row is closed if its upper bound is zero and all that it adds up has coefficients above zero and lower bounds of
     zero.
@@ -94,7 +97,7 @@ def without(
     rows: NDArray[np.integer],
     private: NDArray[np.bool_],
 ) -> BlockProgram:
-    """The program's columns and private rows that are kept; `columns` and `rows` say how many each block has left."""
+    """Return a program with only the kept columns and private rows; `columns` and `rows` count them per block."""
     entries, own_entries = np.diff(program.start), np.diff(program.own_start)
     entry = np.repeat(kept, entries)
     own_kept = kept[: len(own_entries)]
@@ -117,14 +120,14 @@ def without(
 
 
 def entries_of(program: BlockProgram, columns: Places) -> tuple[Ints, Floats, Places]:
-    """(row, value, place of the column) of all entries of some columns in coupling rows."""
+    """Return (row, value, index of the column) of all coupling-row entries of some columns."""
     start = program.start.astype(np.int64)
     entry = ranges(start[columns], start[columns + 1])
     return program.row[entry], program.value[entry], np.repeat(np.arange(len(columns)), np.diff(program.start)[columns])
 
 
 def own_usage(program: BlockProgram, columns: Places, private: Floats) -> Floats:
-    """B'pi of some columns: their entries in private rows times the rows' prices."""
+    """Return B'pi for some columns: their entries in private rows times the rows' prices."""
     start = program.own_start.astype(np.int64)
     owned = np.flatnonzero(columns < len(start) - 1)
     column = columns[owned]

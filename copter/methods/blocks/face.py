@@ -1,4 +1,4 @@
-"""From the end of the interior-point method onto the optimal face, and to a vertex of it (equations K8, K9)."""
+"""Moves from the end of the interior-point method to the optimal face and to one of its vertices (K8, K9)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ SEED = 20_151  # of the costs that choose among the vertices: the same program g
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """Which variables (columns, then rows) lie strictly inside their bounds; where the others lie; room to move."""
+    """Which variables (columns, then rows) are strictly inside their bounds, the values of the others, and the room
+    to move.
+    """
 
     inside: Mask
     x: Floats
@@ -28,7 +30,9 @@ class Face:
 
 
 def face_of(method: BlockMethod) -> Face:
-    """The face near the method's point: a variable is at a bound if its multiplier exceeds its distance from it."""
+    """Return the face near the method's point: a variable is at a bound if its multiplier exceeds its distance to
+    it.
+    """
     program, state = method.program, method.state
     below, above = method.bounded_below, method.bounded_above
     low = np.where(below, state.x - program.lower, np.inf)
@@ -43,7 +47,7 @@ def face_of(method: BlockMethod) -> Face:
 
 
 def onto_face(method: BlockMethod, face: Face) -> Floats:
-    """Move the method's point onto the face: the values of columns, then of rows, at which the rows hold.
+    """Project the method's point onto the face; returns the values of columns and rows at which the rows hold.
 
     Variables inside their bounds move as little as possible, in units of their room.
     """
@@ -64,7 +68,7 @@ def onto_face(method: BlockMethod, face: Face) -> Floats:
 
 
 def face_program(program: BlockProgram, face: Face) -> BlockProgram:
-    """The optimal face as a program: what is at a bound is fixed, costs are random and positive.
+    """Return the optimal face as a program: variables at bounds are fixed, costs are random and positive.
 
     A random cost has one minimiser on a polyhedron with probability one, and that is a vertex.
     """

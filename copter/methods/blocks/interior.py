@@ -1,4 +1,6 @@
-"""Mehrotra's predictor-corrector on a block program, its private rows eliminated (docs/method/blocks.md, K1-K4)."""
+"""Mehrotra's predictor-corrector method for block programs; private rows are eliminated (docs/method/blocks.md,
+K1-K4).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ SMALL = 1e-30
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How far a point is from optimal: relative residuals of rows, reduced costs and objectives; mu; objectives."""
+    """Distance of a point from optimality: relative residuals of rows, reduced costs and gap; mu; both objectives."""
 
     primal: float
     dual: float
@@ -46,7 +48,7 @@ class Figures:
 
 
 class BlockMethod:
-    """The method for one block program.
+    """The interior-point method for one block program.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ class BlockMethod:
     # The main loop ------------------------------------------------------------------------------------------------
 
     def run(self, goal: float, max_iterations: int, stop: Callable[[int, Figures], bool]) -> tuple[Figures, bool]:
-        """Iterate to the goal, the limit or a stall: (figures of the point, whether it was stopped).
+        """Iterate until the goal, the limit or a stall; returns (figures of the point, whether the solve was stopped).
 
         From a start of its own (:mod:`copter.methods.blocks.start`), or from where the method is.
         """
@@ -103,11 +105,11 @@ class BlockMethod:
 
     @staticmethod
     def progress_of(figures: Figures) -> Floats:
-        """The figures of which at least one must fall for an iteration to count as progress."""
+        """Return the figures of which at least one must fall for an iteration to count as progress."""
         return np.array([figures.primal, figures.dual, figures.gap, figures.mu if figures.worst > 1e-6 else np.inf])
 
     def measure(self) -> Figures:
-        """Compute the residuals of the present point; this also prepares the weights of the next step."""
+        """Compute the residuals of the current point and the weights of the next step."""
         product, dual, objective, bound, primal = self.state.measure()
         return Figures(
             primal=primal**0.5 / self.right_size,
@@ -119,7 +121,7 @@ class BlockMethod:
         )
 
     def step(self, figures: Figures) -> None:
-        """One predictor, Mehrotra's corrector, a few corrections of centrality; then move."""
+        """Take one step: predictor, Mehrotra's corrector, and a few centrality corrections."""
         state = self.state
         self.factorise()
         state.aim(0, 0.0, 0.0, 0.0)
@@ -152,7 +154,7 @@ class BlockMethod:
             raise Stopped
 
     def factorise(self) -> None:
-        """Eliminate the private rows at the point's weights and factorise the coupling rows."""
+        """Eliminate the private rows at the current weights and factorise the coupling rows."""
         state, m, n = self.state, self.program.n_rows, self.program.n_columns
         if not state.form_reduced(self.must_stop):
             raise Stopped
@@ -177,7 +179,7 @@ class BlockMethod:
         state.restore(coupling, right[m:], y[m:])
 
     def direction(self, close: bool = False) -> tuple[float, float]:
-        """The direction for the present right sides, and its longest steps."""
+        """Compute the direction for the current right-hand sides; returns the longest primal and dual steps."""
         self.go_on()
         state, m = self.state, self.program.n_rows
         state.right_side()

@@ -1,4 +1,4 @@
-"""The central path by the prices of the coupling rows alone, from which the next solve starts (blocks.md, K10)."""
+"""The central path, stored as prices of the coupling rows, from which the next solve starts (blocks.md, K10)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEAR = 0.2  # Newton decrement from which a start is near enough, in square root
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Milestone:
-    """Where the path was passed: its parameter, and the coupling rows' prices, in the model's own units."""
+    """A point of the path: its parameter mu and the coupling rows' prices, in the model's units."""
 
     mu: float
     prices: Floats
@@ -35,7 +35,7 @@ Passed = dict[float, Milestone]
 
 @dataclass(slots=True)
 class PricePath:
-    """Points kept from a run of the interior-point method: for each gap, the first point within it (K10).
+    """Points of an interior-point run: for each gap level, the first point within it (K10).
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class PricePath:
     missed: bool = False
 
     def turn_to(self, closed: tuple[int, ...]) -> None:
-        """Go on with these rows closed: from the last time that it was so, or else from where the path is."""
+        """Switch to a set of closed rows: use the points stored for the same set, otherwise keep the current ones."""
         if closed == self.closed:
             return
         known = self.before.pop(closed, None)
@@ -72,12 +72,12 @@ class PricePath:
 
     @property
     def starts(self) -> list[Passed]:
-        """Where a solve may start from, what to try first at the front."""
+        """Return the sets of milestones to start from, the most promising first."""
         last = list(self.before.values())[-1:]
         return [self.passed, *(each for each in last if each != self.passed)]
 
     def of_rows(self, row_generation: Ages) -> PricePath:
-        """The same for the rows that there are now: prices of new and of replaced ones are zero."""
+        """Return the path for the current rows; prices of new and replaced rows are zero."""
         known = min(len(self.row_generation), len(row_generation))
         same = self.row_generation[:known] == row_generation[:known]
 
@@ -98,17 +98,17 @@ class PricePath:
         return path
 
     def near_rows(self, kept: Ints) -> Ints | None:
-        """Which of some rows were near their bounds, counted among these; None where that was not looked at."""
+        """Return which of the given rows were near their bounds, as indices into `kept`; None if unknown."""
         return None if self.near is None else np.flatnonzero(self.near[kept]).astype(np.int32)
 
     def hold_near(self, rows: Ints) -> None:
-        """Keep the rows that an answer left near their bounds."""
+        """Remember the rows that an answer left near their bounds."""
         self.near = np.zeros(len(self.row_generation), dtype=np.bool_)
         self.near[rows] = True
 
 
 def path_state(path: PricePath | None) -> dict[str, Any] | None:
-    """The path as plain arrays, for snapshots and copies of sessions; None for none."""
+    """Return the path as plain arrays, for snapshots and copies; None for None."""
     if path is None or not path.passed:
         return None
     kept = [(path.closed, path.passed), *path.before.items()]
@@ -121,13 +121,13 @@ def path_state(path: PricePath | None) -> dict[str, Any] | None:
 
 
 def plain(passed: Passed) -> tuple[list[float], list[float], Floats]:
-    """Levels, parameters and prices as plain arrays."""
+    """Return levels, parameters and prices as plain arrays."""
     levels = sorted(passed)
     return levels, [passed[level].mu for level in levels], np.array([passed[level].prices for level in levels])
 
 
 def path_from(state: dict[str, Any] | None) -> PricePath | None:
-    """The path again; ValueError where the arrays cannot be those of one."""
+    """Rebuild a path from plain arrays; raises ValueError if they are not a path's."""
     if state is None or "paths" not in state:  # none, or of a version before paths with closed rows
         return None
     path = PricePath(np.array(state["row_generation"]), missed=bool(state.get("missed", False)))
@@ -143,7 +143,7 @@ def path_from(state: dict[str, Any] | None) -> PricePath | None:
 
 
 def passed_from(state: tuple[Any, ...], n: int) -> tuple[tuple[int, ...], Passed]:
-    """Closed rows and milestones of a path over n rows; ValueError where they cannot be."""
+    """Rebuild closed rows and milestones for n rows; raises ValueError if the arrays are invalid."""
     rows, levels, mu, prices = state
     closed = tuple(int(each) for each in rows)
     levels, mu, prices = [float(each) for each in levels], [float(each) for each in mu], np.array(prices)
@@ -156,7 +156,7 @@ def passed_from(state: tuple[Any, ...], n: int) -> tuple[tuple[int, ...], Passed
 
 
 class Recorder:
-    """Writes the milestones of a run on a scaled program.
+    """Records the milestones of a run on a scaled program.
 
     Parameters
     ----------
@@ -176,7 +176,9 @@ class Recorder:
         self.left, self.starts = set(LEVELS), True
 
     def look(self, figures: Figures) -> None:
-        """Keep the prices if the point is the first within a level; where a run starts, at the finest level only."""
+        """Record the prices if the point is the first within a level; a run's start counts for the finest level
+        only.
+        """
         within = sorted(each for each in self.left if max(figures.gap, figures.dual) < each)
         self.left.difference_update(within)
         for level in within[:1] if self.starts else within:
@@ -187,7 +189,7 @@ class Recorder:
 
 
 def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: float, kept: Ints) -> bool:
-    """Whether the method could be put onto the path, near enough to its centre to go on from there.
+    """Put the method onto the path; returns whether the point is near enough to the centre to continue.
 
     Every block is put at its own centre for the kept prices, whatever its limits, costs and coefficients are by now.
     Of the rows of the path the program has those `kept`. Blocks of more than one private row are not put there: their
@@ -224,7 +226,7 @@ def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: fl
 
 
 def fitted(program: BlockProgram, prices: Floats, mu: float) -> Floats:
-    """Prices of the sign that their rows' bounds allow, strictly; of rows without bounds, zero."""
+    """Return prices with strictly the sign that their rows' bounds allow; zero for rows without bounds."""
     n, m = program.n_columns, program.n_rows
     low, high = program.lower[n : n + m], program.upper[n : n + m]
     below, above = np.isfinite(low), np.isfinite(high)
@@ -235,7 +237,9 @@ def fitted(program: BlockProgram, prices: Floats, mu: float) -> Floats:
 
 
 def decrement(method: BlockMethod, mu: float) -> float:
-    """How far the point is from the path: the length of Newton's step in its own norm, for each pair."""
+    """Return the distance of the point from the path: the Newton step's length in its own norm, per complementary
+    pair.
+    """
     state = method.state
     step = np.empty(state.n_all_rows)
     method.solve(state.primal, step)

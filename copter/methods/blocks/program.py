@@ -1,4 +1,4 @@
-"""A block program: columns by request, coupling rows, private rows of each request (equation K1)."""
+"""Block programs: columns by request, coupling rows, and private rows of each request (equation K1)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ ROUNDING = 1e-9  # of a row's reach, by which it must stay within its bounds to 
 
 @dataclass(frozen=True, slots=True)
 class BlockProgram:
-    """min cost'x, lower <= (x, A x) <= upper, where every private row is of one block of columns.
+    """The program min cost'x, lower <= (x, A x) <= upper, in which every private row involves one block of columns.
 
     Attributes
     ----------
     n_rows : int
         Coupling rows.
     column_start, private_start : ndarray (blocks + 1,) int32
-        Columns and private rows of every block; columns after the last block are of none.
+        First column and first private row of every block; columns after the last block belong to no block.
     start, row, value : CSC arrays
         Entries in coupling rows.
     own_start, own_row, own_value : CSC arrays
         Entries in private rows, counted within the block, ascending.
     cost : ndarray (columns,)
     lower, upper : ndarray (columns + rows,)
-        Of the columns, then of the coupling rows, then of the private rows.
+        Bounds of the columns, then of the coupling rows, then of the private rows.
     """
 
     n_rows: int
@@ -56,7 +56,7 @@ class BlockProgram:
 
     @property
     def arrays(self) -> tuple[int, Ints, Ints, Ints, Ints, Floats, Ints, Ints, Floats]:
-        """Coupling rows, then blocks and entries, in the order of the kernels' arguments."""
+        """Coupling rows, blocks and entries, in the order of the kernels' arguments."""
         return (
             self.n_rows,
             self.column_start,
@@ -70,11 +70,11 @@ class BlockProgram:
         )
 
     def shares_entries_of(self, other: BlockProgram) -> bool:
-        """Whether both programs hold the very same arrays of coefficients: one is the other with new bounds (K16)."""
+        """Whether both programs hold identical coefficient arrays, so that they differ in bounds at most (K16)."""
         return self.value is other.value and self.own_value is other.own_value
 
     def has_entries_of(self, other: BlockProgram) -> bool:
-        """Whether the blocks and coefficients of `other` are equal to this program's; bounds and costs may differ."""
+        """Whether the blocks and coefficients equal those of `other`; bounds and costs may differ."""
         return self.shares_entries_of(other) or (
             self.n_rows == other.n_rows
             and np.array_equal(self.column_start, other.column_start)
@@ -88,7 +88,7 @@ class BlockProgram:
         )
 
     def without_loose_rows(self) -> tuple[BlockProgram, Ints]:
-        """The program without the coupling rows that need not bind: (program, rows that stay) (K5).
+        """Return (program without the coupling rows that cannot bind, remaining rows) (K5).
 
         Every solution of it is one of this program, with prices of zero for the rows that are gone.
         """
@@ -103,7 +103,7 @@ class BlockProgram:
         return lean.of_rows(alone), kept[alone]
 
     def repeated_rows(self) -> NDArray[np.bool_]:
-        """Coupling rows that another one implies: the same entries within bounds as close or closer, (rows,) (K5).
+        """Mark coupling rows implied by another row: equal entries, and bounds at least as wide, (rows,) (K5).
 
         Of equal rows the first stays. Rows are compared by the sum of their entries times random weights, which is the
         same number for the same entries, and then entry by entry.
@@ -137,7 +137,7 @@ class BlockProgram:
         return repeated
 
     def of_rows(self, kept: Ints) -> BlockProgram:
-        """The program with some of its coupling rows only, ascending."""
+        """Return the program with only some of its coupling rows, ascending."""
         n, m = self.n_columns, self.n_rows
         if len(kept) == m:
             return self
@@ -156,7 +156,7 @@ class BlockProgram:
         )
 
     def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
-        """The program with rows and costs of size one: (program, scale of all rows, scale of the costs).
+        """Return (program with rows and costs of size one, scale of all rows, scale of the costs).
 
         Scales are powers of two, so that nothing is rounded. Prices of the scaled program are those of this one divided
         by the row's scale and by the scale of the costs.
@@ -186,7 +186,7 @@ class BlockProgram:
 
 
 def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
-    """The linear program of a model's matrix, as minimised.
+    """Return the block program of a model's matrix, as a minimisation.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
 
 
 def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: Ints) -> BlockProgram | None:
-    """The program with the bounds as they now are; None where blocks have other rows of their own than before (K16).
+    """Return the program with current bounds; None if blocks have other private rows than before (K16).
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: In
 
 
 def sums_before(counts: NDArray[np.generic]) -> Ints:
-    """0, c0, c0 + c1, ...: where each piece starts, and where the last one ends."""
+    """Return 0, c0, c0 + c1, ...: the start of each piece and the end of the last."""
     sums = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=sums[1:])
     return sums

@@ -1,4 +1,4 @@
-"""A kept basis as plain arrays, for snapshots and copies of sessions, and back."""
+"""Conversion of a kept basis to plain arrays and back, for snapshots and copies of sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_ROWS = 1000  # coupling rows up to which the inverse is worth its place
 
 
 def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
-    """All that the next round needs to go on from it; of too large a basis only how often it was given up."""
+    """Return everything the next round needs; for too large a basis, only its failure count."""
     if basis is None:
         return None
     kept, answer, patience = basis.kept, basis.answer, [basis.failures, basis.resting]
@@ -41,7 +41,7 @@ def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
 
 
 def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
-    """The basis again; ValueError where the arrays cannot be those of one."""
+    """Rebuild the basis; raises ValueError if the arrays are not a basis."""
     if state is None:
         return None
     basis = WarmBasis()
@@ -90,7 +90,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
 
 
 def require_program(program: BlockProgram) -> None:
-    """ValueError unless the program's arrays belong together and every index in them is in range."""
+    """Raise ValueError unless the program's arrays are consistent and all indices are in range."""
     n, m = program.n_columns, program.n_rows
     blocks, own = len(program.column_start) - 1, len(program.lower) - program.n_columns - program.n_rows
     ends = (
@@ -109,11 +109,11 @@ def require_program(program: BlockProgram) -> None:
 
 
 def require(holds: bool, why: str) -> None:
-    """ValueError unless it holds."""
+    """Raise ValueError unless the condition holds."""
     if not holds:
         raise ValueError(f"the basis is damaged: {why}")
 
 
 def plain(value: Any) -> Any:
-    """A copy of an array that may be written to; other values as they are."""
+    """Return a writable copy of an array; other values unchanged."""
     return np.array(value) if isinstance(value, np.ndarray) else value

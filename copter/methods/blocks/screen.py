@@ -1,4 +1,4 @@
-"""Coupling rows that an optimum leaves far from their bounds, guessed from a sample of blocks (blocks.md, K6)."""
+"""Prediction, from a sample of blocks, of the coupling rows that an optimum leaves far from their bounds (K6)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ROUNDING = 1e-9  # of a row's size, by which it may be over its bound
 
 
 def is_worth_it(program: BlockProgram) -> bool:
-    """Whether a program is so large, and its columns so long, that a sample costs little beside it."""
+    """Whether a program is so large, and its columns so long, that solving a sample is cheap in comparison."""
     n, blocks = program.n_columns, len(program.column_start) - 1
     return program.n_rows >= LEAST_ROWS and blocks >= FEWEST * BLOCKS and len(program.row) >= LEAST_ENTRIES * n
 
 
 def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], bool]) -> Ints | None:
-    """Coupling rows that may bind at the optimum, as far as a sample of the blocks tells; None if it is not solved.
+    """Return the coupling rows that may bind at the optimum, judged by a sample; None if the sample is not solved.
 
     Within a pass of the sample `must_stop` ends it by :class:`copter.runtime.watch.Stopped`.
     """
@@ -52,26 +52,26 @@ def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], b
 
 
 def near(program: BlockProgram, x: Floats) -> Mask:
-    """Which coupling rows are within a quarter of their size of a bound, (rows,)."""
+    """Mark the coupling rows whose distance from a bound is at most a quarter of their size, (rows,)."""
     low, high, activity, size = _rows(program, x)
     return np.asarray((high - activity <= NEAR * size) | (activity - low <= NEAR * size))
 
 
 def exceeded(program: BlockProgram, x: Floats) -> Mask:
-    """Which coupling rows are over a bound, (rows,)."""
+    """Mark the coupling rows that violate a bound, (rows,)."""
     low, high, activity, size = _rows(program, x)
     return np.asarray((activity - high > ROUNDING * size) | (low - activity > ROUNDING * size))
 
 
 def standing(program: BlockProgram, x: Floats) -> tuple[Mask, Mask]:
-    """(:func:`exceeded`, :func:`near`) by one pass."""
+    """Return (:func:`exceeded`, :func:`near`) from one pass."""
     low, high, activity, size = _rows(program, x)
     over = (activity - high > ROUNDING * size) | (low - activity > ROUNDING * size)
     return over, (high - activity <= NEAR * size) | (activity - low <= NEAR * size)
 
 
 def _rows(program: BlockProgram, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """(lower bound, upper bound, activity, size) of every coupling row; the size is that of its bounds and terms."""
+    """Return (lower bound, upper bound, activity, size) of every coupling row; size covers bounds and terms."""
     n, m = program.n_columns, program.n_rows
     low, high = program.lower[n : n + m], program.upper[n : n + m]
     positive, negative = row_terms(m, program.start, program.row, program.value, x)
@@ -82,7 +82,8 @@ def _rows(program: BlockProgram, x: Floats) -> tuple[Floats, Floats, Floats, Flo
 
 
 def sample_of(program: BlockProgram, every: int) -> tuple[BlockProgram, Places, float]:
-    """One block of `every`, coupling rows' bounds in proportion: (program, its columns, the share that they are).
+    """Return a sample of every `every`-th block with proportional row bounds: (program, its columns, the sampled
+    share).
 
     Blocks are drawn in the order of their limits, so that the sample has as many large ones as the whole. The share is
     that of the limits, of the blocks where there are none.
@@ -107,7 +108,7 @@ def sample_of(program: BlockProgram, every: int) -> tuple[BlockProgram, Places, 
 
 
 def _of_blocks(program: BlockProgram, chosen: Places, share: float) -> tuple[BlockProgram, Places]:
-    """(the program of some blocks and all columns of none, its columns)."""
+    """Return (program of the chosen blocks and of all columns outside blocks, its columns)."""
     n, m = program.n_columns, program.n_rows
     columns = np.concatenate((
         ranges(program.column_start[chosen].astype(np.int64), program.column_start[chosen + 1].astype(np.int64)),

@@ -1,4 +1,6 @@
-"""A large program solved by the columns that may become best near the last prices, other blocks held (K17)."""
+"""Partial solves of a large program: only columns that may become best near the last prices; other blocks are fixed
+(K17).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ LEAST_MORE = 1000  # ... but at least this many blocks, where so many have a pos
 
 
 def has_parts(program: BlockProgram) -> bool:
-    """Whether a program has so many blocks, none with a row of its own but its sum, that most may stay as they are."""
+    """Whether a program has many blocks, none with a private row besides its sum, so that most blocks can stay
+    fixed.
+    """
     rows, own = np.diff(program.private_start), np.diff(program.own_start)
     return bool(
         len(rows) >= LEAST_BLOCKS
@@ -50,7 +54,7 @@ def has_parts(program: BlockProgram) -> bool:
 
 
 class Sifting:
-    """Parts of one program, each with more columns or rows than the last, until one has the whole one's optimum.
+    """Growing parts of one program, solved until the answer of one is optimal for the whole.
 
     Parameters
     ----------
@@ -87,7 +91,7 @@ class Sifting:
         self.held, self.reach, self.worth, self.loss = self.x, np.empty(0), np.empty(0), np.empty(0)
 
     def run(self, rows: Mask) -> BlockAnswer | None:
-        """Solve part after part, the first with these coupling rows, until the whole program accepts the answer.
+        """Solve growing parts, the first over these coupling rows, until one answer is accepted for the whole program.
 
         Returns None if the whole program has to be solved.
         """
@@ -118,7 +122,7 @@ class Sifting:
         return None
 
     def signed(self, y: Floats) -> Floats:
-        """The prices, with zero for those whose sign no finite bound of their row supports."""
+        """Return the prices with zero where no finite bound of the row supports the sign."""
         n, m = self.program.n_columns, self.program.n_rows
         bound = np.where(y > 0.0, self.program.lower[n : n + m], self.program.upper[n : n + m])
         return np.where(np.isfinite(bound), y, 0.0)
@@ -126,7 +130,7 @@ class Sifting:
     # Which columns ------------------------------------------------------------------------------------------------
 
     def look(self, rows: Mask) -> None:
-        """Values that blocks stay at, how far prices of these rows may move, and the blocks' prices."""
+        """Compute the values at which blocks stay, the radius for these rows' prices, and the blocks' prices."""
         program, n = self.program, self.program.n_columns
         weight = np.where(rows, np.maximum(np.abs(self.y), self.idle), 0.0)
         self.held, self.reach, self.worth, self.loss = column_reach(
@@ -145,7 +149,7 @@ class Sifting:
         )
 
     def first(self) -> Mask:
-        """Columns within the radius; of blocks that may have one as well as another, of the largest only."""
+        """Mark the columns within the radius; of blocks with ties, only those of the largest blocks."""
         close = self.reach <= RADIUS
         tied = self.counts(np.abs(self.reach) <= TIED * RADIUS) > 0
         most = max(MOST_TIED[0] * int(np.count_nonzero(self.y)), int(MOST_TIED[1] * len(tied)))
@@ -156,7 +160,9 @@ class Sifting:
         return close
 
     def more(self, kept: Mask, share: float) -> Mask:
-        """Columns that the prices of the last part make worth having; of other blocks, of those that gain the most."""
+        """Mark the columns that the last part's prices make attractive; of other blocks, those with the largest
+        gains.
+        """
         opened = self.counts(kept) > 0
         loss = np.where(opened, 0.0, self.loss)
         order = np.argsort(-loss, kind="stable")[: max(int(share * len(loss)), LEAST_MORE)]
@@ -167,7 +173,7 @@ class Sifting:
         return np.asarray((opened & ((self.reach <= 0.0) | (self.held > 0.0))) | (gains & close))
 
     def counts(self, columns: Mask) -> Places:
-        """How many of some columns every block has."""
+        """Count the given columns per block."""
         total = np.zeros(len(columns) + 1, dtype=np.int64)
         np.cumsum(columns, out=total[1:])
         start = self.program.column_start
@@ -176,7 +182,7 @@ class Sifting:
     # The part -----------------------------------------------------------------------------------------------------
 
     def part(self, kept: Mask, rows: Mask) -> tuple[BlockProgram, Places] | None:
-        """The program of the kept columns and these rows, with what is in use and what makes room: (part, columns).
+        """Return (program of the kept columns and rows plus the columns that make room, its columns).
 
         `kept` and `held` are changed to what they then are. None where that is most of the program.
         """
@@ -198,7 +204,7 @@ class Sifting:
         return part_of(program, columns, self.counts(kept), np.flatnonzero(rows), used), columns
 
     def making_room(self, closed: Floats, excess: Floats) -> Mask:
-        """Columns of blocks that use a row of which too much is in use: twice as much as that, tied ones first."""
+        """Mark columns of blocks that use an overused row: enough for twice the excess, tied blocks first."""
         program = self.program
         full = np.flatnonzero(excess > 0.0)
         place = np.full(program.n_rows, -1, dtype=np.int32)
@@ -221,7 +227,7 @@ class Sifting:
 
 
 def part_of(program: BlockProgram, columns: Places, counts: Places, rows: Places, used: Floats) -> BlockProgram:
-    """Some columns of a program, so many of every block, in some coupling rows of which so much is in use."""
+    """Return the program of some columns (`counts` per block) in some coupling rows, of which `used` is taken."""
     n, m = program.n_columns, program.n_rows
     blocks = np.flatnonzero(counts)
 

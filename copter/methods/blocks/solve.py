@@ -1,4 +1,4 @@
-"""One cold solve of a block program: interior points, then the optimal face, then a vertex where one is wanted."""
+"""Cold solve of a block program: interior points, the optimal face, then a vertex if wanted."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def solve_blocks(
     accept: Accept | None = None,
     last: BlockAnswer | None = None,
 ) -> BlockAnswer | None:
-    """Solve to within the settings' tolerances; None where that does not succeed or the time is up.
+    """Solve to the settings' tolerances; returns None on failure or when time is up.
 
     Parameters
     ----------
@@ -113,14 +113,14 @@ def solve_blocks(
 
 
 def restored(program: OpenProgram, answer: BlockAnswer) -> BlockAnswer:
-    """The answer for the program with the columns of closed rows."""
+    """Extend the answer by the columns of closed rows."""
     x, y, private = program.restored(answer.x, answer.y, answer.private)
     return replace(answer, x=x, y=y, private=private)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question to a solve: the program, the coupling rows kept, and whether x shall be a vertex."""
+    """A solve to be done: the program, the coupling rows kept, and whether x must be a vertex."""
 
     program: BlockProgram
     kept: Ints
@@ -132,7 +132,7 @@ class _Question:
     accept: Accept | None
 
     def without_loose_rows(self) -> _Question:
-        """The same question with only the coupling rows that can bind (K5)."""
+        """Return the same question with only the coupling rows that can bind (K5)."""
         lean, kept = self.program.without_loose_rows()
         return replace(self, program=lean, kept=self.kept[kept])
 
@@ -166,7 +166,7 @@ class _Question:
         return ask.by(ask.program, ask.kept, lambda answer: True)
 
     def answer(self) -> BlockAnswer | None:
-        """Solve with the coupling rows that are likely to bind; with all of them where that fails."""
+        """Solve with the coupling rows that are likely to bind; if that fails, with all rows."""
         if self.program.n_rows > MOST_ROWS:
             return None
         screened = is_worth_it(self.program)
@@ -208,7 +208,7 @@ class _Question:
         return None
 
     def ends(self, answer: BlockAnswer) -> bool:
-        """Whether an answer is the end of a run with some of the rows: it is accepted, or the others do not hold."""
+        """Whether a run with some of the rows is finished: its answer is accepted, or it violates other rows."""
         return bool(exceeded(self.program, answer.x).any()) or self.accept is None or self.accept(answer)
 
 
@@ -233,7 +233,7 @@ class _Run:
         self.iterations = 0
 
     def solve(self, warm: bool, accept: Accept | None) -> BlockAnswer | None:
-        """The answer from the path, or from Mehrotra's start; None where there is none."""
+        """Return the answer of a start from the path or of Mehrotra's start; None on failure."""
         method = BlockMethod(self.scaled, self.settings.n_threads, self.watch)
         if warm and not (self.path is not None and started_from(method, self.path, self.scale, self.factor, self.kept)):
             return None
@@ -247,7 +247,7 @@ class _Run:
         return self.answer(method, self.goal, stop)
 
     def answer(self, method: BlockMethod, goal: float, stop: Stop) -> BlockAnswer | None:
-        """Iterate to the goal, then onto the face."""
+        """Iterate to the goal, then project onto the face."""
         before = method.iterations
         figures, stopped = method.run(goal, self.settings.max_interior_iterations, stop)
         self.iterations += method.iterations - before
@@ -267,7 +267,7 @@ class _Run:
         return BlockAnswer(snapped(self.scaled, x[:n]), coupling, self.iterations, prices[m:])
 
     def corner(self, method: BlockMethod, face: Face, prices: Floats, x: Floats) -> Floats:
-        """A vertex of the face, or the point where that does not succeed."""
+        """Return a vertex of the face; if that fails, the point itself."""
         second = BlockMethod(face_program(self.scaled, face), self.settings.n_threads, self.watch)
         figures, stopped = second.run(self.goal, self.settings.max_interior_iterations, lambda i, f: self.watch())
         self.iterations += second.iterations
@@ -277,7 +277,9 @@ class _Run:
         return corner if within(method, corner, prices, ENOUGH * self.tolerance) else x
 
     def stop(self, method: BlockMethod, warm: bool) -> Stop:
-        """Asks the watch and keeps the path; a warm run also stops where the rows do not close soon."""
+        """Return the stopping rule: it asks the watch and records the path; a warm run also stops if rows close too
+        slowly.
+        """
         recorder = None if self.path is None else Recorder(method, self.scale, self.factor, self.path, self.kept)
         first: list[float] = []
 
@@ -292,7 +294,7 @@ class _Run:
 
 
 def on_the_face(method: BlockMethod, face: Face, prices: Floats, tolerance: float) -> Floats | None:
-    """The first point that holds: on the face with its rows closed, on the face as it is, or not moved at all."""
+    """Return the first acceptable point: on the face with its rows satisfied, on the face, or unmoved."""
     point = method.state.x.copy()
     for x in (onto_face(method, face), face.x, point):
         if within(method, x, prices, tolerance):
@@ -319,7 +321,7 @@ def within(method: BlockMethod, x: Floats, y: Floats, tolerance: float) -> bool:
 
 
 def snapped(program: BlockProgram, x: Floats) -> Floats:
-    """Values next to a bound put on it."""
+    """Return the values, with those next to a bound moved onto it."""
     n = program.n_columns
     near = SNAP * (1.0 + float(np.abs(x).max(initial=0.0)))
     lower, upper = program.lower[:n], program.upper[:n]

@@ -1,4 +1,4 @@
-"""Where the interior-point method starts: shares of the blocks' limits, or Mehrotra's point (method/blocks.md, K4)."""
+"""Starting points of the interior-point method: shares of the blocks' limits, or Mehrotra's point (blocks.md, K4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = 1e-30
 
 
 class Method(Protocol):
-    """The part of the interior-point method that a start uses."""
+    """Interface: the part of the interior-point method that a start uses."""
 
     program: BlockProgram
     state: BlockInterior
@@ -30,17 +30,17 @@ class Method(Protocol):
     fixed: Mask
 
     def factorise(self) -> None:
-        """Factorise at the state's weights."""
+        """Factorise at the current weights."""
 
     def solve(self, right: Floats, y: Floats) -> None:
-        """Solve by the factor."""
+        """Solve with the factor."""
 
     def go_on(self) -> None:
         """Raise if the solve must stop."""
 
 
 def start(method: Method) -> None:
-    """Set the state of a method to its starting point."""
+    """Set the method's state to its starting point."""
     share = shares(method)
     if share is None:
         least_squares_start(method)
@@ -49,7 +49,9 @@ def start(method: Method) -> None:
 
 
 def shares(method: Method) -> Floats | None:
-    """A value for every column: its part of the block's limit, alike for all; None where too few have limits.
+    """Return an equal share of the block's limit for every column; None if too few blocks have limits.
+
+    It applies to programs with at most one private row per block, whose columns have lower bounds.
 
     (Of programs with one private row a block at most, whose columns have lower bounds.)
     """
@@ -74,7 +76,10 @@ def shares(method: Method) -> Floats | None:
 
 
 def share_start(method: Method, x: Floats) -> None:
-    """Columns at their shares; activities of rows as near to them as bounds allow; one product for all columns.
+    """Start from columns at their shares, with activities as near as bounds allow and equal complementarity products.
+
+    A coupling row's product is larger, by the root of the number of columns per row, because its price must balance all
+    these columns.
 
     That of a coupling row is larger by the root of how many columns there are for each: its price has to hold its own
     against all of them.
@@ -105,14 +110,14 @@ def share_start(method: Method, x: Floats) -> None:
 
 
 def middle_worth(worth: Floats) -> float:
-    """The worth above which columns have half of it all: where a few large requests dominate it is theirs."""
+    """Return the worth above which the columns hold half of the total worth."""
     ordered = np.sort(worth)
     before = np.cumsum(ordered)
     return float(ordered[np.searchsorted(before, 0.5 * before[-1])])
 
 
 def least_squares_start(method: Method) -> None:
-    """Mehrotra's start: the least-squares primal and dual, moved inside (equation I6)."""
+    """Start from Mehrotra's point: the least-squares primal and dual solutions, moved inside (equation I6)."""
     state, program, n = method.state, method.program, method.program.n_columns
     below, above = method.bounded_below, method.bounded_above
     lower, upper = np.where(below, program.lower, 0.0), np.where(above, program.upper, 0.0)

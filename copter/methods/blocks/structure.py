@@ -1,4 +1,4 @@
-"""Blocks found in a linear program: few rows that couple many small groups of columns (docs/method/blocks.md, K19)."""
+"""Detection of blocks in a linear program: few rows that couple many small groups of columns (K19)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COUPLING = (0, *(1 << k for k in range(3, 12)), *(3 << k for k in range(2, 10)))
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A linear program as a block program.
+    """A linear program written as a block program.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Structure:
 
 
 def structure_of(lp: LinearProgram, must_stop: Callable[[], bool] = lambda: False) -> Structure | None:
-    """The split into coupling rows and blocks that eliminates in the fewest multiplications; None where none pays.
+    """Return the split into coupling rows and blocks with the least elimination work; None if no split pays off.
 
     The rows with the most entries are taken for the coupling ones: 0, 8, 12, 16, 24, ... of them are tried. The columns
     that the others connect are a block. None too where `must_stop`, asked before every try, says so.
@@ -71,7 +71,7 @@ def structure_of(lp: LinearProgram, must_stop: Callable[[], bool] = lambda: Fals
 
 
 def labels_of(private: sp.csr_array) -> NDArray[np.int32]:
-    """Number of the block of every private row, then of every column."""
+    """Return the block number of every private row, then of every column."""
     m, n = private.shape
     start = np.concatenate((private.indptr, np.full(n, private.nnz, dtype=private.indptr.dtype)))
     graph = sp.csr_array((np.ones(private.nnz, dtype=np.int8), private.indices + m, start), shape=(m + n, m + n))
@@ -79,7 +79,7 @@ def labels_of(private: sp.csr_array) -> NDArray[np.int32]:
 
 
 def multiplications(coupling: sp.csc_array, label: NDArray[np.int32], n_private: int) -> float | None:
-    """Multiplications of one elimination and factorisation (K19); None if a block has too many rows."""
+    """Count the multiplications of one elimination and factorisation (K19); None if a block has too many rows."""
     blocks = int(label.max(initial=-1)) + 1
     rows = np.bincount(label[:n_private], minlength=blocks).astype(float)
     if rows.max(initial=0.0) > MOST_PRIVATE:
@@ -92,7 +92,7 @@ def multiplications(coupling: sp.csc_array, label: NDArray[np.int32], n_private:
 
 
 def split(lp: LinearProgram, A: sp.csr_array, work: float, coupling: Places, private: Places) -> Structure:
-    """The block program of a choice of coupling rows."""
+    """Return the block program for a choice of coupling rows."""
     label = labels_of(A[private])
     blocks = int(label.max(initial=-1)) + 1
     of_row, of_column = label[: len(private)], label[len(private) :]
@@ -122,7 +122,7 @@ def split(lp: LinearProgram, A: sp.csr_array, work: float, coupling: Places, pri
 
 
 def solve_structured(lp: LinearProgram, settings: Settings, watch: Watch) -> tuple[Floats, Floats, int] | None:
-    """(x, y, iterations) of an optimum by the program's blocks, still to be judged; None where it has none that pay."""
+    """Return (x, y, iterations) from a solve by blocks, not yet checked; None if no block structure pays off."""
     structure = structure_of(lp, watch)
     if structure is None or watch():
         return None

@@ -1,4 +1,4 @@
-"""SciPy's branch and bound for callers that want just that, in a process of its own with limits (M11)."""
+"""SciPy's branch and bound, in its own process with limits (M11)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SLICE_S = 0.5  # seconds between two looks for Ctrl-C while waiting
 def branch_and_bound(
     lp: LinearProgram, time_limit_s: float = float("inf"), gap: float = RELATIVE_GAP, max_nodes: int | None = None
 ) -> Report:
-    """Solve a mixed-integer program by SciPy's HiGHS, which may crash or hang without harm to the caller.
+    """Solve a mixed-integer program by SciPy's HiGHS in another process, which may crash or hang without harm.
 
     Parameters
     ----------
     lp : LinearProgram
-        With the columns' integrality.
+        The program, with the columns' integrality.
     time_limit_s : float
         Wall-clock seconds; the process is ended a moment after them whatever it does.
     gap : float

@@ -1,4 +1,4 @@
-"""What prices prove about integer points: the dual function over propagated bounds (M1)."""
+"""Bounds on integer points that follow from prices: the dual function over propagated bounds (M1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHOLE = 1e-6
 
 
 def proven_bound(problem: IntegerProblem, y: Floats) -> float:
-    """Largest value that no feasible integer point of the minimisation is below, by prices y of the minimisation.
+    """Return a lower bound on the minimum over integer points, from prices y of the minimisation.
 
     Columns without bounds of their own may have got finite ones from the rows, so this is finite more often than the
     relaxation's own bound. -inf where it is not.
@@ -29,5 +29,5 @@ def proven_bound(problem: IntegerProblem, y: Floats) -> float:
 
 
 def whole_bound(problem: IntegerProblem, bound: float) -> float:
-    """The bound rounded up where the objective takes whole values only."""
+    """Return the bound, rounded up if the objective takes only whole values."""
     return float(np.ceil(bound - WHOLE)) if problem.objective_is_integer and np.isfinite(bound) else bound

@@ -1,4 +1,4 @@
-"""HiGHS's branch and bound, in a process of its own: it can be ended at any moment, and crash, without harm (M11).
+"""HiGHS's branch and bound in its own process, which can be ended at any time and may crash without harm (M11).
 
 :func:`main` reads pickled :class:`Task` objects from stdin, one after the other, and writes pickled :class:`Report`
 objects to stdout as they come; it ends when stdin is closed or its parent dies.
@@ -40,7 +40,7 @@ SOLVED, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A minimisation over columns that may be integer, and how long it may take.
+    """A minimisation with integer columns, and limits on its solve.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report of the search: a better point, a bound, infeasibility, or its end."""
+    """A report of the search: a better point, a bound, infeasibility, or the end."""
 
     x: Floats | None = None
     bound: float = -np.inf
@@ -88,7 +88,7 @@ class Report:
 
 
 def main() -> None:
-    """Solve one task after the other; see the module's docstring."""
+    """Solve tasks one after the other; see the module's docstring."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to deal with
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that what a solver prints does not get between the reports
@@ -111,7 +111,7 @@ def main() -> None:
 
 
 def is_asked(source: Any) -> bool:
-    """Wait for the next task; False where none comes for `IDLE_S`, after which the process is not worth its memory."""
+    """Wait for the next task; returns False after `IDLE_S` without one, and the process then ends."""
     try:
         return bool(select.select([source], [], [], IDLE_S)[0])
     except (OSError, ValueError):  # a system that cannot wait for pipes: wait in the read
@@ -119,14 +119,14 @@ def is_asked(source: Any) -> bool:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process once its parent has, in the middle of a search too."""
+    """End this process once its parent has ended, even during a search."""
     while os.getppid() == parent:
         time.sleep(LOOK_S)
     os._exit(0)
 
 
 def limit_memory() -> None:
-    """No more address space than the machine has memory, and no core file, where the system can limit them."""
+    """Limit the address space to the machine's memory and disable core files, if the system supports it."""
     try:
         resource = import_module("resource")
     except ImportError:  # not on this system
@@ -140,7 +140,7 @@ def limit_memory() -> None:
 
 
 def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
-    """Branch and bound by highspy, which takes a start and reports every better point when it is found."""
+    """Run branch and bound by highspy, which accepts a start and reports every improvement."""
     highspy: Any = import_module("highspy")
     program = LinearProgram(
         task.cost,
@@ -186,7 +186,7 @@ def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
 
 
 def by_scipy(task: Task, tell: Callable[[Report], None]) -> None:
-    """Branch and bound by SciPy's HiGHS: the start is a row that cuts off what is no better, the answer comes last."""
+    """Run branch and bound by SciPy's HiGHS: the start becomes a cut-off row, and only the final answer is reported."""
     rows = [LinearConstraint(task.matrix, task.row_lower, task.row_upper)] if len(task.row_lower) else []
     if np.isfinite(task.cutoff):
         rows.append(LinearConstraint(sp.csc_array(task.cost.reshape(1, -1)), -np.inf, task.cutoff))

@@ -6,7 +6,7 @@ import time
 
 
 class Clock:
-    """Seconds since it was made, and how many are left."""
+    """Elapsed and remaining seconds of a search."""
 
     def __init__(self, deadline_s: float) -> None:
         self.started = time.perf_counter()
@@ -28,5 +28,5 @@ class Clock:
         return self.left_s <= 0.0
 
     def stop(self) -> None:
-        """End the search: no time is left from now on."""
+        """End the search: set the remaining time to zero."""
         self.deadline_s = 0.0

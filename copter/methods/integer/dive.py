@@ -1,4 +1,6 @@
-"""LP-guided dive: fix what the relaxation is surest of, solve again, and step back where that was wrong (M5)."""
+"""LP-guided dive: fix the columns that the relaxation suggests most clearly, re-solve, and backtrack on failure
+(M5).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def dive(
     found_by: str,
     lean: Floats | None = None,
 ) -> bool:
-    """Dive from a relaxation's point; whether a better point was found.
+    """Dive from a relaxation's point; returns whether a better point was found.
 
     `lean`: a point that columns are rounded towards; by default they are rounded to what is nearest.
     """
@@ -73,9 +75,9 @@ def surest(
     fractional: NDArray[np.intp],
     share: float,
 ) -> NDArray[np.intp]:
-    """Columns to fix next: a share of the fractional ones, then those that are whole and off their lower bound.
+    """Return the columns to fix next: a share of the fractional ones, then integral ones above their lower bound.
 
-    With a share of nothing it is one column alone.
+    With a share of zero a single column is returned.
     """
     rounded = np.round(target[fractional])
     ranked = fractional[np.lexsort((np.abs(x[fractional] - rounded), rounded <= x[fractional]))]
@@ -86,13 +88,13 @@ def surest(
 
 
 def fix_batch(domain: Domain, x: Floats, batch: NDArray[np.intp]) -> Domain | None:
-    """The domain with the batch fixed, each near its value as far as the ones before allow; None if one cannot be."""
+    """Return the domain with the batch of columns fixed near their values; None if one cannot be fixed."""
     deeper = domain.copy()
     return deeper if deeper.fix_all(batch.astype(np.int64), x) == len(batch) else None
 
 
 def other_side(domain: Domain, column: int, rounded: float, value: float) -> Domain | None:
-    """The domain with a column kept from the whole number that it was rounded to."""
+    """Return the domain that excludes the whole number to which a column was rounded."""
     trial = domain.copy()
     holds = (
         trial.restrict(column, -np.inf, rounded - 1) if rounded > value else trial.restrict(column, rounded + 1, np.inf)

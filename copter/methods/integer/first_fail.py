@@ -1,4 +1,4 @@
-"""Depth-first search by the row that is hardest to satisfy (M12)."""
+"""Depth-first search that branches on the row that is hardest to satisfy (M12)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REST = 1e-2  # appeal of a column at rest in the relaxation; four times as much 
 
 
 class FirstFail:
-    """The rows that integer columns have to be raised for, and the search over them."""
+    """The rows that require integer columns to be raised, and the search over them."""
 
     def __init__(self, problem: IntegerProblem, relaxation: Relaxation) -> None:
         self.problem, self.relaxation = problem, relaxation
@@ -41,7 +41,7 @@ class FirstFail:
         self.positive, self.negative = self.matrix.maximum(0.0).tocsr(), self.matrix.minimum(0.0).tocsr()
 
     def run(self, x: Floats, rng: np.random.Generator, until: float) -> bool:
-        """Descend until a better point is found or the clock is at `until`; whether one was found."""
+        """Descend until a better point is found or the clock reaches `until`; returns whether one was found."""
         problem = self.problem
         until = min(until, problem.clock.deadline_s)
         appeal = np.clip(x - problem.root.lower, 0.0, 1.0)
@@ -58,7 +58,9 @@ class FirstFail:
         return False
 
     def _descend(self, appeal: Floats, patience: float, until: float) -> tuple[Domain | None, bool]:
-        """A domain whose rows all hold with the integer columns at rest, or None; whether that is all there is."""
+        """Return (domain whose rows hold with the integer columns at rest, or None; whether the search was
+        exhaustive).
+        """
         stack: list[tuple[Domain, int]] = []
         domain, failures = self.problem.root.copy(), 0
         while failures < patience and self.problem.clock.elapsed_s < until:
@@ -81,7 +83,7 @@ class FirstFail:
         return None, False
 
     def _leaves_room(self, domain: Domain) -> bool:
-        """Whether the continuous columns, where there are few, can satisfy every row that the integer ones leave them.
+        """Whether few continuous columns can still satisfy every row, given the integer ones.
 
         Propagation alone does not see it where their bounds are infinite, as in the order of a tour's stops.
         """
@@ -106,7 +108,8 @@ class FirstFail:
         return solve(rest, Settings(time_limit_s=PART_S)).status is not Status.PRIMAL_INFEASIBLE
 
     def _choose(self, domain: Domain, appeal: Floats) -> int | None:
-        """The most appealing column of the row with the fewest that can help; None if every row holds, -1 if none can.
+        """Return the most appealing column of the row with the fewest helpers; None if every row holds, -1 if one
+        cannot.
 
         Integer columns count at their lower bound, continuous ones where they serve the row best.
         """

@@ -1,4 +1,4 @@
-"""Fix integer columns one by one at what a point suggests, with propagation after each (M3)."""
+"""Fixing integer columns one by one near a point's values, with propagation after each (M3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fix_in_order(
     restarts: int = RESTARTS,
     until: float = np.inf,
 ) -> Domain | None:
-    """Fix the columns in this order near their targets; None if some column is left without a value, or out of time.
+    """Fix the columns in this order near their targets; None if a column has no value left or time is up.
 
     Time is up when the problem's clock has run out, or shows more than `until`.
 
@@ -40,7 +40,7 @@ def fix_in_order(
 
 
 def by_certainty(domain: Domain, x: Floats) -> NDArray[np.intp]:
-    """Open columns, those first that a point sets to a whole number other than their lower bound, then by distance."""
+    """Return the open columns: first those at a whole number above their lower bound, then by distance from one."""
     columns = domain.open()
     distance = np.abs(x[columns] - np.round(x[columns]))
     at_rest = np.round(x[columns]) == domain.lower[columns]
@@ -48,13 +48,13 @@ def by_certainty(domain: Domain, x: Floats) -> NDArray[np.intp]:
 
 
 def by_value(domain: Domain, x: Floats) -> NDArray[np.intp]:
-    """Open columns, those furthest above their lower bound first."""
+    """Return the open columns, those furthest above their lower bound first."""
     columns = domain.open()
     return columns[np.argsort(domain.lower[columns] - x[columns], kind="stable")]
 
 
 def randomly_rounded(domain: Domain, x: Floats, rng: np.random.Generator) -> Floats:
-    """A point with integer columns rounded up with the probability of their fraction."""
+    """Return a point whose integer columns are rounded up with the probability of their fractional part."""
     target = x.copy()
     columns = domain.problem.integers
     target[columns] = np.floor(x[columns] + rng.random(len(columns)))

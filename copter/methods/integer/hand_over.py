@@ -1,4 +1,4 @@
-"""HiGHS's branch and bound on the same program, in a process of its own while the search goes on (M11)."""
+"""HiGHS's branch and bound on the same program, in its own process, in parallel to the search (M11)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENDING_S = 2.0  # seconds past the process's own limit after which it is ended
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When branch and bound may end before it has proven its best point: at a relative gap, after so many nodes."""
+    """Early stopping of branch and bound: relative gap and number of nodes."""
 
     gap: float = RELATIVE_GAP
     max_nodes: int | None = None
@@ -38,7 +38,7 @@ NO_LIMITS = Limits()
 
 
 def task_of(problem: IntegerProblem, limit_s: float, domain: Domain | None = None, limits: Limits = NO_LIMITS) -> Task:
-    """The task for the process: the problem, or its part within a domain's bounds of the integer columns."""
+    """Return the process's task: the problem, or its restriction to a domain's bounds of the integer columns."""
     lp = problem.lp
     part = problem.is_integer if domain is not None else np.zeros(problem.n, dtype=bool)
     bounds = domain or problem.root
@@ -59,7 +59,7 @@ def task_of(problem: IntegerProblem, limit_s: float, domain: Domain | None = Non
 
 
 class HandOver:
-    """A branch and bound in a process of its own; :meth:`poll` offers what it has found to the problem.
+    """A branch and bound in its own process; :meth:`poll` offers its results to the problem.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class HandOver:
         self._worker.start(task_of(problem, limit_s, domain, limits), self._reports)
 
     def poll(self, wait_s: float = 0.0) -> None:
-        """Take in what has been found since the last call, waiting up to so many seconds for the first."""
+        """Take in all results since the last call, waiting up to `wait_s` seconds for the first."""
         if self._polling:  # a relaxation that completes a reported point asks whether to go on, which polls again
             return
         self._polling = True
@@ -115,21 +115,21 @@ class HandOver:
 
     @property
     def decided(self) -> bool:
-        """Whether branch and bound has solved its program: the best point is at hand, or there is proven to be none."""
+        """Whether branch and bound has solved its program: the best point is known, or none exists."""
         return self.solved and (self.infeasible or self.problem.x is not None)
 
     def wait(self) -> None:
-        """Wait a moment for reports; a process past its time limit counts as ended."""
+        """Wait briefly for reports; a process past its time limit counts as finished."""
         self.poll(min(SLICE_S, max(self.problem.clock.left_s, 1e-4)))
         self.finished = self.finished or time.perf_counter() > self.until + ENDING_S
 
     def close(self) -> None:
-        """Give the process back, and end it if it still works."""
+        """Return the process for reuse; end it if it is still working."""
         given_back(self._worker)
 
 
 def offer(problem: IntegerProblem, relaxation: Relaxation, x: Floats) -> None:
-    """Keep HiGHS's point; where it is infeasible once rounded, recompute its continuous columns."""
+    """Offer HiGHS's point; if rounding makes it infeasible, recompute its continuous columns."""
     if problem.offer(x, HIGHS) or float(problem.cost @ x) >= problem.value:
         return
     if len(problem.continuous):
@@ -143,7 +143,7 @@ def solved_soon(
     limits: Limits = NO_LIMITS,
     must_stop: Callable[[], bool] = lambda: False,
 ) -> Report:
-    """Wait for branch and bound, for a moment; what it has found. Nothing where no process can be started in time."""
+    """Run branch and bound briefly and return its report; an empty report if no process can be started in time."""
     if not len(problem.integers) or not sys.executable:
         return Report(finished=True)
     try:
@@ -170,7 +170,7 @@ def hand_over(
     domain: Domain | None = None,
     limits: Limits = NO_LIMITS,
 ) -> HandOver | None:
-    """Start branch and bound, on all or a part; None where there is no time for it or no process can be started."""
+    """Start branch and bound on all or part of the problem; None if there is no time or no process."""
     if limit_s < LEAST_S or not len(problem.integers) or not sys.executable:
         return None
     try:

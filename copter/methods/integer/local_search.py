@@ -1,4 +1,4 @@
-"""1-opt: shift integer columns one by one where that makes the objective better and every row still holds (M8)."""
+"""1-opt: shift single integer columns if the objective improves and every row still holds (M8)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SWEEPS = 3
 
 
 def one_opt(problem: IntegerProblem, relaxation: Relaxation) -> bool:
-    """Improve the best point; whether it became better."""
+    """Improve the best point; returns whether it improved."""
     if problem.x is None:
         return False
     x, lp = problem.x.copy(), problem.lp

@@ -1,4 +1,4 @@
-"""A mixed-integer program as the heuristics read it, and the best point that they have found."""
+"""The mixed-integer program in the form that the heuristics use, with their best point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMPROVEMENT = 1e-4  # relative gain that a better point must bring where the obj
 
 
 class IntegerProblem:
-    """Rows and columns of a program, minimised, with the objective as a last row whose upper side is the cut-off (M4).
+    """Rows and columns of a minimisation; the objective is a last row whose upper side is the cut-off (M4).
 
     Parameters
     ----------
@@ -78,20 +78,22 @@ class IntegerProblem:
         return bool((self.is_integer[priced]).all() and (self.cost[priced] == np.round(self.cost[priced])).all())
 
     def _whole_rows(self) -> NDArray[np.bool_]:
-        """Rows of integer columns with whole coefficients alone."""
+        """Mark rows that contain only integer columns with whole coefficients."""
         broken = self.lp.A.data != np.round(self.lp.A.data)
         broken |= np.repeat(~self.is_integer, np.diff(self.lp.A.indptr))
         return np.asarray(np.bincount(self.lp.A.indices[broken], minlength=self.m) == 0)
 
     @property
     def entries(self) -> int:
-        """Entries that the next propagation may look at: fewer where little time is left."""
+        """Number of entries that the next propagation may visit; less when little time is left."""
         return int(min(ENTRIES, ENTRIES_A_S * self.clock.left_s))
 
     # Points -------------------------------------------------------------------------------------------------------
 
     def holds(self, x: Floats) -> bool:
-        """Whether a point satisfies rows, bounds and integrality, to FEASIBLE; rows of whole numbers alone exactly."""
+        """Whether a point satisfies rows, bounds and integrality to FEASIBLE; rows of whole numbers must hold
+        exactly.
+        """
         lp = self.lp
         activity = lp.A @ x
         low = lp.row_lower - np.minimum(room(lp.row_lower), self.most_room)
@@ -101,7 +103,7 @@ class IntegerProblem:
         return within and whole and bool((activity >= low).all() and (activity <= high).all())
 
     def offer(self, x: Floats, found_by: str) -> bool:
-        """Keep a point if it holds and is better than the best so far; the cut-off moves below it."""
+        """Keep a point if it is feasible and better than the best so far, and lower the cut-off."""
         x = x.copy()
         x[self.integers] = np.round(x[self.integers])
         x = self.switches.obeyed(np.clip(x, self.lp.col_lower, self.lp.col_upper))
@@ -120,7 +122,7 @@ class IntegerProblem:
 
 
 class Domain:
-    """Bounds of all columns that tighten as columns are fixed."""
+    """Bounds of all columns, which tighten as columns are fixed."""
 
     __slots__ = ("lower", "problem", "upper")
 
@@ -132,30 +134,30 @@ class Domain:
         return Domain(self.problem, self.lower.copy(), self.upper.copy())
 
     def propagate_all(self) -> bool:
-        """Let every row tighten the bounds; False if one contradicts them."""
+        """Tighten bounds by every row; returns False on a contradiction."""
         return self.problem.propagator.propagate(self.lower, self.upper, self.problem.entries)
 
     def restrict(self, column: int, lower: float, upper: float) -> bool:
-        """Tighten a column's bounds and propagate; False, with nothing changed, if a row contradicts them."""
+        """Tighten a column's bounds and propagate; on a contradiction nothing changes and False is returned."""
         return self.problem.propagator.restrict(self.lower, self.upper, column, lower, upper, self.problem.entries)
 
     def fix_all(self, order: NDArray[np.int64], target: Floats) -> int:
-        """Fix the columns of `order`, one after the other, near their targets, each followed by propagation.
+        """Fix the columns of `order` in turn near their targets, with propagation after each.
 
         Returns the place in `order` of the first column that cannot be fixed; its length if all are.
         """
         return self.problem.propagator.fix_all(self.lower, self.upper, order, target, self.problem.entries)
 
     def open(self) -> NDArray[np.intp]:
-        """Integer columns that are not fixed."""
+        """Return the integer columns that are not fixed."""
         return np.flatnonzero(self.problem.is_integer & (self.lower < self.upper))
 
 
 def pattern(matrix: sp.csr_array | sp.csc_array) -> tuple[Ints, Ints]:
-    """(starts, indices) of a compressed matrix."""
+    """Return (starts, indices) of a compressed matrix as int32."""
     return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
 
 
 def room(side: Floats) -> Floats:
-    """Largest violation of rows with these sides at which a point still counts as feasible."""
+    """Return the largest violation, for rows with these sides, that still counts as feasible."""
     return FEASIBLE * (1.0 + np.abs(np.where(np.isfinite(side), side, 0.0)))

@@ -33,12 +33,12 @@ WHOLE = 1e-6
 
 
 def hexes(values: Any) -> list[str]:
-    """Doubles as they are, in text."""
+    """Return doubles as exact hexadecimal text."""
     return [float(value).hex() for value in values]
 
 
 def written(lp: LinearProgram) -> dict[str, Any]:
-    """The program as a proof holds it."""
+    """Return the program in the form used in a proof file."""
     at = lp.A.tocoo()
     return {
         "format": FORMAT,
@@ -56,7 +56,7 @@ def written(lp: LinearProgram) -> dict[str, Any]:
 
 @dataclass
 class Tree:
-    """Branchings and leaves, until every leaf proves that it holds nothing much better than the point.
+    """A branching tree, grown until every leaf proves that it holds no point much better than the given one.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Tree:
         self.bound: Fraction | None = None
 
     def grow(self) -> None:
-        """Branch until there is a proof, or a reason why there is none."""
+        """Branch until there is a proof or a reason why there is none."""
         self.nodes.append({})
         waiting = [(0, self.lp.col_lower.copy(), self.lp.col_upper.copy())]
         while waiting and not self.why:
@@ -106,7 +106,7 @@ class Tree:
                 self.nodes += [{}, {}]
 
     def look(self, low: Floats, high: Floats) -> tuple[dict[str, Any] | None, int, int]:
-        """(the leaf, -1, 0) of a box that is proven, or (None, column, k) to branch at; column -1 for none."""
+        """Return (leaf, -1, 0) for a proven box, or (None, column, k) to branch on; column -1 if none is available."""
         if np.any(low > high):
             return {"prices": hexes(np.zeros(self.lp.shape[0]))}, -1, 0
         lp = self.lp
@@ -129,12 +129,12 @@ class Tree:
         return None, *self.branching(found.x if found.status is Status.OPTIMAL else None, low, high)
 
     def is_empty(self, ray: list[str], box: Any) -> bool:
-        """Whether a ray proves that a box holds no point."""
+        """Whether a ray proves that a box contains no point."""
         value = self.problem.least(ray, box, False)
         return value is not None and value > 0
 
     def branching(self, x: Floats | None, low: Floats, high: Floats) -> tuple[int, int]:
-        """The column that is farthest from whole, or else the widest; -1 where all whole columns are fixed."""
+        """Return the column farthest from a whole number, or the widest one; -1 if all integer columns are fixed."""
         open_ = np.flatnonzero(self.lp.integrality & (low < high))
         if not len(open_):
             return -1, 0
@@ -166,7 +166,7 @@ def prove(
     path : path
         Written whole, or not at all.
     settings : Settings
-        Of the relaxations.
+        Settings of the relaxations.
     most_nodes : int, optional
         5,000 unless given.
     stop : callable, optional

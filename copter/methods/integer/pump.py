@@ -1,4 +1,4 @@
-"""The feasibility pump: round, go to the nearest point of the relaxation, round again (M7)."""
+"""The feasibility pump: alternate between rounding and the nearest point of the relaxation (M7)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLIPS = (10, 30)  # columns that are moved at random where rounding comes back t
 
 
 def pump(problem: IntegerProblem, relaxation: Relaxation, x: Floats, rng: np.random.Generator) -> bool:
-    """Pump from a relaxation's point; whether a better point was found."""
+    """Pump from a relaxation's point; returns whether a better point was found."""
     integers, root = problem.integers, problem.root
     before: Floats | None = None
     for _ in range(ROUNDS):
@@ -41,7 +41,7 @@ def pump(problem: IntegerProblem, relaxation: Relaxation, x: Floats, rng: np.ran
 
 
 def flipped(rounded: Floats, x: Floats, lower: Floats, upper: Floats, rng: np.random.Generator) -> Floats:
-    """The rounding with the least certain columns moved towards their value, by one."""
+    """Return the rounding, with its least certain columns moved by one towards their values."""
     count = min(int(rng.integers(*FLIPS)), len(rounded))
     chosen = np.argsort(-np.abs(x - rounded) - 1e-3 * rng.random(len(x)))[:count]
     moved = rounded.copy()

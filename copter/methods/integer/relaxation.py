@@ -1,4 +1,4 @@
-"""LP relaxations within tightened bounds: fixed columns and rows without open columns are taken out first."""
+"""LP relaxations within tightened bounds; fixed columns and rows without open columns are removed first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GUIDE_TOLERANCE = 1e-5  # tolerance of relaxations that only say where to go nex
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """A relaxation's point (None without one), whether it is optimal, and whether it is proven that none exists."""
+    """Result of a relaxation: its point (or None), whether it is optimal, and whether infeasibility is proven."""
 
     x: Floats | None
     optimal: bool
@@ -30,13 +30,13 @@ class Relaxed:
 
 
 class Relaxation:
-    """Solves LP relaxations of one integer problem, each within the bounds of a domain.
+    """Solver of LP relaxations of one integer problem, each within a domain's bounds.
 
     Parameters
     ----------
     problem : IntegerProblem
     settings : Settings
-        Of the LP solves; their time limit is cut to what is left on the problem's clock.
+        Settings of the LP solves; their time limit is cut to what is left on the problem's clock.
     """
 
     def __init__(self, problem: IntegerProblem, settings: Settings) -> None:
@@ -47,7 +47,7 @@ class Relaxation:
         )  # whether the search has ended, so that no relaxation is needed any more
 
     def solve(self, domain: Domain, cost: Floats | None = None, share: float = 1.0, guide: bool = False) -> Relaxed:
-        """Minimise with the domain's bounds for integer columns and the program's own bounds for the others.
+        """Minimise within the domain's bounds for integer columns and the program's bounds for the others.
 
         Parameters
         ----------

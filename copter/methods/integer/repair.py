@@ -1,4 +1,4 @@
-"""Weighted local search from an infeasible rounding to a point that every row allows (M6)."""
+"""Weighted local search from an infeasible rounding to a feasible point (M6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = 20_000  # moves between two looks at the clock
 
 
 class Repair:
-    """The rows scaled to a largest coefficient of one, the objective's cut-off among them."""
+    """The rows, including the cut-off, scaled to a largest coefficient of one."""
 
     def __init__(self, problem: IntegerProblem, relaxation: Relaxation) -> None:
         self.problem, self.relaxation = problem, relaxation
@@ -29,7 +29,9 @@ class Repair:
         self.matrix = rows
 
     def run(self, start: Floats, rng: np.random.Generator, share: float, steps: int) -> bool:
-        """Search from a point, for a share of the time left and a number of steps; whether a better point was found."""
+        """Search from a point, limited by a share of the time left and a number of steps; returns whether it
+        improved.
+        """
         problem, root = self.problem, self.problem.root
         x = np.clip(start, root.lower, root.upper)
         x[problem.integers] = np.round(x[problem.integers])

@@ -1,4 +1,4 @@
-"""The search for an integer point: cheap parts first, then those that solve relaxations, then improvement."""
+"""The search for an integer point: cheap heuristics first, then those that solve relaxations, then improvement."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ PATIENCE_S = 1.0  # seconds of the first relaxation after which branch and bound
 
 
 def is_small(integers: int, entries: int) -> bool:
-    """Whether a program goes straight to branch and bound (M13)."""
+    """Whether a program is small enough to go directly to branch and bound (M13)."""
     return 0 < integers <= SMALL_INTEGERS and entries <= SMALL_ENTRIES
 
 
 class IntegerSearch:
-    """One search; it is reproducible for a seed, unless a deadline cuts it short.
+    """One search; reproducible for a given seed unless a deadline ends it.
 
     Where `exactly` is given it decides which points are kept (:class:`IntegerProblem`); `root` is the relaxation's
     solution where that is known already.
@@ -91,14 +91,14 @@ class IntegerSearch:
         self.relaxation.over = self._is_over
 
     def round_only(self) -> IntegerSolution:
-        """Relaxation, rounding with propagation, 1-opt."""
+        """Solve the relaxation, round with propagation, and improve by 1-opt."""
         if self._begin():
             self._round(self._guide())
             one_opt(self.problem, self.relaxation)
         return self.solution()
 
     def run(self) -> IntegerSolution:
-        """The whole search, while branch and bound runs in a process of its own."""
+        """Run the whole search, with branch and bound in another process."""
         problem, self.searching = self.problem, True
         try:
             if self._directly():
@@ -118,7 +118,7 @@ class IntegerSearch:
                 self.child_search.close()
 
     def exact(self) -> IntegerSolution:
-        """Branch and bound alone; the relaxation is all that there is to a program without integer columns."""
+        """Run branch and bound alone; a program without integer columns only needs the relaxation."""
         if not len(self.problem.integers):
             return self.round_only()
         try:
@@ -137,7 +137,7 @@ class IntegerSearch:
                 self.child_search.close()
 
     def _directly(self) -> bool:
-        """Whether a moment of branch and bound has solved a small program (M13), or nothing is to be done."""
+        """Whether a short branch and bound has solved a small program (M13), or nothing needs doing."""
         problem = self.problem
         if not problem.feasible:
             self.bound_by = "rows"
@@ -152,7 +152,7 @@ class IntegerSearch:
         return (report.solved and (problem.x is not None or not problem.feasible)) or self.finished()
 
     def _take(self, report: Report) -> None:
-        """Take in what a moment of branch and bound has found."""
+        """Take in the results of a short branch and bound."""
         if report.infeasible and self.problem.x is None:
             self.problem.feasible, self.bound_by = False, HIGHS
         bound = whole_bound(self.problem, report.bound)
@@ -160,7 +160,7 @@ class IntegerSearch:
             self.bound, self.certified, self.bound_by = bound, False, HIGHS
 
     def _runs_away(self) -> bool:
-        """Whether the relaxation is unbounded, where bounds alone do not keep it from that (M14).
+        """Whether the relaxation is unbounded although no bound would prevent it (M14).
 
         Branch and bound may never end there. The program is unbounded itself if it has any point at all: the ray of a
         program of floating-point numbers has a multiple that is whole.
@@ -188,7 +188,7 @@ class IntegerSearch:
         return True
 
     def _tell(self) -> bool:
-        """Tell the callback the best value and the bound, now and then; True from it ends the search."""
+        """Report value and bound to the callback at intervals; returns True if it ends the search."""
         if self.callback is None or self.clock.elapsed_s - self.told_s < TOLD_S:
             return False
         self.told_s = self.clock.elapsed_s
@@ -200,7 +200,7 @@ class IntegerSearch:
         return False
 
     def _search(self, x: Floats) -> None:
-        """Dives, then rounds of improvement until several in a row have improved nothing."""
+        """Dive, then repeat rounds of improvement until several in a row fail."""
         self._first_fail(x, FIRST_FAIL_SHARE)
         core = self._core(x)
         if core is not None and not dive(self.problem, self.relaxation, core, x, "dive in the core"):
@@ -214,7 +214,7 @@ class IntegerSearch:
                 break
 
     def _hand_over(self) -> None:
-        """Start branch and bound in a process of its own, if the settings give it time."""
+        """Start branch and bound in another process if the settings allow time for it."""
         limit = self.settings.hand_over_s
         if limit > 0.0 and self.child_search is None and not self.finished():
             left = self.clock.left_s
@@ -222,7 +222,7 @@ class IntegerSearch:
             self.child_search = hand_over(self.problem, self.relaxation, seconds, limits=self.limits)
 
     def _poll(self) -> None:
-        """Take in what branch and bound has reported since the last call."""
+        """Take in branch and bound's reports since the last call."""
         child_search, problem = self.child_search, self.problem
         if child_search is None:
             return
@@ -234,21 +234,21 @@ class IntegerSearch:
             self.bound, self.certified, self.bound_by = bound, False, HIGHS
 
     def _is_over(self) -> bool:
-        """Whether branch and bound has ended with an answer, or the callback ends the search."""
+        """Whether branch and bound has finished with an answer, or the callback ends the search."""
         self._poll()
         if self._tell():
             return True
         return self.child_search is not None and self.child_search.decided
 
     def finished(self) -> bool:
-        """Whether the point is proven best, there is proven to be none, or there is no time."""
+        """Whether the best point is proven, infeasibility is proven, or time is up."""
         problem = self.problem
         if self.clock.expired or self._is_over() or not problem.feasible:
             return True
         return problem.x is not None and problem.value - self.bound <= self.limits.gap * (1.0 + abs(problem.value))
 
     def _core(self, x: Floats) -> Domain | None:
-        """A domain whose columns of large reduced cost are at rest; None where it would hold nearly all columns.
+        """Return a domain with columns of large reduced cost fixed at rest; None if it would keep nearly all columns.
 
         Its relaxations are faster about in proportion to its size.
         """
@@ -268,7 +268,7 @@ class IntegerSearch:
     # Parts --------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> bool:
-        """Look for a point without a relaxation, then solve the relaxation; False if there is nothing more to do."""
+        """Look for a point without a relaxation, then solve the relaxation; returns False if the search is finished."""
         problem = self.problem
         if not problem.feasible:
             self.bound_by = "rows"
@@ -283,7 +283,7 @@ class IntegerSearch:
         return problem.feasible and not self.finished()
 
     def _cheapest(self) -> Floats:
-        """Every column at the bound where its cost is least, if it is finite."""
+        """Return every column at the bound with the least cost, if that bound is finite."""
         problem, root = self.problem, self.problem.root
         at = np.where(
             problem.cost > 0, root.lower, np.where(problem.cost < 0, root.upper, np.clip(0.0, root.lower, root.upper))
@@ -291,7 +291,7 @@ class IntegerSearch:
         return np.where(np.isfinite(at), at, np.clip(0.0, root.lower, root.upper))
 
     def _blind(self, x: Floats) -> None:
-        """Fix columns at their cheapest bounds as far as rows allow; local search where they do not."""
+        """Fix columns at their cheapest bounds as far as rows allow; run local search otherwise."""
         root = self.problem.root
         fixed = fix_in_order(self.problem, root, x, by_certainty(root, x), restarts=2)
         if fixed is not None:
@@ -321,13 +321,13 @@ class IntegerSearch:
             self.bound, self.certified, self.bound_by = own, self.root.bound_is_certified, "relaxation"
 
     def _during_the_root(self, iterations: int, gap: float, primal: float) -> bool:
-        """Start branch and bound if the first relaxation takes long; whether that has already solved the program."""
+        """Start branch and bound if the first relaxation takes long; returns whether that has solved the program."""
         if self.searching and self.child_search is None and self.clock.elapsed_s > PATIENCE_S:
             self._hand_over()
         return self.relaxation.over()
 
     def _guide(self) -> Floats:
-        """The relaxation's point within the propagated bounds, or the nearest to zero."""
+        """Return the relaxation's point within the propagated bounds, or the point nearest to zero."""
         root = self.problem.root
         x = np.zeros(self.problem.n)
         if self.root is not None and self.root.status is not Status.DUAL_INFEASIBLE and np.isfinite(self.root.x).all():
@@ -335,7 +335,7 @@ class IntegerSearch:
         return np.clip(x, root.lower, root.upper)
 
     def _round(self, x: Floats) -> None:
-        """Rounding with propagation, in two orders."""
+        """Round with propagation, in two orders."""
         root, clock = self.problem.root, self.clock
         until = clock.elapsed_s + ROUND_SHARE * clock.left_s
         for order in (by_certainty, by_value):
@@ -346,7 +346,7 @@ class IntegerSearch:
                 self.relaxation.complete(fixed, "rounding")
 
     def _improve(self, x: Floats) -> bool:
-        """One round: each part may find a better point than the last one."""
+        """Run one round of improvement heuristics; returns whether one found a better point."""
         problem, before = self.problem, self.problem.value
         parts: tuple[Callable[[], object], ...] = (
             lambda: self._repair(x),
@@ -367,19 +367,19 @@ class IntegerSearch:
         return problem.value < before
 
     def _repair(self, x: Floats) -> None:
-        """Local search from the best point, which the cut-off forbids, or from a random rounding."""
+        """Run local search from the best point, which the cut-off excludes, or from a random rounding."""
         start = randomly_rounded(self.problem.root, x, self.rng) if self.problem.x is None else self.problem.x
         self.repair.run(start, self.rng, REPAIR_SHARE, REPAIR_STEPS)
 
     def _first_fail(self, x: Floats, share: float) -> None:
-        """Depth-first search for a first point; without a deadline it has as long as branch and bound would have."""
+        """Run depth-first search for a first point; without a deadline it gets as much time as branch and bound."""
         if self.problem.x is not None:
             return
         until = share * min(self.clock.left_s, self.settings.hand_over_s or FIRST_FAIL_S)
         FirstFail(self.problem, self.relaxation).run(x, self.rng, self.clock.elapsed_s + until)
 
     def _randomly(self, x: Floats) -> None:
-        """Random roundings with propagation below the cut-off."""
+        """Try random roundings with propagation below the cut-off."""
         root = self.problem.root
         for _ in range(ROUNDINGS):
             if self.finished():
@@ -391,7 +391,7 @@ class IntegerSearch:
                 self.relaxation.complete(fixed, "random rounding")
 
     def _perturb(self, x: Floats) -> None:
-        """Free a random part of the best point and round it again, below the cut-off."""
+        """Unfix a random part of the best point and round it again below the cut-off."""
         problem = self.problem
         for _ in range(PERTURBATIONS):
             best = problem.x
@@ -409,27 +409,27 @@ class IntegerSearch:
                 self.relaxation.complete(fixed, "perturbation")
 
     def _lean(self, x: Floats) -> None:
-        """Dive towards the best point, or towards random roundings while there is none."""
+        """Dive towards the best point, or towards random roundings if there is none."""
         best = self.problem.x
         towards = randomly_rounded(self.problem.root, x, self.rng) if best is None else best
         dive(self.problem, self.relaxation, self.problem.root.copy(), x, "guided dive", lean=towards)
 
     def _between(self, x: Floats) -> None:
-        """Fix what the best point and the relaxation agree on, and dive on the rest (RINS)."""
+        """Fix columns on which the best point and the relaxation agree, and dive on the rest (RINS)."""
         if self.problem.x is None:
             return
         agreed = np.abs(self.problem.x - x) < 0.1
         self._neighbourhood(self.problem.x, agreed, "neighbourhood of the relaxation")
 
     def _mutate(self) -> None:
-        """Fix a random half to nine tenths of the best point, and dive on the rest."""
+        """Fix a random share of the best point, between half and nine tenths, and dive on the rest."""
         if self.problem.x is None:
             return
         kept = self.rng.random(self.problem.n) < min(max(self.kept + self.rng.uniform(-0.1, 0.1), 0.1), 0.98)
         self._neighbourhood(self.problem.x, kept, "neighbourhood of the best point")
 
     def _neighbourhood(self, best: Floats, kept: NDArray[np.bool_], name: str) -> None:
-        """Dive with a part of the best point fixed; where branch and bound runs too, hand the open part over to it."""
+        """Dive with part of the best point fixed; if branch and bound is running, give it the open part too."""
         problem = self.problem
         domain = problem.root.copy()
         chosen = np.flatnonzero(kept & problem.is_integer)
@@ -443,7 +443,7 @@ class IntegerSearch:
             self._hand_over_part(domain)
 
     def _hand_over_part(self, domain: Domain) -> None:
-        """Branch and bound on a neighbourhood, for a part of the time; the next ones are larger if this was easy."""
+        """Run branch and bound on a neighbourhood for part of the time; an easy one makes the next larger."""
         problem = self.problem
         part = hand_over(problem, self.relaxation, min(PART_S, PART_SHARE * self.clock.left_s), domain)
         if part is None:
@@ -460,7 +460,7 @@ class IntegerSearch:
     # The answer ---------------------------------------------------------------------------------------------------
 
     def solution(self) -> IntegerSolution:
-        """The best point and bound so far."""
+        """Return the best point and bound so far."""
         problem, lp = self.problem, self.lp
         result = problem.x is not None
         if not problem.feasible and not result:

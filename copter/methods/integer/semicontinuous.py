@@ -1,4 +1,4 @@
-"""Semi-continuous columns by switches: binary columns that say which of them are not zero (M16)."""
+"""Semi-continuous columns, modelled by binary switches that say which of them are nonzero (M16)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Which switch belongs to which column.
+    """The assignment of switches to columns.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Switches:
     most: Floats
 
     def obeyed(self, x: Floats) -> Floats:
-        """The point with columns exactly zero where their switches are off, and within their ranges elsewhere."""
+        """Return the point with columns at zero where their switches are off and clipped to their ranges elsewhere."""
         x = x.copy()
         on = x[self.switch] > 0.5
         x[self.column] = np.where(on, np.clip(x[self.column], self.least, self.most), 0.0)
@@ -44,7 +44,7 @@ NO_SWITCHES = Switches(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0), 
 
 
 def with_switches(lp: LinearProgram) -> tuple[LinearProgram, Switches]:
-    """The program with a switch z for every semi-continuous column x: least z <= x <= most z."""
+    """Return the program with a switch z for every semi-continuous column x: least z <= x <= most z."""
     column = np.flatnonzero(lp.semicontinuous)
     (m, n), k = lp.shape, len(column)
     switches = Switches(column, n + np.arange(k), lp.semicontinuous[column], lp.col_upper[column])
@@ -69,14 +69,14 @@ def with_switches(lp: LinearProgram) -> tuple[LinearProgram, Switches]:
 
 
 def without_switches(lp: LinearProgram, found: IntegerSolution) -> IntegerSolution:
-    """The solution in the columns and rows of the program as given."""
+    """Return the solution in terms of the original program."""
     x = None if found.x is None else found.x[: lp.shape[1]]
     relaxation = None if found.relaxation is None else _relaxation(lp, found.relaxation)
     return replace(found, x=x, relaxation=relaxation)
 
 
 def _relaxation(lp: LinearProgram, found: Solution) -> Solution:
-    """The relaxation's solution; rows of switches have gone, and a reduced cost stands for their prices."""
+    """Return the relaxation's solution without the switches' rows; reduced costs replace their prices."""
     m, n = lp.shape
     x, y = np.clip(found.x[:n], lp.col_lower, lp.col_upper), found.y[:m]
     ray = found.ray

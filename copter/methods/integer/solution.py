@@ -26,7 +26,7 @@ class IntegerStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class IntegerSolution:
-    """A feasible integer point, if one was found, and a bound on how much better another could be.
+    """A feasible integer point, if one was found, and a bound on any better one.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""solve_integer: one mixed-integer program, once."""
+"""The function solve_integer: a one-shot solve of a mixed-integer program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def solve_integer(
     callback: Callback | None = None,
     proof: PathLike | None = None,
 ) -> IntegerSolution:
-    """Find a good point of a mixed-integer program, with a bound on how much better another one could be.
+    """Find a good integer point of a mixed-integer program and a bound on the optimum.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def solve_integer(
     deadline_s : float, optional
         Wall-clock seconds. Without one the search ends when several rounds have improved nothing.
     settings : Settings, optional
-        Of the relaxations.
+        Settings of the relaxations.
     seed : int
-        Of the random parts.
+        Seed of the random parts.
     gap : float
         Relative gap at which the search ends; above 1e-6 the status is FEASIBLE then.
     max_nodes : int, optional

@@ -1,4 +1,4 @@
-"""Processes for the branch and bound: one is kept for the next search, so that most searches start none."""
+"""Processes for branch and bound; one is kept for the next search, so that most searches start none."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Worker:
         self._ended = True  # whether there is no task, or the last one has ended in order
 
     def start(self, task: Task, reports: queue.SimpleQueue[Report]) -> None:
-        """Begin a task; its reports come as they are made, the last one is `finished`, also where the process dies."""
+        """Start a task; reports arrive as they are made, and the last one is `finished` even if the process dies."""
         self._ended = False
         self._thread = threading.Thread(target=self._serve, args=(task, reports), daemon=True)
         self._thread.start()
@@ -64,7 +64,7 @@ class Worker:
             reports.put(Report(finished=True))
 
     def is_free(self) -> bool:
-        """Whether it can take a task of this process."""
+        """Whether the worker can accept a task from this process."""
         return self._ended and self.owner == os.getpid() and self.process.poll() is None
 
     def end(self) -> None:
@@ -86,7 +86,7 @@ _LOCK = threading.Lock()
 
 
 def taken() -> Worker:
-    """The kept process, or a new one; OSError if none can be started."""
+    """Return the kept process or a new one; raises OSError if none can be started."""
     with _LOCK:
         spare = _SPARE.pop() if _SPARE else None
     if spare is not None and spare.is_free():
@@ -97,7 +97,7 @@ def taken() -> Worker:
 
 
 def warmed_up() -> bool:
-    """Whether a process is kept; if there is none, one is started, for a later search."""
+    """Return whether a process is kept; otherwise start one for a later search."""
     with _LOCK:
         if _SPARE and _SPARE[0].is_free():
             return True
@@ -106,7 +106,7 @@ def warmed_up() -> bool:
 
 
 def given_back(worker: Worker) -> None:
-    """Keep a process whose task has ended for the next search; end one that still works."""
+    """Keep an idle process for the next search; end a busy one."""
     with _LOCK:
         if not _SPARE and worker.is_free():
             _SPARE.append(worker)

@@ -1,4 +1,4 @@
-"""The same step by the augmented system, slower and more accurate than the normal equations (equation I13)."""
+"""The Newton system in augmented form: slower but more accurate than the normal equations (equation I13)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCURATE = 1e-14
 
 
 class AugmentedSystem:
-    """[-I, D A'; A D, slope I] with D = sqrt(theta), factorised by SuperLU with pivoting.
+    """The matrix [-I, D A'; A D, slope I] with D = sqrt(theta), factorised by SuperLU with pivoting.
 
     It has the root of the normal equations' condition number, and the step in t comes out of it without cancellation.
     """

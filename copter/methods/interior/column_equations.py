@@ -1,4 +1,4 @@
-"""The same step by equations in the columns, for programs of many inequalities in few columns (equation I15)."""
+"""The Newton system reduced to the columns, for programs with many inequalities and few columns (equation I15)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORTH = 2.0  # the rows' equations must be this many times larger for the column
 
 
 def suits(form: StandardForm) -> bool:
-    """Whether every row has a column for its activity, and the other columns' equations are much the smaller ones."""
+    """Whether every row has its own activity column and the remaining column equations are much smaller."""
     m, n = len(form.row), len(form.column)
     if form.matrix.shape != (m, n + m) or not 0 < n <= m:
         return False
@@ -39,7 +39,7 @@ class ColumnEquations:
     form : StandardForm
         One that :func:`suits`.
     must_stop : callable, optional
-        As for :class:`.NormalEquations`, which does the work.
+        See :class:`.NormalEquations`, which does the work.
     """
 
     def __init__(self, form: StandardForm, must_stop: Callable[[], bool] | None = None) -> None:
@@ -52,7 +52,7 @@ class ColumnEquations:
         self.theta: Floats = np.ones(form.matrix.shape[1])
 
     def factorise(self, theta: Floats, delta: float) -> None:
-        """Factorise for this theta; columns at rest, with none, get next to none."""
+        """Factorise for this theta; columns with zero theta are replaced by a tiny value."""
         self.theta = np.maximum(np.where(theta > 0.0, theta, AT_REST * theta.max()), LEAST)
         theta = self.theta
         x, s = theta[: self.columns], theta[self.columns :]

@@ -1,4 +1,4 @@
-"""Columns with very many entries, cut into pieces that are linked by equations (equation I14).
+"""Dense columns, split into pieces that are linked by equations (equation I14).
 
 One column with p entries fills p x p of the normal equations. The splitting is that of Vanderbei, "Splitting dense
 columns in sparse linear systems" (1991).
@@ -26,7 +26,7 @@ WORTH = 4.0  # columns are cut only if the normal equations become sparser by th
 
 
 def dense_columns(form: StandardForm) -> Ints:
-    """Columns that are worth cutting, (k,)."""
+    """Return the columns worth splitting, (k,)."""
     m = form.matrix.shape[0]
     entries = np.bincount(form.matrix.indices, minlength=form.matrix.shape[1]).astype(np.float64)
     dense = entries > max(LEAST, ROOTS * np.sqrt(m))
@@ -36,7 +36,7 @@ def dense_columns(form: StandardForm) -> Ints:
 
 
 def without_dense_columns(form: StandardForm, must_stop: Callable[[], bool] | None = None) -> StandardForm:
-    """The same program with its dense columns cut; the program itself if there are none.
+    """Return the program with its dense columns split, or the program itself if there are none.
 
     A piece has the entries of up to PIECE rows that are neighbours in the fill-reducing order of the other columns. The
     first piece takes the column's place, the others come after all columns; the equations that make a column's pieces
@@ -74,7 +74,7 @@ def without_dense_columns(form: StandardForm, must_stop: Callable[[], bool] | No
 
 
 def row_order(columns: sp.csc_array, dense: Ints, must_stop: Callable[[], bool] | None = None) -> Ints:
-    """Place of every row in the fill-reducing order of what the dense columns leave, (m,)."""
+    """Return every row's position in the fill-reducing order of the matrix without dense columns, (m,)."""
     m, n = columns.shape
     light = columns[:, np.setdiff1d(np.arange(n), dense)]
     pattern = normal_pattern(sp.csr_array(light))
@@ -85,7 +85,7 @@ def row_order(columns: sp.csc_array, dense: Ints, must_stop: Callable[[], bool] 
 
 
 def pieces(columns: sp.csc_array, j: int, place: Ints) -> sp.csc_array:
-    """Column j in pieces, (m, pieces)."""
+    """Return column j split into pieces, (m, pieces)."""
     begin, end = columns.indptr[j], columns.indptr[j + 1]
     rows = columns.indices[begin:end]
     _, piece = np.unique(place[rows] // PIECE, return_inverse=True)
@@ -94,7 +94,7 @@ def pieces(columns: sp.csc_array, j: int, place: Ints) -> sp.csc_array:
 
 
 def links(dense: Ints, count: Ints, n: int) -> sp.csr_array:
-    """Equations that make every piece equal to the one before it."""
+    """Return the equations that make every piece equal to the previous one."""
     extra = int((count - 1).sum())
     own = n + np.arange(extra)
     before = own - 1

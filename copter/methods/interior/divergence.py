@@ -1,4 +1,4 @@
-"""Whether the dual iterates have run off along a Farkas ray: then there is no feasible point (equation I10)."""
+"""Detection of dual iterates that diverge along a Farkas ray: the program is then infeasible (equation I10)."""
 
 from __future__ import annotations
 

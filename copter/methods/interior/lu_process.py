@@ -1,4 +1,4 @@
-"""SciPy's sparse LU in a process of its own, which can be ended in the middle of a factorisation.
+"""SciPy's sparse LU in its own process, which can be ended during a factorisation.
 
 SuperLU asks no clock, and a thread inside it when the interpreter ends makes the exit code 120. :func:`main` reads
 pickled requests from stdin and writes an answer to each to stdout; it ends with its parent.
@@ -32,7 +32,7 @@ LOOK_S = 1.0  # seconds between two looks at whether the parent process is still
 
 
 class LuProcess:
-    """A process that holds one factor at a time; requests are answered in turn, from a thread, on :attr:`answers`.
+    """A process that holds one factor; requests are answered in order, by a thread, on :attr:`answers`.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class LuProcess:
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides
     threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
@@ -124,7 +124,7 @@ def main() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process once its parent has, in the middle of a factorisation too."""
+    """End this process once its parent has ended, even during a factorisation."""
     while os.getppid() == parent:
         time.sleep(LOOK_S)
     os._exit(0)

@@ -1,4 +1,4 @@
-"""One linear program by the interior-point method: scale, iterate, polish, and judge on the problem as given."""
+"""The interior-point solve of one linear program: scale, iterate, polish, and check against the original data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A point of the LP as given, what the checker says of it, and how the method ended."""
+    """A point of the given LP, the checker's findings, and how the method ended."""
 
     x: Floats
     y: Floats
@@ -56,7 +56,7 @@ class Answer:
 
 
 class InteriorSolve:
-    """One solve of one LP; the watch is asked between and during factorisations."""
+    """A solve of one LP; the watch is asked between and during factorisations."""
 
     def __init__(
         self, lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None, iterations: int = 0
@@ -71,7 +71,7 @@ class InteriorSolve:
         self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
-        """Solve; where there is no optimum, say why with a ray that the checker has verified."""
+        """Solve; without an optimum, return a ray that the checker has verified."""
         answer = self.refined(self.answer(self.lp))
         status, ray = self.verdict(answer)
         if status is Status.NUMERICAL_ERROR:
@@ -82,7 +82,7 @@ class InteriorSolve:
         return self.solution(answer, status, ray)
 
     def verdict(self, answer: Answer) -> tuple[Status, Floats | None]:
-        """Status, with its ray if it needs one."""
+        """Return the status, with its ray if it needs one."""
         if self.optimal(answer):
             return Status.OPTIMAL, None
         if answer.stopped or self.watch():
@@ -105,16 +105,16 @@ class InteriorSolve:
         return Status.NUMERICAL_ERROR, None
 
     def stopped(self) -> Status:
-        """The status of a solve that was ended from outside: by the caller or by the clock."""
+        """Return the status of a solve ended by the caller or the clock."""
         return Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
 
     def rows_hold(self, answer: Answer) -> bool:
-        """Whether the answer is feasible to within tolerance."""
+        """Whether the answer is feasible within tolerance."""
         judged, settings = answer.judged, self.settings
         return judged.primal_absolute <= settings.absolute_tolerance and judged.primal <= settings.tolerance
 
     def within(self, answer: Answer) -> bool:
-        """Whether an answer, of whatever program, is far enough within tolerance to survive postsolve."""
+        """Whether an answer, of this or the presolved program, is accurate enough to survive postsolve."""
         return demerit(answer.judged) <= WELL_WITHIN * min(self.settings.tolerance, self.settings.absolute_tolerance)
 
     def optimal(self, answer: Answer) -> bool:
@@ -124,23 +124,25 @@ class InteriorSolve:
     # Points -------------------------------------------------------------------------------------------------------
 
     def answer(self, lp: LinearProgram) -> Answer:
-        """Run the method on a program and bring its best point back to the program's own units."""
+        """Run the method on a program and return its best point in the program's own units."""
         try:
             return self.scaled_answer(lp)
         except Stopped:
             return self.no_answer(lp)
 
     def no_answer(self, lp: LinearProgram) -> Answer:
-        """The point of a solve that was stopped before it had any."""
+        """Return a trivial point for a solve stopped before it had any."""
         x, y = np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0])
         return self.cut_short(lp, x, y)
 
     def cut_short(self, lp: LinearProgram, x: Floats, y: Floats) -> Answer:
-        """A point that was stopped at; judging a large one takes as long as Ctrl-C may, so it is done once."""
+        """Return the point at which a solve was stopped; the presolved program's point is not checked, as the
+        original's will be.
+        """
         return Answer(x, y, UNJUDGED if self.presolved else check(lp, x, y), self.iterations, False, True)
 
     def scaled_answer(self, lp: LinearProgram) -> Answer:
-        """Scale, run the method, polish."""
+        """Scale, run the method and polish."""
         self.go_on()
         scaling, matrix = equilibrate(lp, not self.second_run)
         self.go_on()
@@ -187,7 +189,7 @@ class InteriorSolve:
         system: Callable[[], System] | None,
         point: Point | None = None,
     ) -> Answer:
-        """Run the method with the normal equations, or with another system; polish what comes out.
+        """Run the method with the normal equations or another system and polish the result.
 
         From a point of another run, or from the method's own.
         """
@@ -205,7 +207,7 @@ class InteriorSolve:
         return self.best_of(lp, form, method.system, progress, original)
 
     def refined(self, answer: Answer) -> Answer:
-        """The answer after iterative refinement, which goes on while each round at least halves the worst residual."""
+        """Improve the answer by iterative refinement while each round at least halves the worst residual."""
         lp = self.lp
         for _ in range(self.settings.refinements):
             judged = answer.judged
@@ -230,7 +232,7 @@ class InteriorSolve:
         progress: Progress,
         original: Original,
     ) -> Answer:
-        """The method's point, or a polished one that the checker finds better."""
+        """Return the method's point or a polished one, whichever the checker finds better."""
         x, y = original(progress.point.t, progress.point.y)
         best = Answer(x, y, check(lp, x, y), progress.iterations, progress.converged, progress.stopped)
         if progress.stopped or progress.misfit.worst > WORTH_POLISHING:
@@ -264,7 +266,7 @@ class InteriorSolve:
     def at_vertex(
         self, lp: LinearProgram, form: StandardForm, best: Answer, progress: Progress, original: Original
     ) -> Answer:
-        """The answer with its x at a vertex, if that keeps it within tolerance."""
+        """Return the answer with x moved to a vertex, if it stays within tolerance."""
         limit = self.settings.max_interior_iterations
         for t in reversed(vertices(form, progress.point, self.goal(), limit, self.stop, self.watch)):
             x, _ = original(t, progress.point.y)
@@ -275,12 +277,12 @@ class InteriorSolve:
 
     @staticmethod
     def better(lp: LinearProgram, best: Answer, x: Floats, y: Floats) -> Answer:
-        """The answer, or the pair (x, y) if the checker finds it better."""
+        """Return the better of the answer and the pair (x, y), by the checker."""
         judged = check(lp, x, y)
         return replace(best, x=x, y=y, judged=judged) if demerit(judged) < demerit(best.judged) else best
 
     def by_columns(self, lp: LinearProgram) -> Answer:
-        """Every column at its best bound, where there are no rows or no columns that can move."""
+        """Put every column at its best bound; for programs without rows or without movable columns."""
         cost = lp.c if lp.sense == "min" else -lp.c
         best = np.where(
             cost > 0, lp.col_lower, np.where(cost < 0, lp.col_upper, np.clip(0.0, lp.col_lower, lp.col_upper))
@@ -290,7 +292,7 @@ class InteriorSolve:
         return Answer(x, y, check(lp, x, y), 0, True, False)
 
     def goal(self) -> float:
-        """Accuracy asked of the scaled problem."""
+        """Accuracy required of the scaled problem."""
         return max(GOAL * min(self.settings.tolerance, self.settings.absolute_tolerance), LEAST_GOAL)
 
     def go_on(self) -> None:
@@ -299,7 +301,7 @@ class InteriorSolve:
             raise Stopped
 
     def stop(self, iteration: int, misfit: Misfit) -> bool:
-        """Whether the caller or the clock ends the method."""
+        """Whether the caller or the clock ends the method; reports progress to the callback."""
         total = self.iterations + iteration
         if self.callback is not None and self.callback(total, misfit.relative_gap, misfit.relative_primal):
             self.watch.interrupted = True
@@ -308,7 +310,7 @@ class InteriorSolve:
     # Rays ---------------------------------------------------------------------------------------------------------
 
     def infeasibility_ray(self, answer: Answer) -> Floats | None:
-        """Verified row multipliers that prove there is no feasible point, or None."""
+        """Return verified row multipliers that prove infeasibility, or None."""
         for y in self.farkas_candidates(answer):
             ray = cleaned(y)
             for sign in (1.0, -1.0):
@@ -317,17 +319,17 @@ class InteriorSolve:
         return None
 
     def farkas_candidates(self, answer: Answer) -> Iterator[Floats]:
-        """Prices that may be a Farkas ray: the answer's own, then those of the least violation of the rows."""
+        """Yield candidate Farkas rays: the answer's prices, then those of the least violation of the rows."""
         yield answer.y
         yield self.answer(elastic(self.lp)).y
 
     def improving_ray(self, answer: Answer) -> Floats | None:
-        """A verified direction along which the objective improves without bound, or None."""
+        """Return a verified direction of unbounded improvement, or None."""
         ray = cleaned(self.answer(recession(self.lp)).x)
         return ray if ray is not None and is_improving_ray(self.lp, ray) else None
 
     def signed(self, answer: Answer) -> Answer:
-        """The answer with prices that no bound of their row supports at zero (F6), where it is no worse for that.
+        """Return the answer with unsupported prices set to zero (F6), unless that is worse.
 
         A price of -1e-46 on a row without a lower bound leaves the bound without a proof.
         """
@@ -342,7 +344,7 @@ class InteriorSolve:
         )
 
     def solution(self, answer: Answer, status: Status, ray: Floats | None, method: str = "interior") -> Solution:
-        """The answer as a Solution, found by a method."""
+        """Return the answer as a Solution."""
         answer = self.signed(answer)
         return Solution.of_program(
             self.lp,
@@ -359,12 +361,14 @@ class InteriorSolve:
 
 
 def fills(system: System, form: StandardForm) -> bool:
-    """Whether the factor is so much larger than the matrix that a second one, of the augmented system, is too much."""
+    """Whether the factor is so much larger than the matrix that factorising the augmented system too is too
+    expensive.
+    """
     return isinstance(system, NormalEquations) and system.factor.nonzeros > MOST_FILL * form.matrix.nnz
 
 
 def cleaned(ray: Floats) -> Floats | None:
-    """The ray with its largest entry 1 and without noise; None for no direction."""
+    """Return the ray scaled to a largest entry of 1 and without noise; None for a zero direction."""
     size = float(np.abs(ray).max(initial=0.0))
     if not 0.0 < size < np.inf:
         return None
@@ -372,7 +376,7 @@ def cleaned(ray: Floats) -> Floats | None:
 
 
 def demerit(judged: Judged) -> float:
-    """How far a point is from optimal: the worst of all residuals."""
+    """Return the worst of all residuals."""
     relative = max(judged.primal, judged.dual, judged.gap, judged.complementarity)
     worst = max(relative, judged.primal_absolute, judged.dual_absolute)
     return worst if np.isfinite(worst) else np.inf

@@ -1,4 +1,4 @@
-"""The linear system of every interior-point step: A diag(theta) A' + delta I (equation I5)."""
+"""The normal equations of every interior-point step: A diag(theta) A' + delta I (equation I5)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FEW_FLOPS = 2e10  # multiplications up to which the fronts of a factorisation ar
 
 
 class NormalEquations:
-    """A diag(theta) A' + delta I for one A and many theta.
+    """The matrix A diag(theta) A' + delta I, for one A and many theta.
 
     Parameters
     ----------
@@ -68,13 +68,13 @@ class NormalEquations:
         self.delta = 0.0
 
     def _order(self, matrix: sp.csr_array, full: bool) -> tuple[sp.csc_array, NDArray[np.int32]]:
-        """Choose the ordering; the permuted pattern and its elimination tree."""
+        """Choose the ordering; returns the permuted pattern and its elimination tree."""
         pattern = normal_pattern(matrix, full)
         self.ordering, permuted, tree = postordered(pattern, minimum_degree(pattern, self.must_stop))
         return permuted, tree
 
     def _analyse(self, permuted: sp.csc_array, tree: NDArray[np.int32]) -> None:
-        """Supernodes and fronts of the factor."""
+        """Find the supernodes and fronts of the factor."""
         m = permuted.shape[0]
         count = np.empty(m, dtype=np.int32)
         column_counts(permuted.indptr, permuted.indices, tree, count)
@@ -93,13 +93,13 @@ class NormalEquations:
         return matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data
 
     def _chunks_of_rows(self) -> list[int]:
-        """Bounds of runs of rows that take about as long each as the caller can wait for."""
+        """Return bounds of runs of rows, each short enough for the caller to wait for."""
         per_row = self.rows.astype(bool) @ np.diff(self.columns.indptr).astype(np.float64)
         whole = np.floor(np.cumsum(per_row) / CHUNK)
         return [0, *(np.flatnonzero(np.diff(whole)) + 1).tolist(), self.rows.shape[0]]
 
     def factorise(self, theta: Floats, delta: float) -> int:
-        """Factorise for this theta; the number of rows that dropped out as dependent."""
+        """Factorise for this theta; returns the number of rows dropped as dependent."""
         self.theta, self.delta = theta, delta
         arrays = (*self._row_arrays, *self._column_arrays, theta, self._start, self._index, self._value, self._work)
         for begin, end in pairwise(self._chunks):
@@ -115,11 +115,12 @@ class NormalEquations:
         return self.factor.skipped
 
     def times(self, y: Floats) -> Floats:
-        """A diag(theta) A' y, in the factor's order of rows."""
+        """Return A diag(theta) A' y, in the factor's row order."""
         return np.asarray(self.rows @ (self.theta * (self._columns_transposed @ y)))
 
     def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
-        """(dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` for a step that nobody takes.
+        """Return (dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` skips the correction of
+        cancellation.
 
         The small residual that cancellation leaves in the rows is solved for in a second step.
         """
@@ -142,7 +143,7 @@ class NormalEquations:
         return dt, dy
 
     def solve(self, right: Floats, accuracy: float = ACCURATE) -> Floats:
-        """Solve A diag(theta) A' y = right to a relative residual: the factor, refined by conjugate gradients."""
+        """Solve A diag(theta) A' y = right to a relative residual, by the factor and conjugate gradients."""
         target = right[self.ordering]
         y = target.copy()
         self.factor.solve(y)
@@ -176,12 +177,12 @@ class NormalEquations:
 
 
 def is_dear(system: object) -> bool:
-    """Whether a factorisation takes so much that SuperLU's, of the augmented system, takes many seconds."""
+    """Whether the factorisation is so expensive that SuperLU's, of the augmented system, would take many seconds."""
     return isinstance(system, NormalEquations) and system.factor.flops > MOST_FLOPS
 
 
 def normal_pattern(matrix: sp.csr_array, full: bool = False) -> sp.csc_array:
-    """Pattern of A A' with its diagonal, (m, m); `full` says that some column has an entry in every row."""
+    """Return the pattern of A A' with its diagonal, (m, m); `full` says that some column has an entry in every row."""
     m = matrix.shape[0]
     if full:
         return sp.csc_array(np.ones((m, m), dtype=np.bool_))

@@ -1,4 +1,4 @@
-"""A point of the interior-point method, and how far it is from optimal (equations I2, I3)."""
+"""A point of the interior-point method and its residuals (equations I2, I3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(slots=True)
 class Point:
-    """Primal t (with w = width - t where a column is boxed) and dual y, z (with v for the upper ends).
+    """Primal variables t (and w = width - t of boxed columns) and duals y, z (and v for upper bounds).
 
     Entries that do not exist (z of free columns, w and v of columns without an upper end) are 1 in w and t's
     complement and 0 in z and v, and take no part in anything.
@@ -28,7 +28,7 @@ class Point:
     v: Floats
 
     def copy(self) -> Point:
-        """A point of its own."""
+        """Return an independent copy."""
         return Point(self.t.copy(), self.w.copy(), self.y.copy(), self.z.copy(), self.v.copy())
 
 
@@ -45,7 +45,7 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Residuals of a point: of the equations, the upper ends, the reduced costs; and mean complementarity."""
+    """Residuals of a point: equations, upper bounds, reduced costs; and mean complementarity."""
 
     primal: Floats
     ends: Floats

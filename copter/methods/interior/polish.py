@@ -1,4 +1,4 @@
-"""From a point near the optimal face onto it: what is at a bound goes there exactly (equation I8)."""
+"""Projection of a point onto the nearby optimal face: variables near a bound are put exactly on it (equation I8)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_ENTRIES = 5_000_000  # entries up to which the augmented system of a matrix
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """Which columns are at a bound; the others' room to move."""
+    """Which columns are at a bound, and the room of the others."""
 
     inside: NDArray[np.bool_]
     t: Floats
@@ -34,7 +34,7 @@ class Face:
 
 
 def face_of(form: StandardForm, point: Point, threshold: float) -> Face:
-    """A column is at a bound if its reduced cost is more than 1/threshold times its distance from it."""
+    """Return the face: a column is at a bound if its reduced cost is more than 1/threshold times its distance."""
     boxed = np.isfinite(form.width)
     at_lower = ~form.free & (point.t < threshold * point.z) & ~(boxed & (point.w < point.v) & (point.w < point.t))
     at_upper = boxed & (point.w < threshold * point.v) & ~at_lower
@@ -47,7 +47,7 @@ def face_of(form: StandardForm, point: Point, threshold: float) -> Face:
 def polished(
     form: StandardForm, system: System, point: Point, must_stop: Callable[[], bool] | None = None
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Points (t, y) on the face that the point is nearest to, the cheap one first, then more accurate ones.
+    """Yield points (t, y) on the face nearest to the point, a cheap one first, then more accurate ones.
 
     The columns inside their bounds are moved as little as possible, in units of their room, so that the equations hold;
     the prices as little as possible so that those columns' reduced costs vanish. A column that would cross a bound
@@ -62,7 +62,7 @@ def polished(
 
 
 def by_normal_equations(form: StandardForm, system: System, point: Point) -> tuple[Floats, Floats]:
-    """Both corrections from one more factorisation of the normal equations."""
+    """Return both corrections, from one more factorisation of the normal equations."""
     face = face_of(form, point, THRESHOLDS[0])
     theta = (face.room / max(float(face.room.max(initial=0.0)), 1e-300)) ** 2
     system.factorise(theta, DELTA)
@@ -78,7 +78,9 @@ def by_normal_equations(form: StandardForm, system: System, point: Point) -> tup
 def by_augmented_system(
     form: StandardForm, point: Point, threshold: float, must_stop: Callable[[], bool] | None = None
 ) -> tuple[Floats, Floats] | None:
-    """The same from the augmented system, whose condition is only the root of the normal equations'."""
+    """Return both corrections from the augmented system, whose condition number is the root of the normal
+    equations'.
+    """
     face = face_of(form, point, threshold)
     inside = np.flatnonzero(face.inside)
     room, rows = face.room[inside], form.matrix.shape[0]

@@ -38,21 +38,24 @@ HALFWAY = 1e-2  # another system of equations goes on from the last point with a
 
 
 class System(Protocol):
-    """A system of equations that gives a step."""
+    """Interface of a linear system that yields a step."""
 
     def factorise(self, theta: Floats, delta: float) -> object:
-        """Refill for these weights."""
+        """Factorise for these weights."""
 
     def solve(self, right: Floats) -> Floats:
-        """y with A diag(theta) A' y = right."""
+        """Return y with A diag(theta) A' y = right."""
 
     def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
-        """(dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` for a step that nobody takes."""
+        """Return (dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` allows less accuracy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How the method ended: its best point, whether it met the goal, whether it was told to stop.
+    """How the method ended: its best point, whether it met the goal, whether it was stopped.
+
+    `earlier` holds prices of points before the best one, latest first. These points are further inside: if prices are
+    large, their reduced costs have the right signs in spite of rounding.
 
     `earlier` are prices of points before the best one, the latest first. They are farther inside: where prices are
     large, their reduced costs have the right signs in spite of rounding.
@@ -87,7 +90,7 @@ class PredictorCorrector:
         self.system: System = system or NormalEquations(form.matrix, must_stop)
 
     def run(self, start: Point | None = None) -> Progress:
-        """Iterate to the goal, the limit, or a stall."""
+        """Iterate until the goal, the limit, or a stall."""
         point = self.starting_point() if start is None else start
         misfit = misfit_of(self.form, point)
         best, best_misfit, since = point.copy(), misfit, 0
@@ -124,7 +127,7 @@ class PredictorCorrector:
         return Progress(best, best_misfit, iteration, best_misfit.worst <= self.goal, stopped, tuple(earlier))
 
     def starting_point(self) -> Point:
-        """Mehrotra's: the least-squares primal and dual, moved into the interior (equation I6)."""
+        """Return Mehrotra's starting point: the least-squares primal and dual, moved inside (equation I6)."""
         form, boxed, bounded = self.form, self.boxed, self.bounded
         width = np.where(boxed, form.width, 0.0)
         theta = np.where(boxed, 0.5, 1.0)
@@ -155,11 +158,11 @@ class PredictorCorrector:
         )
 
     def factorise(self, theta: Floats) -> None:
-        """Refill the normal equations."""
+        """Factorise the system for new weights."""
         self.system.factorise(theta, DELTA)
 
     def step(self, point: Point, misfit: Misfit) -> None:
-        """One predictor, one corrector, a few corrections of centrality; then move."""
+        """Take one step: predictor, corrector, and a few centrality corrections."""
         t = np.where(self.bounded, point.t, 1.0)
         weight = np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * misfit.mu / np.maximum(1.0, np.abs(point.t)) ** 2)
         weight[self.bounded] = 0.0
@@ -200,7 +203,7 @@ class PredictorCorrector:
         target: float,
         exists: NDArray[np.bool_],
     ) -> Floats:
-        """Changes of the products' targets that bring the products of a longer step back (Gondzio)."""
+        """Return changes of the complementarity targets that allow a longer step (Gondzio)."""
         product = (x + ahead * dx) * (z + behind * dz)
         low, high = 0.1 * target, 10.0 * target
         change = np.where(
@@ -211,7 +214,7 @@ class PredictorCorrector:
     def direction(
         self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats, rough: bool = False
     ) -> Direction:
-        """Newton's direction for these right sides of the complementarity equations (equation I4)."""
+        """Return Newton's direction for these right-hand sides of the complementarity equations (equation I4)."""
         t = np.where(self.bounded, point.t, 1.0)
         known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
         dt, dy = self.system.step(misfit.primal, known, rough)
@@ -221,21 +224,21 @@ class PredictorCorrector:
         return Direction(dt, dw, dy, dz, dv)
 
     def lengths(self, point: Point, direction: Direction) -> tuple[float, float]:
-        """Longest primal and dual steps, at most 1, that stay inside."""
+        """Return the longest primal and dual steps, at most 1, that stay inside."""
         t = np.where(self.bounded, direction.t, 0.0) if self.form.free.any() else direction.t
         primal = min(longest(point.t, t), longest(point.w, direction.w))
         dual = min(longest(point.z, direction.z), longest(point.v, direction.v))
         return min(1.0, primal), min(1.0, dual)
 
     def mu_after(self, point: Point, direction: Direction, ahead: float, behind: float) -> float:
-        """Mean complementarity after a step."""
+        """Return the mean complementarity after a step."""
         pairs = int(self.bounded.sum() + self.boxed.sum())
         lower = inner(point.t + ahead * direction.t, point.z + behind * direction.z)
         upper = inner(point.w + ahead * direction.w, point.v + behind * direction.v)
         return (lower + upper) / max(pairs, 1)
 
     def move(self, point: Point, direction: Direction, ahead: float, behind: float) -> None:
-        """Take the step, short of the boundary."""
+        """Take the step, stopping short of the boundary."""
         ahead = 1.0 if ahead >= 1.0 and not self.bounded.any() else min(1.0, BACK_OFF * ahead)
         behind = 1.0 if behind >= 1.0 and not self.bounded.any() else min(1.0, BACK_OFF * behind)
         point.t = point.t + ahead * direction.t
@@ -246,7 +249,7 @@ class PredictorCorrector:
 
 
 def figures(misfit: Misfit, goal: float) -> Floats:
-    """Figures of which one must fall for the method to go on, none of them below the goal.
+    """Return the figures of which one must fall for the method to continue, none below the goal.
 
     mu always falls, so it does not count near the end.
     """
@@ -255,6 +258,6 @@ def figures(misfit: Misfit, goal: float) -> Floats:
 
 
 def longest(x: Floats, dx: Floats) -> float:
-    """Largest step with x + step * dx >= 0 where dx < 0; entries that do not exist have dx = 0."""
+    """Return the largest step with x + step * dx >= 0; entries that do not exist have dx = 0."""
     steepest = float(np.min(dx / np.where(dx < 0.0, x, 1.0), initial=0.0, where=dx < 0.0))
     return -1.0 / steepest if steepest < 0.0 else np.inf

@@ -1,4 +1,4 @@
-"""Iterative refinement: the error of an answer is the answer of another LP, scaled up (equation I12).
+"""Iterative refinement: the error of an answer solves another LP, scaled up (equation I12).
 
 The idea is that of Gleixner, Steffy and Wolter, "Iterative refinement for linear programming" (2016), here around an
 interior-point method.
@@ -19,12 +19,12 @@ LEAST = 1e-300
 
 
 def magnification(violation: float) -> float:
-    """A power of two that brings a violation to about one."""
+    """Return a power of two that scales a violation to about one."""
     return float(np.exp2(np.floor(np.log2(min(1.0 / max(violation, LEAST), MOST)))))
 
 
 def error_program(lp: LinearProgram, x: Floats, y: Floats, primal: float, dual: float) -> LinearProgram:
-    """The LP whose first n columns are primal (x* - x) and whose prices are dual (y* - y).
+    """Return the LP whose first n columns are primal (x* - x) and whose prices are dual (y* - y).
 
     Rows that are no equations get a column s for the change of their activity, at cost dual y: their price may fall as
     well as rise.

@@ -1,4 +1,4 @@
-"""One linear program: presolve, the interior-point method, and the way back (docs/method/interior.md)."""
+"""Solve of one linear program: presolve, interior-point method, postsolve (docs/method/interior.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def solve_interior(
     first: FirstTry = lambda lp, settings, watch: None,
     vertex: bool = False,
 ) -> Solution:
-    """Solve by the interior-point method, on the presolved program where the settings allow it.
+    """Solve by the interior-point method, on the presolved program if the settings allow it.
 
     What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
     the program is solved once more as it stands. `first` is given the presolved program before; its answer, if it has
@@ -74,7 +74,7 @@ def _method(
 
 
 def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, status: Status) -> Solution:
-    """The solution of a program that presolve has decided."""
+    """Return the solution of a program that presolve has decided."""
     back = InteriorSolve(lp, settings, watch)
     if status is not Status.OPTIMAL:
         return back.solution(_anywhere(lp), status, reduced.ray, "presolve")
@@ -86,7 +86,7 @@ def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Preso
 def _restored(
     lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, result: Solution
 ) -> Solution | None:
-    """The reduced program's solution in terms of the original; None if it is not what it was there."""
+    """Return the reduced program's solution in terms of the original; None if postsolve loses accuracy or the ray."""
     x, y, _ = reduced.postsolve(result.x, result.y)
     back = InteriorSolve(lp, settings, watch, None, result.iterations)
     answer = _answer(lp, x, y)
@@ -110,5 +110,5 @@ def _answer(lp: LinearProgram, x: Floats, y: Floats) -> Answer:
 
 
 def _anywhere(lp: LinearProgram) -> Answer:
-    """The point nearest to zero within the bounds, reported where there is no optimum."""
+    """Return the point nearest to zero within the bounds, for programs without an optimum."""
     return _answer(lp, np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0]))

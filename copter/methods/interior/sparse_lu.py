@@ -1,4 +1,4 @@
-"""SciPy's sparse LU factorisation; a large one in a process of its own, so that a stop ends it at once."""
+"""SciPy's sparse LU factorisation; large ones run in another process, so that a stop takes effect at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALIVE: weakref.WeakSet[LuProcess] = weakref.WeakSet()
 
 
 class SparseLU:
-    """L U = A, and its solves.
+    """A factorisation L U = A and its solves.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class SparseLU:
             self._ask(self._process, FACTORISE, matrix)
 
     def solve(self, right: Floats) -> Floats:
-        """x with A x = right."""
+        """Return x with A x = right."""
         if self._process is not None:
             return self._ask(self._process, SOLVE, right)
         return np.asarray(self._own.solve(right))
 
     def _ask(self, process: LuProcess, what: str, content: object) -> Floats:
-        """The answer of the process, which is ended if the solve must stop before it is there."""
+        """Return the process's answer; the process is ended if the solve must stop earlier."""
         if not process.alive:
             raise RuntimeError(ENDED)
         process.ask(what, content)
@@ -79,7 +79,7 @@ class SparseLU:
 
 
 def lu_process() -> LuProcess | None:
-    """A process that nobody uses; None if none can be started."""
+    """Return an idle process; None if none can be started."""
     while IDLE:
         process = IDLE.pop()
         if process.alive:
@@ -96,7 +96,7 @@ def lu_process() -> LuProcess | None:
 
 
 def give_back(process: LuProcess) -> None:
-    """Keep a process for the next factorisation, without its factor; end it if there is one already."""
+    """Keep a process for the next factorisation, without its factor; end it if one is kept already."""
     if IDLE or not process.alive:
         process.end()
         return

@@ -1,4 +1,4 @@
-"""The program that the interior-point method works on: equations, columns from zero up (equation I1)."""
+"""The standard form of the interior-point method: equations over columns with lower bound zero (equation I1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class StandardForm:
-    """min cost't subject to matrix t = right, 0 <= t <= width, except that columns in `free` have no bounds.
+    """The program min cost't subject to matrix t = right, 0 <= t <= width; columns in `free` have no bounds.
 
     The columns are those of the LP that are not fixed, then one for every row that is not an equation. Rows without
     bounds are left out.
@@ -58,20 +58,20 @@ class StandardForm:
         object.__setattr__(self, "transpose", self.matrix.T)
 
     def values(self, lp: LinearProgram, t: Floats) -> Floats:
-        """x of the LP, (n,)."""
+        """Return x of the LP, (n,)."""
         x = np.where(lp.col_lower == lp.col_upper, lp.col_lower, 0.0)
         x[self.column] = (self.origin + self.sign * t)[: len(self.column)]
         return x
 
     def prices(self, lp: LinearProgram, y: Floats) -> Floats:
-        """Row duals of the LP as minimised, (m,)."""
+        """Return the row duals of the LP as minimised, (m,)."""
         prices = np.zeros(lp.shape[0])
         prices[self.row] = y[: len(self.row)]
         return prices
 
 
 def standard_form(lp: LinearProgram, unit: float = 1.0) -> StandardForm:
-    """Write an LP, as a minimisation, in equations; `unit` is one unit of the objective that gaps are judged by."""
+    """Convert an LP to equations, as a minimisation; `unit` is the size of the objective that counts as one in gaps."""
     row = np.flatnonzero(np.isfinite(lp.row_lower) | np.isfinite(lp.row_upper))
     column = np.flatnonzero(lp.col_lower != lp.col_upper)
     fixed = np.flatnonzero(lp.col_lower == lp.col_upper)

@@ -1,4 +1,4 @@
-"""Long library calls that cannot be interrupted: they run in a thread, which is abandoned when the solve must stop."""
+"""Uninterruptible library calls: they run in a thread, which is abandoned when the solve must stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL = 20_000  # entries below which a call is over before it could be abandone
 
 
 def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, entries: float) -> T:
-    """Run `work` in a thread and return its result, unless the caller stops it.
+    """Run `work` in a thread and return its result, unless the solve must stop.
 
     Parameters
     ----------

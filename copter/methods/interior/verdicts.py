@@ -1,4 +1,4 @@
-"""Programs that say why an LP has no optimum; each has one itself (equations I10, I11)."""
+"""Auxiliary programs that explain why an LP has no optimum; each has an optimum itself (equations I10, I11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 def elastic(lp: LinearProgram) -> LinearProgram:
-    """The least total violation of the rows: feasible and bounded. Its prices are a Farkas ray if it is positive."""
+    """Return the program of the least total violation of the rows; if positive, its prices are a Farkas ray."""
     m, n = lp.shape
     return LinearProgram(
         c=np.concatenate((np.zeros(n), np.ones(2 * m))),
@@ -25,7 +25,7 @@ def elastic(lp: LinearProgram) -> LinearProgram:
 
 
 def recession(lp: LinearProgram) -> LinearProgram:
-    """The steepest direction that no row or bound ever stops, within a box: a ray if its value is negative."""
+    """Return the program of the steepest direction that no row or bound stops; if negative, its point is a ray."""
     sign = 1.0 if lp.sense == "min" else -1.0
     return LinearProgram(
         c=sign * lp.c,

@@ -1,4 +1,4 @@
-"""From the middle of the optimal face to a vertex of it (equation I9)."""
+"""Moves from the middle of the optimal face to one of its vertices (equation I9)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SNAP = 1e-9  # a column this close to a bound, relative to the largest value, is
 
 
 def face_program(form: StandardForm, point: Point) -> tuple[StandardForm, NDArray[np.int64], Floats]:
-    """The optimal face as a program of its own: (form, columns that it is of, values of the others).
+    """Return the optimal face as a program: (form, its columns, values of the other columns).
 
     Its costs are random and positive (zero for free columns). A random cost has one minimiser on a polyhedron with
     probability one, and that is a vertex; positive ones have a minimum.
@@ -52,7 +52,7 @@ def vertices(
     stop: Callable[[int, Misfit], bool],
     must_stop: Callable[[], bool],
 ) -> list[Floats]:
-    """Candidates for a vertex of the face that the point is in the middle of, the most polished last."""
+    """Return candidate vertices of the face that contains the point, the most polished last."""
     part, columns, rest = face_program(form, point)
     if not len(columns):
         return []

@@ -1,4 +1,4 @@
-"""Bounds of row activities that follow from the bounds of the columns."""
+"""Bounds on row activities that follow from column bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Activity:
 
     @classmethod
     def of(cls, row: Indices, col: Indices, value: Floats, lower: Floats, upper: Floats, m: int) -> Activity:
-        """Activity bounds of m rows given by entries."""
+        """Compute activity bounds of m rows from their entries."""
         at_lower, at_upper = value * lower[col], value * upper[col]
         low_term, high_term = np.minimum(at_lower, at_upper), np.maximum(at_lower, at_upper)
         low_open, high_open = np.isinf(low_term), np.isinf(high_term)
@@ -61,7 +61,7 @@ class Activity:
         return np.where(self.high_infinite > 0, np.inf, self.high_sum)
 
     def without(self, row: Indices, entry: Indices) -> tuple[Floats, Floats]:
-        """Least and largest activity of rows without one entry of each."""
+        """Return the least and largest activity of rows without one entry of each."""
         low_term, high_term = self.low_term[entry], self.high_term[entry]
         low_open, high_open = np.isinf(low_term), np.isinf(high_term)
         low = np.where(

@@ -1,4 +1,4 @@
-"""Columns without cost that can go to infinity and satisfy all their rows on the way."""
+"""Columns without cost that can go to infinity, satisfying all their rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CostlessColumns:
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """Move each column just as far as its rows ask (equation P12)."""
+        """Move each column just as far as its rows require (equation P12)."""
         rest = self.entries.activity(state.x, len(self.column_of))
         needed = (state.bound(self.limit) - rest) / self.pivot
         least, most = state.bound(self.lower).copy(), state.bound(self.upper).copy()
@@ -39,7 +39,7 @@ class CostlessColumns:
 
 
 def reduce_costless_columns(work: Work) -> bool:
-    """Drop unlocked columns without cost or bound, and the rows that they can satisfy (equation P12)."""
+    """Remove unlocked columns without cost or bound, and the rows that they can satisfy (equation P12)."""
     free = work.col_alive & (work.c == 0) & (np.isneginf(work.col_lower) | np.isposinf(work.col_upper))
     if not free.any():
         return False

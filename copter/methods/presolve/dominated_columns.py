@@ -1,4 +1,4 @@
-"""Columns whose reduced cost has a sure sign, whatever the prices."""
+"""Columns whose reduced cost has a known sign at all feasible prices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter.methods.presolve.work import Work
 
 
 def dual_bounds(work: Work) -> tuple[Floats, Floats]:
-    """Bounds of the row duals (equation P13), from the rows' sides and from columns of one entry."""
+    """Return bounds of the row duals (equation P13), from the rows' sides and from column singletons."""
     lower = np.where(np.isfinite(work.row_upper), -np.inf, 0.0)
     upper = np.where(np.isfinite(work.row_lower), np.inf, 0.0)
     single = work.col_count[work.col] == 1
@@ -28,7 +28,7 @@ def dual_bounds(work: Work) -> tuple[Floats, Floats]:
 
 
 def reduce_dominated_columns(work: Work) -> bool:
-    """Fix columns whose reduced cost cannot change sign at the bound that it asks for (equation P13)."""
+    """Fix columns whose reduced cost cannot change sign, at the bound it selects (equation P13)."""
     lower, upper = dual_bounds(work)
     at_lower, at_upper = work.value * lower[work.row], work.value * upper[work.row]
     low, high = np.minimum(at_lower, at_upper), np.maximum(at_lower, at_upper)

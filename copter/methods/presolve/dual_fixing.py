@@ -1,4 +1,4 @@
-"""Columns that no row keeps from going where their cost drives them."""
+"""Columns that no row prevents from moving in the direction of their cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from copter.methods.presolve.work import Mask, Work
 
 
 def unlocked(work: Work) -> tuple[Mask, Mask]:
-    """Columns that no row keeps from decreasing, and from increasing; columns without entries are both."""
+    """Mark columns that no row prevents from decreasing, and from increasing; empty columns are both."""
     positive = work.value > 0
     has_lower, has_upper = np.isfinite(work.row_lower)[work.row], np.isfinite(work.row_upper)[work.row]
     stops_decrease = np.where(positive, has_lower, has_upper)
@@ -20,7 +20,7 @@ def unlocked(work: Work) -> tuple[Mask, Mask]:
 
 
 def reduce_dual_fixing(work: Work) -> bool:
-    """Fix unlocked columns at the bound that their cost drives them to (equation P11).
+    """Fix unlocked columns at the bound that their cost selects (equation P11).
 
     A cost that drives an unlocked column to infinity is a direction of unboundedness: once verified, only feasibility
     is left to settle.

@@ -8,7 +8,7 @@ from copter.methods.presolve.work import Work
 
 
 def reduce_fixed_columns(work: Work) -> bool:
-    """Take columns with equal bounds into rows' bounds and the offset (equation P10)."""
+    """Move columns with equal bounds into the rows' bounds and the offset (equation P10)."""
     lower, upper = work.col_lower, work.col_upper
     finite = work.col_alive & np.isfinite(lower) & np.isfinite(upper)
     columns = np.flatnonzero(finite)

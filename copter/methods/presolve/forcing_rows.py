@@ -1,4 +1,4 @@
-"""Rows that can hold only with every column at one of its bounds."""
+"""Rows that can hold only if every column is at one of its bounds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from copter.methods.presolve.work import Mask, Work
 
 @dataclass(frozen=True, slots=True)
 class ForcingRows:
-    """Forcing rows, no two with a column in common; `at_upper` where the least activity is the upper bound."""
+    """Forcing rows without common columns; `at_upper` if the least activity equals the upper bound."""
 
     rows: Indices
     at_upper: Mask
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """The dual of least size that gives all reduced costs of the row their signs (equation P8)."""
+        """Set the smallest dual that gives all reduced costs of the row their signs (equation P8)."""
         ratio = state.reduced_costs(self.entries.column) / self.entries.value
         sign = np.where(self.at_upper, -1.0, 1.0)
         most = np.zeros(len(self.rows))
@@ -30,7 +30,7 @@ class ForcingRows:
 
 
 def reduce_forcing_rows(work: Work) -> bool:
-    """Fix the columns of forcing rows and drop the rows (equation P8)."""
+    """Fix the columns of forcing rows and remove the rows (equation P8)."""
     activity, tolerances = work.activity(), work.tolerances
     alive = work.row_alive & (work.row_count > 0)
     lower, upper = work.row_lower, work.row_upper
@@ -51,7 +51,7 @@ def reduce_forcing_rows(work: Work) -> bool:
 
 
 def _meets(activity: Floats, bound: Floats, rounding: float) -> Mask:
-    """Where an activity equals a bound, both finite."""
+    """Mark activities that equal a finite bound."""
     finite = np.isfinite(activity) & np.isfinite(bound)
     difference = np.where(finite, activity, 0.0) - np.where(finite, bound, 0.0)
     meets: Mask = finite & (np.abs(difference) <= margin(rounding, bound))
@@ -59,7 +59,7 @@ def _meets(activity: Floats, bound: Floats, rounding: float) -> Mask:
 
 
 def _without_common_columns(work: Work, rows: Indices) -> Indices:
-    """A choice of rows that share no column: those that own all of theirs, the first row owning."""
+    """Return a subset of the rows without common columns; the first row with a column owns it."""
     entries = work.entries_of(rows, np.zeros(0, dtype=np.int64))
     owner = np.full(work.n, len(rows))
     np.minimum.at(owner, entries.column, entries.row)

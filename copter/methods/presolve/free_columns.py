@@ -1,4 +1,4 @@
-"""Columns of one entry whose bounds their row implies."""
+"""Column singletons whose bounds are implied by their row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from copter.methods.presolve.work import Mask, Work
 
 @dataclass(frozen=True, slots=True)
 class FreeColumns:
-    """Implied free columns and their rows, both removed; `dual` is the rows', known from the columns' costs."""
+    """Removed implied free columns and their rows; `dual` of each row follows from the column's cost."""
 
     singles: ColumnSingletons
     dual: Floats
@@ -27,7 +27,7 @@ class FreeColumns:
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """Put the column where its row is tight on the side of the row's dual (equation P15)."""
+        """Set the column so that its row is tight on the side of the row's dual (equation P15)."""
         singles = self.singles
         rest = self.entries.activity(state.x, len(singles.row))
         row_lower, row_upper = state.bound(self.row_lower), state.bound(self.row_upper)
@@ -41,7 +41,7 @@ class FreeColumns:
 
 
 def reduce_free_columns(work: Work) -> bool:
-    """Solve rows for implied free columns of one entry and drop both (equation P15)."""
+    """Solve rows for implied free column singletons and remove both (equation P15)."""
     singletons = ColumnSingletons.of(work)
     if not len(singletons.row):
         return False
@@ -66,7 +66,7 @@ def reduce_free_columns(work: Work) -> bool:
 
 
 def _implied_free(work: Work, singles: ColumnSingletons) -> Mask:
-    """Where the row and the bounds of its other columns leave no more room than the column's own bounds."""
+    """Mark singletons whose row and other columns' bounds imply the column's own bounds."""
     activity, row = work.activity(), singles.row
     low, high = activity.without(row, singles.entry)
     ends = (work.row_lower[row] - high) / singles.value, (work.row_upper[row] - low) / singles.value

@@ -1,4 +1,4 @@
-"""Rows that say nothing: without entries, or without bounds."""
+"""Rows without entries or without bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from copter.methods.presolve.work import Work
 
 
 def reduce_idle_rows(work: Work) -> bool:
-    """Drop free rows and empty rows (equation P3); an empty row that cannot hold is a conflict."""
+    """Remove free and empty rows (equation P3); an empty row that cannot hold is a conflict."""
     lower, upper = work.row_lower, work.row_upper
     empty = work.row_alive & (work.row_count == 0)
     short = empty & (lower > contradiction(work.tolerances, work.lp.row_lower))

@@ -1,4 +1,4 @@
-"""Which rows, or columns, are multiples of each other."""
+"""Detection of rows or columns that are multiples of each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HASH_SEED = 20210  # any: the hash only proposes, entries decide
 
 @dataclass(frozen=True, slots=True)
 class ParallelLines:
-    """Lines (rows or columns) that are `ratio` times their group's first line; the first is not a member of its own."""
+    """Lines (rows or columns) equal to `ratio` times their group's first line; the first line itself is not listed."""
 
     member: Indices
     first: Indices
@@ -24,7 +24,7 @@ class ParallelLines:
     def find(
         cls, line: Indices, across: Indices, value: Floats, lines: int, width: int, tolerance: float
     ) -> ParallelLines:
-        """Search lines given by entries sorted by line and, within it, across.
+        """Find parallel lines, given by entries sorted by line and position.
 
         Lines are hashed after division by their first entry; every proposal is compared entry by entry, to a relative
         `tolerance`.
@@ -59,7 +59,7 @@ class ParallelLines:
 def _same_entries(
     member: Indices, first: Indices, start: Indices, count: Indices, across: Indices, normal: Floats, tolerance: float
 ) -> Indices:
-    """Places of the pairs of lines, of equal counts, whose entries agree."""
+    """Return the pairs of lines, of equal entry counts, whose entries agree."""
     length = count[member]
     pair = np.repeat(np.arange(len(member)), length)
     step = np.arange(len(pair)) - np.repeat(np.cumsum(length) - length, length)

@@ -1,4 +1,4 @@
-"""Columns that are multiples of each other: merged when their costs are too, else one may dominate the other."""
+"""Parallel columns: merged if their costs are parallel too; otherwise one may dominate the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from copter.methods.presolve.work import Mask, Work
 
 @dataclass(frozen=True, slots=True)
 class ParallelColumns:
-    """Pairs of columns of which the second, `ratio` times the first, was merged into the first; bounds before."""
+    """Merged pairs: the second column, `ratio` times the first, went into the first; with the bounds before."""
 
     first: Indices
     second: Indices
@@ -25,7 +25,7 @@ class ParallelColumns:
     second_upper: Floats
 
     def undo(self, state: Restoration) -> None:
-        """Split the value so that both stay within their bounds (equation P16)."""
+        """Split the value so that both columns stay within their bounds (equation P16)."""
         total = state.x[self.first]
         lower, upper = state.bound(self.second_lower), state.bound(self.second_upper)
         second = nearest_to_zero(lower, upper)
@@ -37,7 +37,7 @@ class ParallelColumns:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Parallel columns: `second` is `ratio` times `first`, and its cost that much of the first's plus `extra`."""
+    """Parallel columns: `second` is `ratio` times `first`; its cost is `ratio` times the first's plus `extra`."""
 
     first: Indices
     second: Indices
@@ -47,12 +47,12 @@ class Pairs:
 
     @classmethod
     def of(cls, work: Work, first: Indices, second: Indices, ratio: Floats) -> Pairs:
-        """Pairs with the difference of their costs, and the size that it is relative to."""
+        """Return pairs with the difference of their costs and the size it is compared with."""
         share = ratio * work.c[first]
         return cls(first, second, ratio, work.c[second] - share, np.abs(work.c[second]) + np.abs(share))
 
     def dominated(self, work: Work) -> tuple[Mask, Mask]:
-        """Where the second column belongs at its lower, and at its upper bound, whatever the prices (equation P16)."""
+        """Mark pairs whose second column belongs at its lower, and at its upper bound, at all prices (equation P16)."""
         sure = np.abs(self.extra) > work.tolerances.dual_margin * self.size
         open_above, open_below = np.isposinf(work.col_upper[self.first]), np.isneginf(work.col_lower[self.first])
         positive = self.ratio > 0
@@ -65,7 +65,7 @@ class Pairs:
 
 
 def reduce_parallel_columns(work: Work) -> bool:
-    """Merge parallel columns of parallel costs, fix dominated ones (equation P16)."""
+    """Merge parallel columns with parallel costs and fix dominated ones (equation P16)."""
     matrix = sp.csc_array((work.value, (work.row, work.col)), shape=(work.m, work.n))
     column = np.repeat(np.arange(work.n), np.diff(matrix.indptr))
     lines = ParallelLines.find(column, matrix.indices, matrix.data, work.n, work.m, work.tolerances.parallel)
@@ -80,7 +80,7 @@ def reduce_parallel_columns(work: Work) -> bool:
 
 
 def _reduce_groups(work: Work, column: Indices, group: Indices, ratio: Floats) -> bool:
-    """Try neighbours in each group, from even and from odd places, until neither gives anything."""
+    """Try neighbouring columns in each group, from even and odd positions, until nothing changes."""
     merged: list[Indices] = []
     fixed: list[Indices] = []
     values: list[Floats] = []
@@ -113,7 +113,7 @@ def _reduce_groups(work: Work, column: Indices, group: Indices, ratio: Floats) -
 
 
 def _merge(work: Work, pairs: Pairs, which: Mask) -> None:
-    """Let the first column of each pair stand for both."""
+    """Let the first column of each pair represent both."""
     if not which.any():
         return
     first, second, ratio = pairs.first[which], pairs.second[which], pairs.ratio[which]

@@ -1,4 +1,4 @@
-"""Rows that are multiples of each other become one row with the tightest of their bounds."""
+"""Parallel rows, merged into one row with the tightest bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from copter.methods.presolve.work import Work
 
 @dataclass(frozen=True, slots=True)
 class ParallelRows:
-    """Rows that were merged into others; `lower_from` and `upper_from` are places in `member`, or -1."""
+    """Rows merged into others; `lower_from` and `upper_from` are indices into `member`, or -1."""
 
     kept: Indices
     member: Indices
@@ -23,7 +23,7 @@ class ParallelRows:
     upper_from: Indices
 
     def undo(self, state: Restoration) -> None:
-        """The dual goes to the row that the active bound came from (equation P9)."""
+        """Give the dual to the row from which the active bound came (equation P9)."""
         dual = state.y[self.kept]
         source, moved = active_side(dual, self.lower_from, self.upper_from)
         state.y[self.kept[moved]] = 0.0

@@ -1,4 +1,4 @@
-"""What presolve returns: the smaller problem, or a verdict, and the way back."""
+"""The result of presolve: the reduced problem or a verdict, and postsolve."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Presolved:
     _work: Work
 
     def postsolve(self, x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Values of the original problem from those of the reduced one.
+        """Return values of the original problem from those of the reduced one.
 
         Parameters
         ----------
@@ -69,14 +69,14 @@ class Presolved:
         return state.x, dual, c - self.original.A.T @ dual
 
     def postsolve_primal_ray(self, d: Floats) -> Floats | None:
-        """Direction of the original problem from one of the reduced problem; None if it does not prove anything."""
+        """Return the original problem's direction for one of the reduced problem; None if it is not a ray."""
         full = self._columns("d", d, np.zeros(self._work.n))
         state = self._work.restoration(full, np.zeros(self._work.m), homogeneous=True)
         self._work.undo(state)
         return state.x if is_improving_ray(self.original, state.x, self._work.tolerances.ray) else None
 
     def postsolve_farkas(self, y: Floats) -> Floats | None:
-        """Row multipliers of the original problem from those of the reduced; None if they do not prove anything."""
+        """Return row multipliers of the original problem from those of the reduced one; None if they prove nothing."""
         return farkas_of(self._work, self._rows("y", y))
 
     def _columns(self, name: str, value: Floats, full: Floats) -> Floats:
@@ -96,7 +96,7 @@ def _spread(name: str, value: Floats, at: Indices, full: Floats) -> Floats:
 
 
 def farkas_of(work: Work, y: Floats) -> Floats | None:
-    """Row multipliers of this stage, (m,), taken back to the original problem and verified there (equation P17)."""
+    """Return this stage's row multipliers, (m,), mapped to the original problem and verified there (equation P17)."""
     state = work.restoration(np.zeros(work.n), y, homogeneous=True)
     work.undo(state)
     return state.y if is_infeasibility_ray(work.lp, state.y, work.tolerances.ray) else None

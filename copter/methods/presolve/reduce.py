@@ -1,4 +1,4 @@
-"""The order of the reductions, and when to stop."""
+"""The order of the reductions and the stopping rule."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ALL = LIGHT + SEARCHING
 def presolve(
     lp: LinearProgram, tolerances: Tolerances | None = None, reductions: tuple[Reduction, ...] = ALL
 ) -> Presolved:
-    """Make a linear program smaller without changing its answer (docs/method/presolve.md).
+    """Make a linear program smaller without changing its optimum (docs/method/presolve.md).
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def presolve(
 
 
 def _reduce(work: Work, reductions: tuple[Reduction, ...]) -> None:
-    """Light reductions until they give little, then the searching ones; until both do."""
+    """Alternate light and searching reductions until neither gains much."""
     light = [reduction for reduction in reductions if reduction not in SEARCHING]
     searching = [reduction for reduction in reductions if reduction in SEARCHING]
     for _ in range(work.tolerances.max_passes):
@@ -85,7 +85,7 @@ def _reduce(work: Work, reductions: tuple[Reduction, ...]) -> None:
 
 
 def _tidy(work: Work) -> None:
-    """Leave no rows without entries and, once all rows are gone, no columns."""
+    """Remove empty rows and, once there are no rows, all columns."""
     if work.conflict is None:
         reduce_idle_rows(work)
     if work.conflict is None and not work.row_alive.any():
@@ -93,7 +93,7 @@ def _tidy(work: Work) -> None:
 
 
 def _gives_much(work: Work, reductions: list[Reduction], least: float) -> bool:
-    """Apply each reduction once; whether enough went that another pass pays. False after a conflict."""
+    """Apply each reduction once; returns whether enough rows and columns were removed for another pass to pay off."""
     before = work.left
     for reduction in reductions:
         reduction(work)
@@ -107,7 +107,7 @@ def _left(work: Work) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _result(work: Work) -> Presolved:
-    """The problem that is left, or the status that its absence means."""
+    """Return the remaining problem, or the status that is known if none remains."""
     rows, columns = _left(work)
     ray = work.improving_ray
     if not len(rows) and not len(columns):

@@ -1,4 +1,4 @@
-"""Rows, or sides of rows, that the columns' bounds imply; and rows that they rule out."""
+"""Row sides that the columns' bounds imply, and rows that they make impossible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from copter.methods.presolve.work import Work
 
 
 def reduce_redundant_rows(work: Work) -> bool:
-    """Drop sides of rows that always hold (equation P7); a row that never holds is a conflict (equation P6)."""
+    """Remove row sides that always hold (equation P7); a row that never holds is a conflict (equation P6)."""
     activity, tolerances = work.activity(), work.tolerances
     low, high, lower, upper = activity.low, activity.high, work.row_lower, work.row_upper
     error = tolerances.sum_error * activity.size

@@ -1,4 +1,4 @@
-"""The way back: the state that postsolve records work on, from the reduced problem to the original."""
+"""Postsolve: the state that undo records operate on, from the reduced problem to the original."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Indices = NDArray[np.int64]
 
 
 def columns_times(A: sp.csc_array, columns: Indices, y: Floats) -> Floats:
-    """A[:, columns]' y without a copy of the whole matrix, (k,)."""
+    """Return A[:, columns]' y without copying the whole matrix, (k,)."""
     if 4 * len(columns) > A.shape[1]:
         return np.asarray(A.T @ y)[columns]
     return np.asarray(A[:, columns].T @ y)
@@ -24,7 +24,7 @@ def columns_times(A: sp.csc_array, columns: Indices, y: Floats) -> Floats:
 
 @dataclass(slots=True)
 class Restoration:
-    """Values of all rows and columns while records are undone, as of a minimisation.
+    """Values of all rows and columns during postsolve, as of a minimisation.
 
     Attributes
     ----------
@@ -46,38 +46,38 @@ class Restoration:
     costless: bool = False
 
     def reduced_costs(self, columns: Indices) -> Floats:
-        """c - A'y of some columns at this stage (equation P2)."""
+        """Return c - A'y of some columns at this stage (equation P2)."""
         return self.c[columns] - columns_times(self.A, columns, self.y)
 
     def bound(self, value: Floats) -> Floats:
-        """A bound as it counts here."""
+        """Return a bound, with finite bounds set to zero when a direction is restored."""
         return np.where(np.isfinite(value), 0.0, value) if self.homogeneous else value
 
     def cost(self, value: Floats) -> Floats:
-        """A cost, or a dual that follows from costs, as it counts here."""
+        """Return a cost or dual, set to zero when row multipliers are restored."""
         return np.zeros_like(value) if self.costless else value
 
 
 class Record(Protocol):
-    """Data with which one reduction is undone, for many rows or columns at once."""
+    """Data needed to undo one reduction, for many rows or columns at once."""
 
     def undo(self, state: Restoration) -> None:
-        """Restore the values of what was removed, in place."""
+        """Restore the removed values in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Nonzeros of some rows, as they were when the rows were removed; `row` counts from 0 within the record."""
+    """Nonzeros of removed rows; `row` counts from 0 within the record."""
 
     row: Indices
     column: Indices
     value: Floats
 
     def activity(self, x: Floats, rows: int) -> Floats:
-        """Row activities, (rows,)."""
+        """Return the row activities, (rows,)."""
         return totals(self.row, self.value * x[self.column], rows)
 
 
 def nearest_to_zero(lower: Floats, upper: Floats) -> Floats:
-    """The point of each interval that is nearest to zero."""
+    """Return the point of each interval that is nearest to zero."""
     return np.asarray(np.minimum(np.maximum(0.0, lower), upper))

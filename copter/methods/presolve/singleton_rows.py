@@ -1,4 +1,4 @@
-"""Rows of one entry become bounds of its column."""
+"""Rows with one entry, turned into bounds of the column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter.methods.presolve.work import Work
 
 @dataclass(frozen=True, slots=True)
 class SingletonRows:
-    """Columns whose bounds came from rows; `lower_from` and `upper_from` are places in `row`, or -1."""
+    """Columns whose bounds came from rows; `lower_from` and `upper_from` are indices into `row`, or -1."""
 
     column: Indices
     row: Indices
@@ -22,7 +22,7 @@ class SingletonRows:
     upper_from: Indices
 
     def undo(self, state: Restoration) -> None:
-        """A reduced cost whose bound came from a row is that row's dual (equation P4)."""
+        """Move a reduced cost to the dual of the row that supplied the active bound (equation P4)."""
         d = state.reduced_costs(self.column)
         source, moved = active_side(d, self.lower_from, self.upper_from)
         source = source[moved]
@@ -30,7 +30,7 @@ class SingletonRows:
 
 
 def reduce_singleton_rows(work: Work) -> bool:
-    """Turn rows of one entry into bounds; bounds that cross are a conflict."""
+    """Turn rows with one entry into bounds; crossed bounds are a conflict."""
     entry = np.flatnonzero(work.row_count[work.row] == 1)
     value, col = work.value[entry], work.col[entry]
     entry = entry[np.abs(value) >= work.tolerances.singleton_pivot * work.column_size[col]]

@@ -1,4 +1,4 @@
-"""Columns of one entry that only loosen their row."""
+"""Column singletons that only loosen their row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from copter.methods.presolve.work import Work
 
 @dataclass(frozen=True, slots=True)
 class SlackColumns:
-    """Slack columns, one per row, with the bounds of their rows and of themselves before.
+    """Removed slack columns, one per row, with the previous bounds of rows and columns.
+
+    `dual` is the multiple of the row that absorbed the column's cost; `costs` are the previous costs of `cost_columns`.
 
     `dual` is the multiple of the row that took the column's cost; `costs` are those of `cost_columns` before.
     """
@@ -29,7 +31,7 @@ class SlackColumns:
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """Put the column where row and bounds allow, on the side that the row's dual asks for (equation P14)."""
+        """Set the column where row and bounds allow, on the side that the row's dual selects (equation P14)."""
         singles = self.singles
         rest = self.entries.activity(state.x, len(singles.row))
         lower, upper = state.bound(self.lower), state.bound(self.upper)
@@ -50,7 +52,7 @@ class SlackColumns:
 
 
 def reduce_slack_columns(work: Work) -> bool:
-    """Take singleton columns without cost, or in an equality, into the bounds of their rows (equation P14)."""
+    """Move column singletons without cost, or in an equation, into their rows' bounds (equation P14)."""
     result = ColumnSingletons.of(work)
     if not len(result.row):
         return False

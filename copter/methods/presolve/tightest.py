@@ -1,4 +1,4 @@
-"""Many bounds on the same things, and which of them is the tightest."""
+"""Selection of the tightest among many bounds on the same quantity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter.methods.presolve.tolerances import Tolerances, contradiction, margin
 
 @dataclass(frozen=True, slots=True)
 class Tightest:
-    """Tightest bounds of k groups, and the place of the candidate that each comes from (-1: from no candidate)."""
+    """Tightest bounds of k groups and the candidate each came from (-1: the group's own bound)."""
 
     lower: Floats
     upper: Floats
@@ -28,7 +28,7 @@ class Tightest:
         return cls(best_lower, -negated, lower_from, upper_from)
 
     def judge(self, tolerances: Tolerances) -> tuple[int, NDArray[np.bool_]]:
-        """The group whose bounds contradict each other most (-1: none do), and where they cross by rounding at most."""
+        """Return (group with the largest contradiction or -1, mask of bounds that cross only by rounding)."""
         crossed = self.lower > self.upper
         lower, upper = np.where(crossed, self.lower, 0.0), np.where(crossed, self.upper, 0.0)
         gap, size = lower - upper, np.minimum(np.abs(lower), np.abs(upper))
@@ -37,7 +37,7 @@ class Tightest:
         return (worst if excess[worst] > 0 else -1), gap <= margin(tolerances.rounding, size)
 
     def closed(self) -> tuple[Floats, Floats]:
-        """The bounds, with those that cross by rounding made one: a group's own bound stands."""
+        """Return the bounds, with bounds that cross by rounding made equal; a group's own bound takes precedence."""
         crossed = self.lower > self.upper
         lower = np.where(crossed & (self.lower_from >= 0), self.upper, self.lower)
         return lower, np.where(crossed & (self.lower_from < 0), self.lower, self.upper)
@@ -53,6 +53,6 @@ def _largest(group: Indices, value: Floats, own: Floats) -> tuple[Floats, Indice
 
 
 def active_side(dual: Floats, lower_from: Indices, upper_from: Indices) -> tuple[Indices, NDArray[np.bool_]]:
-    """The source of the bound that a dual's sign asks for, and where that is not the group's own bound."""
+    """Return the source of the bound that a dual's sign selects, and whether it is a candidate's bound."""
     source = np.where(dual > 0, lower_from, np.where(dual < 0, upper_from, -1))
     return source, source >= 0

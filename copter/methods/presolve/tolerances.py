@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """When two numbers count as equal, a pivot as safe, and a contradiction as proof.
+    """Tolerances for equality, safe pivots and contradictions.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ class Tolerances:
 
 
 def margin(tolerance: float, bound: Floats) -> Floats:
-    """A tolerance at each bound: times max(1, |bound|), or times one where there is none."""
+    """Return a tolerance at each bound: times max(1, |bound|), or times one for infinite bounds."""
     return tolerance * np.maximum(1.0, np.abs(np.where(np.isfinite(bound), bound, 0.0)))
 
 
 def contradiction(tolerances: Tolerances, bound: Floats) -> Floats:
-    """By how much each bound must be missed to prove infeasibility."""
+    """Return how far each bound must be missed to prove infeasibility."""
     return tolerances.infeasible + tolerances.ray * np.where(np.isfinite(bound), np.abs(bound), 0.0)

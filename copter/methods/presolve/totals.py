@@ -7,5 +7,5 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def totals(index: NDArray[np.integer], weight: ArrayLike, size: int) -> NDArray[np.float64]:
-    """Sum of the weights of each index below `size`, in float64 also when there are none."""
+    """Return the sum of the weights of each index below `size`, always as float64."""
     return np.bincount(index, weight, minlength=size).astype(np.float64, copy=False)

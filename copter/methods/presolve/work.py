@@ -1,4 +1,4 @@
-"""The problem while it is being reduced: bounds, costs, and the entries that are left, under original indices."""
+"""The problem during presolve: bounds, costs and remaining entries, under original indices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 
 
 class Work:
-    """A minimisation whose rows and columns are taken away one kind at a time (equation P1).
+    """A minimisation whose rows and columns are removed one kind at a time (equation P1).
 
     Rows and columns keep their original numbers; `row_alive` and `col_alive` say which are left. Entries are held in
     row order and only of rows and columns that are left.
@@ -25,7 +25,7 @@ class Work:
     Attributes
     ----------
     records : list of Record
-        What was done, to be undone in reverse order.
+        The reductions done, to be undone in reverse order.
     x : ndarray (n,)
         Values of removed columns that were fixed.
     conflict : ndarray (m,) or None
@@ -66,26 +66,26 @@ class Work:
         self._activity: Activity | None = None
 
     def forget_entries(self) -> None:
-        """Let go of the entries, which the way back does not need."""
+        """Release the entries, which postsolve does not need."""
         self._keep_entries(np.zeros(len(self.value), dtype=np.bool_))
 
     @property
     def left(self) -> int:
-        """Rows and columns that are left."""
+        """Number of remaining rows and columns."""
         return int(self.row_alive.sum() + self.col_alive.sum())
 
     def activity(self) -> Activity:
-        """Activity bounds of all rows (equation P5), kept until something changes."""
+        """Return activity bounds of all rows (equation P5), cached until a change."""
         if self._activity is None:
             self._activity = Activity.of(self.row, self.col, self.value, self.col_lower, self.col_upper, self.m)
         return self._activity
 
     def bounds_changed(self) -> None:
-        """To be called after column bounds were changed in place."""
+        """Invalidate cached activities; call this after changing column bounds in place."""
         self._activity = None
 
     def entries_of(self, rows: Indices, without: Indices) -> Entries:
-        """Entries of distinct rows, numbered by their place in `rows`, without those of some columns."""
+        """Return entries of distinct rows, numbered by position in `rows`, without the entries of some columns."""
         place = np.full(self.m, -1)
         place[rows] = np.arange(len(rows))
         keep = place[self.row] >= 0
@@ -96,7 +96,7 @@ class Work:
         return Entries(place[self.row[keep]], self.col[keep], self.value[keep])
 
     def remove(self, rows: Indices, columns: Indices) -> None:
-        """Take rows and columns away as they are: what they carry is in a record."""
+        """Remove rows and columns; the caller's record describes how to restore them."""
         self.row_alive[rows] = False
         self.col_alive[columns] = False
         if len(rows) and len(columns):
@@ -105,7 +105,7 @@ class Work:
             self._keep_entries(self.row_alive[self.row] if len(rows) else self.col_alive[self.col])
 
     def fix(self, columns: Indices, values: Floats) -> None:
-        """Take columns away at fixed values: rows' bounds and the offset move (equation P10)."""
+        """Remove columns at fixed values, moving rows' bounds and the offset (equation P10)."""
         if not len(columns):
             return
         self.x[columns] = values
@@ -121,7 +121,7 @@ class Work:
         self.remove(np.zeros(0, dtype=np.int64), columns)
 
     def _difference(self, bound: Floats, shift: Floats, size: Floats) -> Floats:
-        """Bound - shift; what cancels but for rounding is zero."""
+        """Return bound - shift, set to zero if only rounding remains."""
         value = bound - shift
         value[np.abs(value) <= self.tolerances.cancellation * size] = 0.0
         return value
@@ -141,7 +141,7 @@ class Work:
         return columns, before
 
     def restoration(self, x: Floats, y: Floats, homogeneous: bool = False) -> Restoration:
-        """The state that all records so far can be undone from: x, y of this stage, full length."""
+        """Return the state from which all records can be undone, given full-length x, y of this stage."""
         costless = homogeneous or self.improving_ray is not None
         c = np.zeros(self.n) if costless else self.c.copy()
         return Restoration(self.lp.A, x, y, c, homogeneous, costless)
@@ -152,7 +152,7 @@ class Work:
             record.undo(state)
 
     def try_improving_ray(self, column: int, step: float) -> bool:
-        """Whether a step in one column proves the original problem dual infeasible; then all costs become zero."""
+        """Whether a step in one column proves the original problem dual infeasible; if so, all costs become zero."""
         direction = np.zeros(self.n)
         direction[column] = step
         state = self.restoration(direction, np.zeros(self.m), homogeneous=True)

@@ -1,4 +1,4 @@
-"""How one warm solve goes; read solve.py together with docs/method/algorithm.md."""
+"""The proximal-point method; read solve.py together with docs/method/algorithm.md."""
 
 from copter.processor import with_levels
 

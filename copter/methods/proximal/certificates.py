@@ -1,4 +1,4 @@
-"""Certificates of infeasibility and unboundedness; a status is given only with one that has been verified."""
+"""Certificates of infeasibility and unboundedness; such a status is returned only with a verified certificate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RAY_TOLERANCE = 1e-9  # largest violation of a ray whose largest entry is one
 
 
 def farkas(matrix: BlockMatrix, ws: WorkingSet, rows: Rows, y: Floats, n_threads: int) -> tuple[bool, Priced]:
-    """Whether y proves that no point satisfies all rows, bounds and limits.
+    """Return whether y proves that no point satisfies all rows, bounds and limits, and the pricing pass.
 
     It does when min over the blocks and slacks of -y'(A x - s), which is zero at any feasible point, is positive
     (equation A15). Columns that contradict the proof are in the returned pass.
@@ -30,7 +30,7 @@ def farkas(matrix: BlockMatrix, ws: WorkingSet, rows: Rows, y: Floats, n_threads
 
 
 def improving_ray(ws: WorkingSet, rows: Rows, direction: Floats) -> Floats | None:
-    """The direction, scaled, if the LP improves along it without bound (equation A16); else None."""
+    """Return the scaled direction if the LP improves along it without bound (equation A16), otherwise None."""
     size = float(np.abs(direction).max(initial=0.0))
     if size == 0.0 or not np.isfinite(size):
         return None

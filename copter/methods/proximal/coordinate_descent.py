@@ -29,7 +29,7 @@ ENOUGH = 0.25  # of the last step's row residual: where more is left after a ste
 
 @dataclass(frozen=True, slots=True)
 class Descended:
-    """How the steps went.
+    """Result of the steps.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Descended:
 
 
 class Descent:
-    """Coordinate descent on the augmented Lagrangian of A1, of one working set.
+    """Coordinate descent on the augmented Lagrangian of A1 for one working set.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Descent:
         self.row_size = size
 
     def step(self, y: Floats, sigma: float, penalty: float, error: float, control: Control) -> tuple[Floats, int, bool]:
-        """One proximal step from ws.x: sweeps until they hardly move, then the multiplier step.
+        """Take one proximal step from ws.x: sweep until changes are small, then update the multipliers.
 
         Groups that do not move are left out of the next sweeps (the active set) until no active one moves; then all
         are swept again.
@@ -118,13 +118,13 @@ class Descent:
         return price, done, converged
 
     def violation(self) -> tuple[Floats, float]:
-        """By how much each row is violated, (m,), and the norm of that relative to the rows' bounds."""
+        """Return each row's violation, (m,), and its norm relative to the rows' bounds."""
         activity = self.ws.activity(len(self.row_size))
         over = np.maximum(np.maximum(activity - self.rows.upper, self.rows.lower - activity), 0.0)
         return over, norm(over) / (1.0 + norm(self.row_size))
 
     def gap(self, y: Floats, offset: float) -> float:
-        """Relative gap of the working set's own program, or its dual residual where that is larger."""
+        """Return the larger of the relative gap and the dual residual of the working set's program."""
         dual, wrong = restricted_dual(self.ws, self.rows, y)
         gap = relative_gap(inner(self.ws.cost, self.ws.x) + offset, dual + offset)
         return max(gap, norm(wrong) / (1.0 + norm(self.ws.cost)))

@@ -1,4 +1,4 @@
-"""Coordinate descent over the working set: finds the active set and good prices cheaply, without any factorisation."""
+"""Coordinate descent over the working set: cheap estimates of the active set and prices, without factorisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primal and dual state of a solve, kept from one round to the next by one owner."""
+"""The primal and dual state of a solve, kept from round to round."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Iterate:
         self.pass_s = 0.0  # what the last pricing pass took
 
     def refresh(self, matrix: BlockMatrix) -> None:
-        """Take the edits in: duals of surviving rows and values of surviving columns stay.
+        """Follow the edits: surviving rows keep their duals, surviving columns their values.
 
         New columns that must be in the working set start at the bound that their reduced cost asks for.
         """
@@ -54,11 +54,11 @@ class Iterate:
         self.ws.refresh(matrix, None if self.cold else y)
 
     def hold_own(self, matrix: BlockMatrix, key: NDArray[np.int64], dual: Floats) -> None:
-        """Keep the duals of own rows, by key, ascending."""
+        """Store the duals of own rows, by ascending key."""
         self.own_key, self.own_dual, self.own_generation = key, dual, matrix.generation[key >> 32]
 
     def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
-        """Give duals of requests' own rows their new keys after slabs moved.
+        """Renumber the keys of own-row duals after slabs have moved.
 
         `moved` is the new slot of every old one, `before` the slots' generations before the move.
         """
@@ -69,7 +69,7 @@ class Iterate:
         self.hold_own(matrix, target, self.own_dual[known])
 
     def own_at(self, key: NDArray[np.int64]) -> Floats:
-        """Duals of requests' own rows with these keys; zero for a row without a kept dual."""
+        """Return the duals of own rows with these keys; zero for rows without one."""
         place = np.minimum(np.searchsorted(self.own_key, key), max(len(self.own_key) - 1, 0))
         if not len(self.own_key):
             return np.zeros(len(key))
@@ -77,12 +77,14 @@ class Iterate:
 
     @staticmethod
     def rows(matrix: BlockMatrix) -> Rows:
-        """The matrix's rows as the solver sees them (views)."""
+        """Return views of the matrix's rows in the solver's form."""
         m = matrix.n_rows
         return Rows(matrix.row_lower[:m], matrix.row_upper[:m], matrix.row_scale[:m])
 
     def shrink(self, matrix: BlockMatrix, keep_slack: float) -> None:
-        """Remove columns at rest whose reduced cost exceeds their block's least by keep_slack * its largest |cost|."""
+        """Remove columns at rest whose reduced cost exceeds their block's least by keep_slack times its largest
+        |cost|.
+        """
         ws = self.ws
         if ws.size == 0:
             return

@@ -1,4 +1,4 @@
-"""Semismooth Newton in the prices: maximises the dual of one proximal subproblem (equations A5-A7)."""
+"""Semismooth Newton method on the prices: maximises the dual of one proximal subproblem (equations A5-A7)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_TRIALS = 40  # evaluations in one line search
 
 @dataclass(slots=True)
 class Rows:
-    """Coupling rows: lower <= A x <= upper, and the size of their coefficients."""
+    """Coupling rows lower <= A x <= upper, with the size of their coefficients."""
 
     lower: Floats
     upper: Floats
@@ -36,7 +36,7 @@ class Rows:
 
 @dataclass(slots=True)
 class Point:
-    """Dual value, slack and residual (slack - A x) at prices y; x lies in the caller's array."""
+    """Dual value, slack and residual (slack - A x) at prices y; x is in the caller's array."""
 
     y: Floats
     value: float
@@ -45,7 +45,7 @@ class Point:
 
 
 class Subproblem:
-    """One proximal subproblem: the working set, a center, and the proximal parameter."""
+    """A proximal subproblem: the working set, a center, and the proximal parameter."""
 
     def __init__(
         self, ws: WorkingSet, rows: Rows, center: Floats, slack_center: Floats, sigma: float, n_threads: int = 1
@@ -139,7 +139,7 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
 
 
 def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
-    """Line search: the point where the concave dual's slope along a direction has nearly vanished, or the start.
+    """Line search: return the point where the concave dual's slope along a direction nearly vanishes, or the start.
 
     The slope is piecewise linear and falls along the way: grow the step while it stays steep, then close in on its
     zero by the secant of the bracket, kept away from its ends.

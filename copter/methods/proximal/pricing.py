@@ -1,4 +1,6 @@
-"""One pricing pass: reduced costs of all columns, the dual bound they give, and the columns worth having."""
+"""Pricing passes: reduced costs of all columns, their dual bound, and the columns that would improve the working
+set.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class Priced:
     margin : float
         What rounding may have added to the bound.
     dual_violation : ndarray
-        Those reduced costs.
+        The reduced costs that the bound leaves out.
     slot, column : ndarray
         Columns outside the working set that would improve its LP.
     """
@@ -59,7 +61,7 @@ def price_all(
     weight: float = 1.0,
     seconds: float = np.inf,
 ) -> Priced:
-    """Price every column at y; with weight 0, price the ray y against zero costs.
+    """Price every column at y; with weight 0, price the ray y with zero costs.
 
     A pass that `seconds` end before all columns are priced proves nothing: its bound is minus infinity.
     """
@@ -95,7 +97,7 @@ def price_all(
 def resident_errors(
     matrix: BlockMatrix, ws: WorkingSet, rows: Rows, y: Floats, reduced: Floats
 ) -> tuple[bool, float, float]:
-    """What rounding may do to the minima over resident slabs.
+    """Return rounding error bounds for the minima over resident slabs.
 
     Returns
     -------
@@ -133,7 +135,7 @@ def resident_errors(
 
 
 def resident_minimum(matrix: BlockMatrix, ws: WorkingSet, reduced: Floats) -> tuple[float, Floats]:
-    """Sum of the minima over resident slabs, and the reduced costs of the wrong sign on their unbounded columns."""
+    """Return the sum of the minima over resident slabs, and wrong-signed reduced costs on their unbounded columns."""
     groups = matrix.resident_mask()[ws.slots] if ws.size else np.zeros(0, dtype=bool)
     if not groups.any():
         return 0.0, np.zeros(0)

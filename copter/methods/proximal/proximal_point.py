@@ -1,4 +1,4 @@
-"""The outer loop on the working set: proximal-point steps until its own gap closes (equations A1-A2)."""
+"""Proximal-point steps on the working set until its own gap closes (equations A1-A2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST_SIGMA = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """How far the working set's program is solved, and what ends it sooner.
+    """Accuracy of the working set's solve and its stopping rules.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Control:
 
 @dataclass(slots=True)
 class Progress:
-    """How a solve of the working set's program went."""
+    """Result of a solve of the working set's program."""
 
     y: Floats
     sigma: float
@@ -67,20 +67,20 @@ class Progress:
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
-    """Prices with the wrong sign for a one-sided row brought to zero, so that the dual value is finite (F6)."""
+    """Return prices with wrong signs for one-sided rows set to zero, so that the dual value is finite (F6)."""
     positive = np.where(np.isfinite(rows.lower), np.maximum(y, 0.0), 0.0)
     negative = np.where(np.isfinite(rows.upper), np.minimum(y, 0.0), 0.0)
     return np.asarray(positive + negative)
 
 
 def rows_value(y: Floats, rows: Rows) -> float:
-    """min over lower <= s <= upper of y's, for prices of the right sign (first term of equation A3)."""
+    """Return min over lower <= s <= upper of y's, for prices of the right sign (first term of equation A3)."""
     bound = np.where(y > 0, rows.lower, rows.upper)
     return float(np.sum(np.where(y == 0.0, 0.0, y * np.where(y == 0.0, 0.0, bound))))
 
 
 def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats) -> tuple[float, Floats]:
-    """Sum over groups of min reduced'x, and the reduced costs left out of it.
+    """Return the sum over groups of min reduced'x, and the reduced costs left out of it.
 
     Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
     minimum is minus infinity (equations A3, F9).
@@ -102,7 +102,7 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
 def bounded_minimum(
     reduced: Floats, lower: Floats, upper: Floats, counts: NDArray[np.int64], limit: Floats, groups: NDArray[np.int64]
 ) -> tuple[float, Floats]:
-    """The same for groups with bounds of their own."""
+    """Return the same as :func:`blocks_minimum`, for groups with individual bounds."""
     without_limit = np.repeat(~np.isfinite(limit), counts)
     wrong = np.where(np.isneginf(lower), np.maximum(reduced, 0.0), 0.0)
     wrong += np.where(np.isposinf(upper) & without_limit, np.minimum(reduced, 0.0), 0.0)
@@ -118,7 +118,7 @@ def bounded_minimum(
 
 
 def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Floats]:
-    """Dual value of the working set's LP at prices y, and the reduced costs left out (equation A3)."""
+    """Return the dual value of the working set's LP at prices y, and the reduced costs left out (equation A3)."""
     y = signed_prices(y, rows)
     value, wrong = blocks_minimum(ws.reduced_costs(y), ws.lower, ws.upper, ws.start, ws.limit)
     return rows_value(y, rows) + value, wrong
@@ -161,7 +161,7 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
 def proximal_point(
     ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, inside: Callable[[Floats], bool]
 ) -> Progress:
-    """The steps of :func:`solve_working_set` on all of a working set; they end where prices are no longer `inside`."""
+    """Take the steps of :func:`solve_working_set` on a whole working set, until prices are no longer `inside`."""
     settings = control.settings
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
     newton_steps, violated, gap = 0, 0, np.inf

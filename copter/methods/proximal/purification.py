@@ -33,7 +33,7 @@ def purify(
     must_stop: Callable[[], bool] = lambda: False,
     crossover: Crossover = lambda: None,
 ) -> int:
-    """Move ws.x to a vertex of its face, in place; return the steps of the walk.
+    """Move ws.x to a vertex of its face, in place; returns the number of steps.
 
     A walk is right for a handful of fractional columns and is never to a worse objective. For many, `crossover` is
     asked for the values of a vertex first. Nothing is done where it has none and more than `max_rows` rows are tight
@@ -65,7 +65,7 @@ def purify(
 
 
 def walk(ws: WorkingSet, rows: Rows, activity: Floats, row_tight: Bytes, span: Floats) -> Walk:
-    """The walk from ws.x, which it moves in place."""
+    """Prepare the walk from ws.x, which it changes in place."""
     room = ws.limit - np.add.reduceat(ws.x, ws.start[:-1])
     limit_tight = room <= SNAP * (1.0 + np.where(np.isfinite(ws.limit), ws.limit, 0.0))
     return Walk(
@@ -90,7 +90,7 @@ def walk(ws: WorkingSet, rows: Rows, activity: Floats, row_tight: Bytes, span: F
 
 
 def settle(ws: WorkingSet) -> None:
-    """Take what snapping put beyond a group's limit off its column with the most room."""
+    """Subtract a group's excess over its limit, caused by snapping, from its column with the most room."""
     excess = np.add.reduceat(ws.x, ws.start[:-1]) - ws.limit
     for group in np.flatnonzero(excess > 0.0):
         columns = np.arange(ws.start[group], ws.start[group + 1])

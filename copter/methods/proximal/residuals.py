@@ -1,4 +1,4 @@
-"""Residuals of the present point, recomputed from its columns (equations F8-F11)."""
+"""Residuals of the current point, recomputed from its columns (equations F8-F11)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from copter.problem.sums import inner, norm
 
 
 def norm_of_bounds(rows: Rows) -> float:
-    """||b||: the larger of the finite bounds of every row."""
+    """Return ||b||, with the larger finite bound of every row."""
     low = np.where(np.isfinite(rows.lower), np.abs(rows.lower), 0.0)
     high = np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0)
     return norm(np.maximum(low, high))
@@ -24,7 +24,7 @@ def norm_of_bounds(rows: Rows) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PrimalSide:
-    """Figures of x alone: objective (as minimised), relative and largest violation."""
+    """Primal figures: objective (as minimised), relative and largest violation."""
 
     objective: float
     relative: float
@@ -33,7 +33,7 @@ class PrimalSide:
 
 
 def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
-    """Objective and violations of ws.x. Bounds and limits hold by projection; they are measured all the same."""
+    """Compute objective and violations of ws.x, including bounds and limits, which hold by projection."""
     activity = ws.activity(len(rows.lower))
     over = np.maximum(np.maximum(activity - rows.upper, rows.lower - activity), 0.0)
     squares, largest = block_violation(ws.start, ws.limit, ws.lower, ws.upper, ws.x)
@@ -46,7 +46,7 @@ def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
 
 
 def residuals_of(side: PrimalSide, priced: Priced, offset: float = 0.0) -> Residuals:
-    """Residuals of a point with the prices and the bound of a pricing pass; `offset` is the objective's constant."""
+    """Return the residuals of a point, given a pricing pass; `offset` is the objective's constant."""
     wrong = priced.dual_violation
     return Residuals(
         primal=side.relative,

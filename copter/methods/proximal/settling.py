@@ -1,4 +1,4 @@
-"""Groups that are settled: whose best column no small move of the prices changes (equation A8).
+"""Settled groups: groups whose best column stays the same under small price changes (equation A8).
 
 Between two pricing passes prices move by a few per cent, and nine groups of ten keep the same column all the way. What
 those use is a constant, so the proximal steps need only look at the other groups, as long as the prices stay within the
@@ -27,7 +27,7 @@ IDLE_PRICE = 0.01  # how far a price of zero may move in one radius, in units of
 
 @dataclass(slots=True)
 class Part:
-    """The open groups as a working set of their own, and what the others add to rows and objective.
+    """The open groups as a working set, with the settled groups' contribution to rows and objective.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Part:
     cost: float
 
     def spread(self, values: Floats, size: int) -> Floats:
-        """Values of the open columns among zeros for the settled ones, (size,)."""
+        """Return the open columns' values in an array of all columns, zero for settled ones, (size,)."""
         if self.columns is None:
             return values
         spread = np.zeros(size)
@@ -56,7 +56,7 @@ class Part:
 
 
 class Settling:
-    """Radii of all groups of a working set at its x and given prices, and the radius that is in force.
+    """Radii of all groups of a working set at given x and prices, and the radius in use.
 
     Parameters
     ----------
@@ -87,23 +87,23 @@ class Settling:
         self.radius = float(np.partition(self.radii, place)[place]) if len(self.radii) else np.inf
 
     def distance(self, y: Floats) -> float:
-        """How far prices are from where they were, in units of their size."""
+        """Return the distance of prices from the base prices, in units of their size."""
         return float((np.abs(y - self.base) / self.weight).max(initial=0.0))
 
     def inside(self, y: Floats) -> bool:
-        """Whether what is settled is known to stay so at these prices."""
+        """Whether settled groups are known to stay settled at these prices."""
         return self.distance(y) <= self.radius
 
     def brought_back(self, y: Floats, trust_radius: float) -> Floats:
-        """Prices outside the trust region brought back to its edge, along the way that they came (equation A9)."""
+        """Return prices projected to the edge of the trust region, along the line from the base (equation A9)."""
         return np.asarray(self.base + (y - self.base) * min(1.0, trust_radius / self.distance(y)))
 
     def widen(self, y: Floats) -> None:
-        """Make the radius large enough for these prices, and for some way more."""
+        """Enlarge the radius to cover these prices, with some extra."""
         self.radius = WIDER * max(self.radius, self.distance(y))
 
     def part(self) -> Part:
-        """The open groups; everything, and no radius, where too few are settled."""
+        """Return the open groups; everything, without a radius, if too few groups are settled."""
         ws = self.ws
         opened = self.radii <= self.radius
         if np.count_nonzero(opened) > WORTH * len(opened):

@@ -1,4 +1,4 @@
-"""The main loop: price everything, stop or take columns in, solve the working set, and again (method/algorithm.md)."""
+"""The main loop: price all columns, stop or add columns, solve the working set, repeat (method/algorithm.md)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TRUST_EXITS = 3
 
 @dataclass(slots=True)
 class Outcome:
-    """How a solve ended; x lies in the iterate."""
+    """How a solve ended; x is in the iterate."""
 
     status: Status
     priced: Priced
@@ -75,7 +75,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class FallbackResult:
-    """Result of another method: a status with its ray, or whether it has moved the iterate."""
+    """Result of another method: a status with its ray, or whether it moved the iterate."""
 
     status: Status | None = None
     ray: Floats | None = None
@@ -83,22 +83,22 @@ class FallbackResult:
 
 
 class Fallback(Protocol):
-    """Another method, tried once per solve: at the start if `comes_first`, else when the proximal method stalls."""
+    """Another method, tried once per solve: first if `comes_first`, otherwise when the proximal method stalls."""
 
     @property
     def choice(self) -> Choice:
-        """Which method it is, and why it is tried."""
+        """The method and why it is tried."""
 
     @property
     def comes_first(self) -> bool:
         """Whether to try it before the proximal method."""
 
     def __call__(self) -> FallbackResult:
-        """Solve, and move the iterate."""
+        """Solve and move the iterate."""
 
 
 class Solve:
-    """One solve of the matrix from the iterate's present state."""
+    """A solve of the matrix from the iterate's current state."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Solve:
         self.penalty = 1.0  # of the rows, where coordinate descent is the method
 
     def run(self) -> Outcome:
-        """Solve, and leave the iterate ready for the next round."""
+        """Solve and leave the iterate ready for the next round."""
         self.iterate.refresh(self.matrix)
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
@@ -151,7 +151,7 @@ class Solve:
         return self.watch.elapsed_s
 
     def price(self) -> tuple[PrimalSide, Priced]:
-        """Price all columns, take in those worth having; return the point's residuals and the best bound so far."""
+        """Price all columns and add improving ones; returns the point's residuals and the best bound so far."""
         iterate = self.iterate
         began = self.elapsed_s
         seconds = max(self.watch.limit_s - began, 0.0) + GRACE_S
@@ -174,21 +174,21 @@ class Solve:
         return side, self.best
 
     def residuals(self, priced: Priced) -> Residuals:
-        """Residuals of the present point, judged by the prices of a pass."""
+        """Return residuals of the current point, with the prices of a pass."""
         return residuals_of(primal_side(self.iterate.ws, self.rows), priced, self.offset)
 
     def merit(self, side: PrimalSide, priced: Priced) -> float:
-        """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
+        """Return the larger of relative gap and dual residual: how far prices are from proving optimality."""
         residuals = residuals_of(side, priced, self.offset)
         return max(residuals.gap, residuals.dual)
 
     def ask_callback(self, residuals: Residuals) -> None:
-        """Tell the callback how far the solve is; True from it ends the solve."""
+        """Report progress to the callback; if it returns True, the solve ends."""
         if self.callback is not None and self.callback(self.passes, residuals.gap, residuals.primal_absolute):
             self.watch.interrupted = True
 
     def improve(self, residuals: Residuals) -> Status | None:
-        """Solve the working set's LP closer to its optimum; a status only where that cannot succeed."""
+        """Improve the working set's solution; returns a status if that cannot succeed."""
         iterate, settings = self.iterate, self.settings
         if self.fallback is not None and self.fallback.comes_first:
             return self.run_fallback(self.fallback)
@@ -221,7 +221,7 @@ class Solve:
         return self.look_for_certificates(progress)
 
     def improve_by_descent(self, residuals: Residuals) -> Status | None:
-        """The same without a factorisation: proximal steps by coordinate descent (equations A12 to A14)."""
+        """Do :meth:`improve` without factorisation: proximal steps by coordinate descent (equations A12 to A14)."""
         iterate, settings = self.iterate, self.settings
         least = DESCENT_ROWS * settings.tolerance
         control = Control(
@@ -239,17 +239,19 @@ class Solve:
         return None if progress.converged else self.look_for_certificates(progress, found.price_step)
 
     def must_stop(self) -> bool:
-        """Whether the time is up, or the caller has interrupted the solve."""
+        """Whether time is up or the caller has interrupted the solve."""
         return self.watch()
 
     def row_tolerance(self, share: float = ROW_SHARE) -> Floats:
-        """Residual that every row may keep: this share of the tolerance, at most a tenth of the absolute one."""
+        """Return the residual allowed in every row: this share of the tolerance, at most a tenth of the absolute
+        one.
+        """
         bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
         return np.minimum(share * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
     def look_for_certificates(self, progress: Progress, price_step: Floats | None = None) -> Status | None:
-        """Why a working set does not converge: infeasible, unbounded, or stalled.
+        """Return why a working set does not converge: infeasible, unbounded, or stalled.
 
         `price_step`: where prices move to; by default where they are.
         """
@@ -276,7 +278,7 @@ class Solve:
         return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None
 
     def run_fallback(self, fallback: Fallback) -> Status | None:
-        """Let the other method have its one try; a status where it proves that there is no optimum."""
+        """Run the other method once; returns a status if it proves that there is no optimum."""
         result = fallback()
         self.fallback = None
         if result.moved:
@@ -289,7 +291,7 @@ class Solve:
     # The end ------------------------------------------------------------------------------------------------------
 
     def finish(self, residuals: Residuals, best: Priced) -> Residuals:
-        """Move to a vertex where shims want one, if that keeps the point optimal; let idle columns go."""
+        """Move to a vertex if shims need one and the point stays optimal; then remove idle columns."""
         iterate, settings = self.iterate, self.settings
         if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
             before = iterate.ws.x.copy()
@@ -304,7 +306,7 @@ class Solve:
         return residuals
 
     def outcome(self, status: Status, residuals: Residuals, best: Priced) -> Outcome:
-        """Everything that the solution is made of."""
+        """Return the data for the solution."""
         return Outcome(
             status=status,
             priced=best,

@@ -1,4 +1,4 @@
-"""When to stop, as pure predicates."""
+"""Stopping rules as pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter.settings import Settings
 def status_of(
     residuals: Residuals, settings: Settings, passes: int, elapsed_s: float, interrupted: bool
 ) -> Status | None:
-    """Status to end with, or None to go on."""
+    """Return the status to end with, or None to continue."""
     if residuals.within(settings.tolerance, settings.absolute_tolerance):
         return Status.OPTIMAL
     if interrupted:

@@ -1,4 +1,4 @@
-"""The columns that the solver works on between two pricing passes, with their values."""
+"""The working set: the columns that the solver uses between two pricing passes, with their values."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SLOT_SHIFT = 32  # a column's key is slot << 32 | column, so that keys sort by s
 
 
 def sums_before(counts: Ints) -> Ints:
-    """0, c0, c0 + c1, ...: where each piece of these lengths starts, and where the last one ends."""
+    """Return 0, c0, c0 + c1, ...: the start of each piece and the end of the last."""
     result = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=result[1:])
     return result
 
 
 class Splice:
-    """New entries put in front of places of an array, as by np.insert; the same for many arrays.
+    """Insertion of new entries at given places of an array, as np.insert does, reusable for many arrays.
 
     Parameters
     ----------
     size : int
-        Of the arrays.
+        Length of the arrays.
     at : ndarray (k,)
         Places in them, ascending.
     """
@@ -42,14 +42,14 @@ class Splice:
         self.kept = np.flatnonzero(stays)
 
     def __call__(self, old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-        """The array with the new entries in it."""
+        """Return the array with the new entries inserted."""
         result = np.empty(len(self.kept) + len(self.fresh), dtype=old.dtype)
         result[self.kept], result[self.fresh] = old, new
         return result
 
 
 class WorkingSet:
-    """Columns by slot, flat, with their gathered data. Every column outside is at its lower bound, zero.
+    """Columns by slot with their gathered data. Every column outside is at its lower bound, zero.
 
     Attributes
     ----------
@@ -222,13 +222,13 @@ class WorkingSet:
         self.x[best] = np.minimum(self.upper[best], self.lower[best] + np.maximum(room, 0.0))
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
-        """Remove the columns outside the mask; they must be at their lower bounds."""
+        """Remove the columns outside the mask; these must be at their lower bounds."""
         kept = self.take(np.flatnonzero(mask))
         for name in (*COLUMN_DATA, "entry_start", "row", "coefficient", "slots", "start", "limit", "multiplier"):
             setattr(self, name, getattr(kept, name))
 
     def take(self, columns: NDArray[np.int64]) -> WorkingSet:
-        """A working set of the columns at these places, ascending, with copies of their data."""
+        """Return a working set of the columns at these ascending positions, with copies of their data."""
         result = WorkingSet()
         for name in COLUMN_DATA:
             setattr(result, name, getattr(self, name)[columns])
@@ -242,7 +242,7 @@ class WorkingSet:
         return result
 
     def gather(self, matrix: BlockMatrix) -> None:
-        """Copy costs, bounds and entries of the working columns out of the matrix; bring x within bounds."""
+        """Copy costs, bounds and entries from the matrix, and project x onto the bounds."""
         self.allocate()
         column = self.column
         entries = matrix.gather_sizes(self.slots, self.start, column)
@@ -263,7 +263,7 @@ class WorkingSet:
         self.fit()
 
     def fit(self) -> None:
-        """Bring x within bounds and limits."""
+        """Project x onto bounds and limits."""
         np.clip(self.x, self.lower, self.upper, out=self.x)
         total = np.add.reduceat(self.x, self.start[:-1]) if self.size else np.zeros(0)
         over = total > self.limit * (1 + 1e-12)
@@ -273,23 +273,23 @@ class WorkingSet:
             np.clip(self.x, self.lower, self.upper, out=self.x)
 
     def activity(self, n_rows: int) -> Floats:
-        """A x, (n_rows,), recomputed from the columns."""
+        """Return A x, (n_rows,), recomputed from the columns."""
         return self.activity_of(self.x, n_rows)
 
     def activity_of(self, x: Floats, n_rows: int) -> Floats:
-        """A x, (n_rows,), for other values x of the columns."""
+        """Return A x, (n_rows,), for other values x of the columns."""
         activity = np.empty(n_rows)
         activities(self.entry_start, self.row, self.coefficient, x, activity)
         return activity
 
     def reduced_costs(self, y: Floats) -> Floats:
-        """c - A'y of the working columns, (n,)."""
+        """Return c - A'y of the working columns, (n,)."""
         reduced = np.empty(self.size)
         reduced_costs(self.cost, self.entry_start, self.row, self.coefficient, y, reduced)
         return reduced
 
     def least_of_groups(self, value: Floats) -> Floats:
-        """Least of the columns' `value` (n,) in every group, (g,)."""
+        """Return the least `value` of each group's columns, (g,)."""
         least = np.empty(len(self.slots))
         group_least(self.start, value, least)
         return least

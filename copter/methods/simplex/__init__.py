@@ -1,4 +1,4 @@
-"""The dual simplex method for one small program: a start that costs next to nothing, and a vertex."""
+"""The dual simplex method for one small program: cheap to start, and ends at a vertex."""
 
 from copter.processor import with_levels
 

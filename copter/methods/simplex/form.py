@@ -1,4 +1,4 @@
-"""A linear program as the simplex method takes it: minimised, scaled, a logical variable for each row (D1, D10)."""
+"""The simplex form of a linear program: minimised, scaled, with a logical variable per row (D1, D10)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FITTING = 1e-9  # reduced cost, in units of the largest scaled cost, that counts
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The tableau of a program, its true costs and bounds, and the way back: x = column * x', y = cost * row * y'."""
+    """A program's tableau, its true costs and bounds, and the scales: x = column * x', y = cost * row * y'."""
 
     lp: LinearProgram
     tableau: Tableau
@@ -32,19 +32,19 @@ class Form:
     unit: float
 
     def point(self) -> Floats:
-        """The program's x at the basis, within its bounds."""
+        """Return the program's x at the basis, clipped to its bounds."""
         scaled = self.tableau.arrays["x"][: self.tableau.columns]
         found: Floats = np.minimum(np.maximum(scaled * self.column, self.lp.col_lower), self.lp.col_upper)
         return found
 
     def prices(self) -> Floats:
-        """The program's y at the basis, in its own sense."""
+        """Return the program's y at the basis, in its own sense."""
         y = self.tableau.prices() * self.row * self.unit
         return y if self.lp.sense == "min" else -y
 
 
 def formed(lp: LinearProgram) -> Form:
-    """The form of a program that has rows and columns."""
+    """Return the form of a program with at least one row and column."""
     m, n = lp.shape
     row, column, scaled = np.empty(m), np.empty(n), np.empty(lp.A.nnz)
     start, index = lp.A.indptr.astype(np.int32), lp.A.indices.astype(np.int32)
@@ -56,7 +56,7 @@ def formed(lp: LinearProgram) -> Form:
 
 
 def costs_of(lp: LinearProgram, column: Floats) -> tuple[Floats, float]:
-    """Scaled costs of all variables, minimised, and their unit."""
+    """Return scaled costs of all variables, minimised, and their unit."""
     cost = np.zeros(sum(lp.shape))
     cost[: lp.shape[1]] = lp.c * column
     largest = float(np.abs(cost).max())
@@ -66,7 +66,7 @@ def costs_of(lp: LinearProgram, column: Floats) -> tuple[Floats, float]:
 
 
 def bounds_of(lp: LinearProgram, row: Floats, column: Floats) -> tuple[Floats, Floats]:
-    """Scaled bounds of all variables: columns first, then the logical ones of the rows."""
+    """Return scaled bounds of all variables: columns, then the rows' logical variables."""
     lower = np.concatenate((lp.col_lower / column, -lp.row_upper * row))
     upper = np.concatenate((lp.col_upper / column, -lp.row_lower * row))
     return lower, upper

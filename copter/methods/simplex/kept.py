@@ -1,4 +1,4 @@
-"""A program whose numbers change, solved again from the basis at which its last solve ended (method/simplex.md)."""
+"""Repeated solves of a program whose numbers change, each from the last final basis (method/simplex.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BETWEEN = 1e-7  # scaled distance from both bounds from which on a value counts 
 
 
 class KeptBasis:
-    """One program after another of the same structure, each from the basis of the last one.
+    """A series of programs with the same structure; each solve starts from the last basis.
 
     Moved bounds and sides leave the reduced costs fitting: the dual method mends the values. Moved costs leave the
     values: the primal method follows. Where both have moved, misfitting costs are shifted for the dual method and put
@@ -43,7 +43,7 @@ class KeptBasis:
             start_at(self.form, x)
 
     def solve(self, lp: LinearProgram, settings: Settings, watch: Watch, work: float = np.inf) -> Solution | None:
-        """Solve a program of the same structure; None where the method is given up, after which this is of no use.
+        """Solve a program of the same structure; None if the method gives up, after which this object is unusable.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class KeptBasis:
             return None
 
     def bring_up(self, lp: LinearProgram) -> None:
-        """Put the numbers of another program of the same structure into the form; its basis stays."""
+        """Load the numbers of another program with the same structure; the basis stays."""
         before, self.lp = self.lp, lp
         if before is lp or self.form is None:
             return
@@ -85,7 +85,7 @@ class KeptBasis:
 
 
 class KeptSolve(SimplexSolve):
-    """One solve from a kept basis, judged on the program with all its rows."""
+    """A solve from a kept basis, checked on the program with all its rows."""
 
     def __init__(self, kept: KeptBasis, lp: LinearProgram, settings: Settings, watch: Watch, work: float) -> None:
         if kept.form is None:
@@ -96,25 +96,25 @@ class KeptSolve(SimplexSolve):
         self.tableau.sharpen(FEASIBLE, FITTING)
 
     def ended(self) -> tuple[Status, Floats | None]:
-        """The second phase: a basis is there."""
+        """Run the second phase only, because there is a basis."""
         return self.second_phase()
 
     def prices(self) -> Floats:
-        """Prices of all rows."""
+        """Return the prices of all rows."""
         return self.slim.prices(self.form.prices(), self.lp.c)
 
     def multipliers(self, ray: Floats) -> Floats:
-        """A ray with what it leaves in the columns answered by their rows of one entry."""
+        """Return a ray in which the rows with one entry absorb what remains in the columns."""
         return self.slim.prices(ray, np.zeros(self.lp.shape[1]))
 
     def solution(self, status: Status, ray: Floats | None) -> Solution | None:
-        """As of any solve, with this one's steps."""
+        """Return the solution as the base class does, with only this solve's iterations."""
         found = super().solution(status, ray)
         return None if found is None else replace(found, iterations=self.tableau.iterations - self.first)
 
 
 def start_at(form: Form, x: Floats) -> None:
-    """Begin with the variables in the basis that a point has between their bounds; dependent ones are taken out."""
+    """Begin with a basis of the variables strictly between their bounds at a point; dependent ones are removed."""
     arrays, m, n = form.tableau.arrays, form.tableau.rows, form.tableau.columns
     value = np.concatenate((x / form.column, -(form.lp.A @ x) * form.row))
     below, above = value - form.lower, form.upper - value
@@ -134,7 +134,7 @@ def start_at(form: Form, x: Floats) -> None:
 
 
 def take_over(old: Form, new: Form) -> None:
-    """The basis of another form of the same structure."""
+    """Copy the basis from another form of the same structure."""
     arrays, given = new.tableau.arrays, old.tableau.arrays
     for name in ("head", "place"):
         arrays[name][:] = given[name]
@@ -142,7 +142,7 @@ def take_over(old: Form, new: Form) -> None:
 
 
 def at_upper(form: Form) -> NDArray[np.bool_]:
-    """Which variables rest at their upper bound."""
+    """Mark the variables at their upper bounds."""
     arrays, total = form.tableau.arrays, form.tableau.total
     lower, upper = arrays["lower"][:total], arrays["upper"][:total]
     found: NDArray[np.bool_] = (arrays["x"][:total] == upper) & (lower < upper)
@@ -150,7 +150,7 @@ def at_upper(form: Form) -> NDArray[np.bool_]:
 
 
 def rest(form: Form, high: NDArray[np.bool_]) -> None:
-    """Put the variables outside the basis at their bounds: the upper one where `high` says so and there is one."""
+    """Put nonbasic variables at their bounds: the upper bound if `high` says so and it is finite."""
     arrays, total = form.tableau.arrays, form.tableau.total
     below, above = np.isfinite(form.lower), np.isfinite(form.upper)
     place = np.where(below, form.lower, np.where(above, form.upper, 0.0))
@@ -163,7 +163,7 @@ def rest(form: Form, high: NDArray[np.bool_]) -> None:
 def with_numbers(
     lp: LinearProgram, c: Floats, row_lower: Floats, row_upper: Floats, col_lower: Floats, col_upper: Floats
 ) -> LinearProgram:
-    """A program with other numbers around the same matrix, which is neither copied nor checked again."""
+    """Return a program with other numbers and the same matrix, neither copied nor checked."""
     found = object.__new__(LinearProgram)
     given = {"c": c, "row_lower": row_lower, "row_upper": row_upper, "col_lower": col_lower, "col_upper": col_upper}
     for name in lp.__dataclass_fields__:

@@ -1,4 +1,4 @@
-"""Rows with one entry, taken as bounds of their columns: whatever the numbers, the same rows of the same program.
+"""Rows with one entry, treated as column bounds; the choice depends on the structure only, not on the numbers.
 
 Modelling tools write the bounds of variables as rows; a basis need not hold them. Presolve (P2) does the same and much
 more, but what it removes depends on the numbers, so that its answer for one program is no start for the next one.
@@ -18,11 +18,11 @@ TOUCHING = 1e-9  # how far bounds may cross, relative to their size, before the 
 
 
 class CrossedError(ArithmeticError):
-    """The bounds that rows give a column contradict each other."""
+    """Raised if the bounds that rows give a column contradict each other."""
 
 
 class Slim:
-    """A program without its rows of one entry, and the way back for prices.
+    """A program without its one-entry rows, with the data to restore their prices.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Slim:
         )
 
     def _bounds(self, lp: LinearProgram) -> tuple[Floats, Floats]:
-        """Bounds of the columns, with those of their rows; which row each comes from, or -1, is noted."""
+        """Return the columns' bounds including those of their rows, and record each bound's row, or -1."""
         n, value = lp.shape[1], self._value
         with np.errstate(invalid="ignore", over="ignore"):
             one, other = lp.row_lower[self.rows] / value, lp.row_upper[self.rows] / value
@@ -85,7 +85,7 @@ class Slim:
         return lower, upper
 
     def moved(self, lp: LinearProgram) -> tuple[Floats, Floats, Floats, Floats]:
-        """(row_lower, row_upper, col_lower, col_upper) of the slim program of other bounds, the matrix being the same.
+        """Return (row_lower, row_upper, col_lower, col_upper) of the slim program for new bounds and the same matrix.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Slim:
         return lp.row_lower[self.others], lp.row_upper[self.others], *self._bounds(lp)
 
     def prices(self, y: Floats, c: Floats) -> Floats:
-        """Prices of all rows from those of the others: a row with one entry takes the reduced cost of its bound."""
+        """Return prices of all rows; a one-entry row gets the reduced cost of the bound it supplies."""
         lp = self._given
         found = np.zeros(lp.shape[0])
         found[self.others] = y

@@ -1,4 +1,4 @@
-"""One small linear program by the dual simplex method, from the basis of its logical variables (method/simplex.md)."""
+"""The dual simplex method on one small linear program, from the basis of logical variables (method/simplex.md)."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SHIFT = 5e-7  # relative perturbation of costs where many steps change nothing
 
 
 class GivenUp(Exception):
-    """Rounding, or more work than the method is worth."""
+    """Raised when rounding errors or too much work make the method give up."""
 
 
 class SimplexSolve:
-    """One solve of one program that has rows and columns."""
+    """A solve of one program with at least one row and column."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class SimplexSolve:
         return self.form.tableau
 
     def run(self) -> Solution | None:
-        """The solution, judged on the program as given; None where the method is given up."""
+        """Return the solution, checked on the original program; None if the method gives up."""
         try:
             solution = self.solution(*self.ended())
             if solution is None:
@@ -76,7 +76,7 @@ class SimplexSolve:
             return self.solution(Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None)
 
     def ended(self) -> tuple[Status, Floats | None]:
-        """Both phases; how the method ends, with its ray."""
+        """Run both phases; returns the status and its ray."""
         if self.tableau.settle(False):
             ray = self.first_phase()
             if ray is not None:
@@ -84,7 +84,7 @@ class SimplexSolve:
         return self.second_phase()
 
     def second_phase(self) -> tuple[Status, Floats | None]:
-        """The dual method with costs that fit, then the primal one with the true costs."""
+        """Run the dual method with shifted costs, then the primal one with the true costs."""
         if self.perturbed:
             self.perturb()
         self.tableau.settle(True)
@@ -99,7 +99,7 @@ class SimplexSolve:
         return Status.OPTIMAL, None
 
     def first_phase(self) -> Floats | None:
-        """Pivot to a basis whose reduced costs fit, or to a direction of improvement, which is returned (D8)."""
+        """Pivot to a dual feasible basis; returns a direction of improvement if there is none (D8)."""
         arrays, below, above = self.tableau.arrays, np.isfinite(self.form.lower), np.isfinite(self.form.upper)
         arrays["lower"][:] = np.where(below, 0.0, np.where(above, -1.0, -BOX))
         arrays["upper"][:] = np.where(above, 0.0, np.where(below, 1.0, BOX))
@@ -119,7 +119,7 @@ class SimplexSolve:
         return found
 
     def unbounded(self, ray: Floats) -> tuple[Status, Floats | None]:
-        """Whether a program that improves along a ray has a point to begin from."""
+        """Return the verdict on a program that improves along a ray: unbounded only if it has a feasible point."""
         self.tableau.arrays["cost"][:] = 0.0
         self.tableau.settle(False)
         if self.pivot(dual_steps) == BLOCKED:
@@ -127,7 +127,7 @@ class SimplexSolve:
         return Status.DUAL_INFEASIBLE, ray
 
     def perturb(self) -> None:
-        """Move the costs outside the basis a little to the side on which their reduced costs fit (D7)."""
+        """Perturb nonbasic costs in the direction that keeps reduced costs feasible (D7)."""
         arrays = self.tableau.arrays
         lower, upper = arrays["lower"], arrays["upper"]
         below, above = np.isfinite(lower), np.isfinite(upper)
@@ -140,7 +140,7 @@ class SimplexSolve:
         self.perturbed = True
 
     def pivot(self, steps: Callable[[Tableau, float], int]) -> int:
-        """Steps until they end, a piece of work at a time; DONE or BLOCKED."""
+        """Pivot in pieces of limited work until the method ends with DONE or BLOCKED."""
         chunk, since = FIRST_CHUNK, self.tableau.idle
         first = self.tableau.iterations
         while True:
@@ -157,7 +157,7 @@ class SimplexSolve:
             chunk = CHUNK
 
     def tell(self) -> None:
-        """Tell the callback where the method stands; True from it ends the solve. Nothing else is changed."""
+        """Report the state to the callback; if it returns True, the solve ends."""
         if self.callback is not None:
             judged = check(self.lp, self.form.point(), self.prices())
             if self.callback(self.tableau.iterations, judged.gap, judged.primal):
@@ -165,13 +165,13 @@ class SimplexSolve:
 
     @property
     def left(self) -> float:
-        """Work that may still be done: more where steps touch few rows each, as those of networks do."""
+        """Return the remaining work; more is allowed if steps touch few rows, as in networks."""
         spent, tableau = self.tableau.factor.work, self.tableau
         sparse = spent <= SPARSE * tableau.rows * tableau.iterations
         return (self.most_sparse_work if sparse else self.most_work) - spent
 
     def infeasibility_ray(self) -> Floats:
-        """Verified multipliers of the rows, from the row of the tableau that no column can answer (D6)."""
+        """Return verified row multipliers, from the tableau row that no column can repair (D6)."""
         ray = self.tableau.arrays["ray"][: self.tableau.rows] * self.form.row
         for each in (self.multipliers(ray), self.multipliers(-ray)):
             if is_infeasibility_ray(self.lp, each):
@@ -180,15 +180,15 @@ class SimplexSolve:
         raise GivenUp
 
     def multipliers(self, ray: Floats) -> Floats:
-        """A ray of the form's rows as one of the program's."""
+        """Convert a ray of the form's rows to one of the program's rows."""
         return ray
 
     def prices(self) -> Floats:
-        """Prices of the program's rows at the basis."""
+        """Return prices of the program's rows at the basis."""
         return self.form.prices()
 
     def direction(self) -> Floats:
-        """The direction of the column that no row blocks."""
+        """Return the direction of the column that no row blocks."""
         tableau, arrays = self.tableau, self.tableau.arrays
         entering = int(arrays["candidate"][0])
         sign = -1.0 if arrays["d"][entering] > 0.0 else 1.0
@@ -198,7 +198,7 @@ class SimplexSolve:
         return found[: tableau.columns] * self.form.column
 
     def missed_ray(self, y: Floats) -> Floats | None:
-        """A verified direction of improvement where reduced costs within tolerance have no bound to stop them.
+        """Return a verified direction of improvement for reduced costs within tolerance on unbounded columns, or None.
 
         docs/method/simplex.md. Dear columns hide cheap ones: the directions in which the program is open are searched
         without the columns that are dearer by more than `DEARER`, in units of the others.
@@ -224,14 +224,14 @@ class SimplexSolve:
         return found.x if found is not None and is_improving_ray(lp, found.x) else None
 
     def improving_ray(self, ray: Floats) -> Floats:
-        """The direction with its largest entry 1, if the checker verifies it."""
+        """Return the direction scaled to a largest entry of 1, verified by the checker."""
         if not is_improving_ray(self.lp, ray):
             raise GivenUp
         size: Floats = ray / np.abs(ray).max()
         return size
 
     def solution(self, status: Status, ray: Floats | None) -> Solution | None:
-        """What the checker says of the basis; None where it is not what the method takes it for."""
+        """Return the checked solution of the basis; None if the check contradicts the method."""
         x, y = self.form.point(), self.prices()
         judged = check(self.lp, x, y)
         within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)

@@ -1,4 +1,4 @@
-"""The list-of-lists matrix: one slab per request, one list of slabs."""
+"""The constraint matrix: one slab of columns per request, grouped by template."""
 
 from copter.processor import with_levels
 

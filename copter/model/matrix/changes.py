@@ -1,4 +1,4 @@
-"""What has changed in a model since a solve, for programs that are kept and patched (docs/method/blocks.md, K16)."""
+"""Record of the changes since a solve, for programs that are kept and patched (docs/method/blocks.md, K16)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_MOST = 10_000  # edits of bounds that are remembered in any case
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment between edits.
+    """A position in the sequence of edits.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Mark:
 
 
 class Changes:
-    """Requests whose bounds have changed, in order; edits of anything else end every memory.
+    """The requests whose bounds have changed, in order; any other kind of edit invalidates all marks.
 
     Bounds are those of a request's sum, columns and private rows. Those of resources are not written down: they are
     few, so whoever keeps a program reads them all again.
@@ -43,18 +43,18 @@ class Changes:
 
     @property
     def mark(self) -> Mark:
-        """Now."""
+        """Return the current position."""
         return Mark(self._shape, self._first + len(self._slots))
 
     def anything(self) -> None:
-        """Columns, costs, coefficients, rows or slots are others: nothing that was kept can be patched."""
+        """Record an edit of columns, costs, coefficients, rows or slots: no kept program can be patched any more."""
         self._shape = object()
         self._first += len(self._slots)
         self._slots.clear()
         self._size = 0
 
     def bounds(self, slots: Ints, n_requests: int) -> None:
-        """Bounds of the requests in these slots are others; `n_requests` are in the model."""
+        """Record that the bounds of the requests in these slots have changed; `n_requests` is the size of the model."""
         self._slots.append(slots)
         self._size += len(slots)
         while self._size > max(MOST * n_requests, LEAST_MOST):
@@ -62,7 +62,9 @@ class Changes:
             self._first += 1
 
     def since(self, mark: Mark) -> Ints | None:
-        """Slots whose bounds have changed since, each once, ascending; None where more has, or it is not known."""
+        """Return the slots whose bounds changed since a mark, ascending and unique; None if other edits were made or
+        unknown.
+        """
         if mark.shape is not self._shape or mark.place < self._first:
             return None
         later = self._slots[mark.place - self._first :]

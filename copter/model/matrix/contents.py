@@ -1,4 +1,4 @@
-"""What a template holds, as arrays."""
+"""The contents of a template as arrays."""
 
 from __future__ import annotations
 

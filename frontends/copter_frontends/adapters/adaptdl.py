@@ -1,4 +1,4 @@
-"""In the place of AdaptDL's and Sia's policies: ``optimize(jobs, nodes, base_allocations, node_template)``."""
+"""A drop-in replacement of AdaptDL's and Sia's policies: ``optimize(jobs, nodes, base_allocations, node_template)``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AdaptDLPolicy:
     type_of : callable (node key, NodeInfo) -> str, optional
         GPU type of a node, a key of jobs' ``speedup_fn`` where that is a mapping, as in Sia. By default all are alike.
     restart_penalty : float
-        As of :class:`.AllocationPolicy`.
+        See :class:`.AllocationPolicy`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AdaptDLPolicy:
         self._calls = 0
 
     def allocate_job(self, job_info: JobInfo, nodes: Mapping[Hashable, NodeInfo]) -> list[Hashable]:
-        """A node for a job that has just come: the first with room for its fewest replicas; [] if there is none."""
+        """Return the first node with room for a new job's fewest replicas, as a list; [] if there is none."""
         wanted = _fewest(job_info)
         for key, node in sorted(nodes.items(), key=lambda item: (item[1].preemptible, str(item[0]))):
             if _most_replicas(job_info, node) >= wanted:
@@ -121,7 +121,9 @@ class AdaptDLPolicy:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _follow_nodes(self, nodes: Mapping[str, NodeInfo], keys: Mapping[str, Hashable]) -> AllocationPolicy | None:
-        """The policy on these nodes; None without any. Types are by name and GPUs of a node."""
+        """Return a policy for these nodes, or None without nodes; a GPU type is a name with a number of GPUs per
+        node.
+        """
         kinds = {}
         for name, node in nodes.items():
             gpus = int(node.resources[self.gpu])
@@ -155,7 +157,7 @@ class AdaptDLPolicy:
         base: Sequence[Hashable],
         nodes: Mapping[Hashable, NodeInfo],
     ) -> None:
-        """Tell the policy of a job: its speed-ups, and what it has."""
+        """Pass a job's speed-ups and current allocation to the policy."""
         each = int(job.resources.get(self.gpu, 0))
         if each < 1:
             raise InvalidDataError(f"job {name}: a replica has {each} of {self.gpu!r}, must be 1 or more")
@@ -182,7 +184,7 @@ class AdaptDLPolicy:
     def _rates(
         self, policy: AllocationPolicy, job: JobInfo, each: int, held: Allocation | None
     ) -> dict[str, dict[int, float]]:
-        """Speed-up by type and GPUs: powers of two within a node, then whole nodes, and what the job has."""
+        """Return speed-ups by type and GPUs: powers of two within a node, whole nodes, and the job's current number."""
         table: dict[str, dict[int, float]] = {}
         for kind in policy.cluster.types.values():
             speedup = self._speedup(job, kind.name)
@@ -209,7 +211,7 @@ class AdaptDLPolicy:
 
     @staticmethod
     def _speedup(job: JobInfo, kind: str) -> Callable[[int, int], float] | None:
-        """A type's function (nodes, replicas) -> speed; Sia's jobs have one for each type, in goodputs."""
+        """Return a type's function (nodes, replicas) -> speed; Sia's jobs have one per type, which returns goodput."""
         function = job.speedup_fn
         if isinstance(function, Mapping):
             function = function.get(kind.rpartition("/")[0])
@@ -218,7 +220,9 @@ class AdaptDLPolicy:
 
     @staticmethod
     def _allocation(policy: AllocationPolicy, each: int, base: Sequence[Hashable]) -> Allocation | None:
-        """What a job has; None for nothing, or for nodes of several types, which the policy does not give."""
+        """Return a job's current allocation; None for no GPUs, or for nodes of several types, which the policy
+        never assigns.
+        """
         counts = Counter(f"{node!r}" for node in base)
         kinds = {policy.cluster.nodes[name].gpu_type for name in counts if name in policy.cluster.nodes}
         if len(kinds) != 1 or any(name not in policy.cluster.nodes for name in counts):
@@ -234,7 +238,7 @@ class AdaptDLPolicy:
         nodes: Mapping[Hashable, NodeInfo],
         found: dict[Hashable, list[Hashable]],
     ) -> None:
-        """Take away what a node's other resources (pods, memory) have no room for; pinned jobs go first."""
+        """Remove replicas that exceed a node's other resources (pods, memory); pinned jobs are served first."""
         left = {key: dict(node.resources) for key, node in nodes.items()}
         for key in sorted(found, key=lambda key: jobs[key].preemptible):
             wanted: dict[Hashable, Counter[str]] = {}
@@ -255,7 +259,7 @@ class AdaptDLPolicy:
         used: Set[Hashable],
         template: NodeInfo,
     ) -> int:
-        """Nodes in use; where jobs wait all that there are, and those of the template that the jobs would need."""
+        """Return the number of nodes in use; if jobs wait, all nodes plus the template nodes that these jobs need."""
         gpus = int(template.resources.get(self.gpu, 0))
         need = sum(int(jobs[key].resources.get(self.gpu, 0)) * _fewest(jobs[key]) for key in waiting)
         return max(len(nodes) + ceil(need / gpus) if need and gpus else len(used), 1)
@@ -266,12 +270,12 @@ def _one_type(key: Hashable, node: NodeInfo) -> str:
 
 
 def _by_type(replicas: int | Mapping[str, int], name: str, otherwise: int) -> int:
-    """A number of replicas on a type."""
+    """Return the number of replicas on a type."""
     return int(replicas.get(name, otherwise)) if isinstance(replicas, Mapping) else int(replicas)
 
 
 def _fewest(job: JobInfo) -> int:
-    """Fewest replicas that a job may have on any type, at least one."""
+    """Return the fewest replicas a job may have on any type, at least one."""
     least = job.min_replicas
     return max(min(least.values(), default=1) if isinstance(least, Mapping) else least, 1)
 

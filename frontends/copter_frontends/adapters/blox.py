@@ -1,4 +1,4 @@
-"""In the place of one of Blox's scheduling policies: ``schedule(job_dict, node_info, gpu_df)``."""
+"""A drop-in replacement of Blox's scheduling policies: ``schedule(job_dict, node_info, gpu_df)``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONE_TYPE = "gpu"  # GPU type of every GPU where Blox's table of GPUs has no type
 
 
 class BloxScheduler:
-    """Orders jobs so that Blox's placement starts those that copter's plan has; the others come after them.
+    """Orders jobs so that Blox's placement starts the jobs of copter's plan first.
 
     Blox's loop calls ``schedule(job_state, cluster_state)`` and its decorator takes ``active_jobs``, ``server_map`` and
     ``gpu_df`` out of them; both forms are taken here.
@@ -87,7 +87,9 @@ class BloxScheduler:
 
     @staticmethod
     def _policy(gpu_df: Any) -> AllocationPolicy | None:
-        """A policy on the GPUs of the frame; None if it has none. Types are by name and GPUs of a node."""
+        """Return a policy for the frame's GPUs, or None without GPUs; a type is a name with a number of GPUs per
+        node.
+        """
         counts: dict[tuple[str, str], int] = {}
         for node, kind in zip(_column(gpu_df, NODE), _types(gpu_df), strict=True):
             key = (f"{node!r}", str(kind))
@@ -119,7 +121,7 @@ class BloxScheduler:
 
     @staticmethod
     def _adopt(policy: AllocationPolicy, gpu_df: Any, ids: Mapping[str, Hashable]) -> None:
-        """Tell the policy what running jobs have."""
+        """Pass the running jobs' current allocations to the policy."""
         shares: dict[str, dict[tuple[str, str], int]] = {}
         columns = (_column(gpu_df, NODE), _types(gpu_df), _column(gpu_df, JOBS))
         for node, kind, job in zip(*columns, strict=True):
@@ -147,7 +149,7 @@ def _types(frame: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> Any:
-    """A job id that a column with gaps has turned into a float."""
+    """Return a job id as an int if a column with gaps has turned it into a float."""
     return int(value) if isinstance(value, float) and value == value and value == int(value) else value
 
 

@@ -1,4 +1,4 @@
-"""In the place of Gavel's and Shockwave's policies: ``get_allocation`` with the arguments that go with the name."""
+"""A drop-in replacement of Gavel's and Shockwave's policies: ``get_allocation`` with each policy's own arguments."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class GavelAdapter:
     def get_allocation(
         self, throughputs: Throughputs, scale_factors: Mapping[Any, int], *rest: Mapping[Any, Any]
     ) -> Allocation | None:
-        """Fractions of time of every job on every worker type; None without jobs, as in Gavel.
+        """Return every job's fractions of time on every worker type; None without jobs, as in Gavel.
 
         Parameters
         ----------
@@ -106,7 +106,9 @@ class GavelAdapter:
         return found
 
     def _arguments(self, rest: tuple[Mapping[Any, Any], ...]) -> tuple[Mapping[Any, Any], ...]:
-        """(priority weights, times since start, steps remaining, cluster spec) of what came after the scale factors."""
+        """Split the arguments after the scale factors: (priority weights, times since start, steps remaining,
+        cluster spec).
+        """
         none: Mapping[Any, Any] = {}
         wanted = {"MaxMin": 2, "MinTot": 2, "Finish": 4}.get(self._name[:6], 1)
         if len(rest) != wanted:
@@ -122,7 +124,7 @@ class GavelAdapter:
         return none, none, rest[0], rest[1]
 
     def _with_isolated(self, job: Hashable, facts: JobFacts, capacity: Mapping[str, int], jobs: int) -> JobFacts:
-        """The facts with the time that the steps done would have taken alone, for finish-time fairness."""
+        """Add to the facts the time that the completed steps would have taken alone, for finish-time fairness."""
         if self.objective is not GavelObjective.FINISH_TIME_FAIRNESS:
             return facts
         counts = np.array(list(capacity.values()), dtype=np.float64)

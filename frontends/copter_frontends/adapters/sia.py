@@ -1,4 +1,4 @@
-"""In the place of the policy of Sia's simulator: ``optimize(jobs, nodes, base_allocations)``, by GPU type."""
+"""A drop-in replacement of the policy in Sia's simulator: ``optimize(jobs, nodes, base_allocations)`` per GPU type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Speed = Callable[[int, int], float]
 
 @dataclass(slots=True)
 class _Told:
-    """A job as :class:`.AdaptDLPolicy` takes it: a replica is a GPU."""
+    """A job in the form that :class:`.AdaptDLPolicy` expects; one replica is one GPU."""
 
     resources: Mapping[str, int]
     speedup_fn: Any  # by type, a :data:`Speed`
@@ -32,7 +32,7 @@ class SiaSimulatorPolicy:
     Parameters
     ----------
     restart_penalty : float
-        As of :class:`.AllocationPolicy`: a share of an option's worth, not seconds as in Sia.
+        See :class:`.AllocationPolicy`: a share of an option's worth, not seconds as in Sia.
     """
 
     def __init__(self, restart_penalty: float = 0.1) -> None:
@@ -45,7 +45,7 @@ class SiaSimulatorPolicy:
         cluster_num_gpus: Mapping[str, int],
         cluster_max_physical_nnodes: Mapping[str, int] | None = None,
     ) -> None:
-        """Take in the types: nodes, GPUs of a node, and on how many nodes a job may run at most."""
+        """Set the GPU types: nodes, GPUs per node, and the largest number of nodes a job may use."""
         limits = cluster_max_physical_nnodes or cluster_num_nodes
         self._most_nodes = {kind: limits[kind] * cluster_num_gpus[kind] for kind in cluster_num_gpus}  # in GPUs
 
@@ -92,7 +92,7 @@ class SiaSimulatorPolicy:
         return (given[0][0], [number for _, number in given]) if given else (None, ())
 
     def _job(self, job: Any, nodes: Mapping[str, Any]) -> _Told:
-        """A job in GPUs; on a type where nothing is known yet it may have one unit, as in Sia."""
+        """Convert a job to GPUs; on a type without known goodput it may use one unit, as in Sia."""
         units = {kind: _of(getattr(job, "scale_unit", 1), kind) for kind in nodes}
         speeds: dict[str, Speed] = {}
         for kind in nodes:
@@ -119,7 +119,7 @@ def _of(value: int | Mapping[str, int], kind: str) -> int:
 
 
 def _in_gpus(goodput: Speed, unit: int) -> Speed:
-    """Goodput of GPUs, where `unit` of them make a replica."""
+    """Return the goodput as a function of GPUs, where `unit` GPUs make one replica."""
     return lambda nodes, gpus: 0.0 if gpus % unit else float(goodput(min(nodes, gpus // unit), gpus // unit))
 
 

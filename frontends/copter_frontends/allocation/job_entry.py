@@ -47,7 +47,7 @@ class JobEntry:
         ----------
         capacity : dict of GPU type to int
         held : (GPU type, GPUs) or None
-            What the job has now.
+            The job's current allocation.
         penalty : float
             Share of its worth that every other option than `held` loses.
         """

@@ -1,4 +1,4 @@
-"""Nodes for the jobs of a plan, whatever shapes pinned jobs have."""
+"""Assignment of nodes to the jobs of a plan; pinned jobs may have any shape."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Wanted = Mapping[str, tuple[str, int]]
 def that_stay(
     cluster: Cluster, pins: Mapping[str, Allocation], kept: Mapping[str, Allocation]
 ) -> dict[str, Allocation]:
-    """Allocations of pinned jobs, and of the `kept` jobs whose GPUs the pins leave free."""
+    """Return the allocations of pinned jobs, and of those `kept` jobs whose GPUs are not pinned by others."""
     nodes, found = NodeInventory(cluster), dict(pins)
     for pin in pins.values():
         nodes.take(pin)
@@ -28,7 +28,7 @@ def that_stay(
 def placed(
     placer: Placer, wanted: Wanted, previous: Mapping[str, Allocation], fixed: Mapping[str, Allocation]
 ) -> dict[str, Allocation]:
-    """Choose nodes for the wanted jobs (job id to GPU type and GPUs); the result leaves out jobs without room.
+    """Choose nodes for the wanted jobs (job id -> GPU type and GPUs); jobs without room are left out.
 
     The placer does it, and moves jobs to free whole nodes. It refuses pins that hold parts of several nodes. Then jobs
     keep their nodes where these are free, and the others, largest first, take free GPUs on as few nodes as can be.

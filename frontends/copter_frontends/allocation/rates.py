@@ -1,4 +1,4 @@
-"""How fast one job runs on each type and number of GPUs."""
+"""Speeds of one job by GPU type and number of GPUs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ Option = tuple[str, int]
 
 
 def checked_rates(job_id: str, rates: Rates) -> dict[str, dict[int, float]]:
-    """A copy without zeros; InvalidJobError for a count below 1, or a rate that is negative or not finite."""
+    """Return a copy without zeros; raises InvalidJobError for a count below 1 or a rate that is negative or not
+    finite.
+    """
     found: dict[str, dict[int, float]] = {}
     for kind, by_count in rates.items():
         for gpus, rate in by_count.items():
@@ -32,13 +34,13 @@ def checked_rates(job_id: str, rates: Rates) -> dict[str, dict[int, float]]:
 
 
 def default_rates(job: Job, types: Iterable[str]) -> dict[str, dict[int, float]]:
-    """Rates of a job of which nothing is known: the GPUs that it asks for, equally fast on every type."""
+    """Return default rates of a job without measurements: its requested GPUs, equally fast on every type."""
     gpus = requested_gpus(job)
     return {kind: {gpus: 1.0} for kind in types}
 
 
 def options_of(job: Job, rates: Rates) -> dict[Option, float]:
-    """(type, GPUs) -> rate of what the job may have, smallest count first within a type."""
+    """Return (type, GPUs) -> rate for the allocations a job may get, ascending in GPUs within a type."""
     most = float("inf") if job.max_gpus is None else job.max_gpus
     return {
         (kind, gpus): rate

@@ -1,4 +1,4 @@
-"""The papers' opponents: schedulers to compare with."""
+"""Baselines: the schedulers that the papers compare with."""
 
 from copter_frontends.baselines.fifo import FifoPolicy
 

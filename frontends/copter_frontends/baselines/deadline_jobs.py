@@ -13,7 +13,7 @@ class DeadlineJobs(RoundPolicy):
     Attributes
     ----------
     rewards : dict of job id to StepReward
-        Of the jobs that are known.
+        Rewards of the known jobs.
     """
 
     follows = True  # how far jobs are decides whose deadline is near
@@ -21,22 +21,22 @@ class DeadlineJobs(RoundPolicy):
     rewards: dict[str, StepReward]
 
     def take_rewards(self, source: Rewards | None) -> None:
-        """Say where rewards come from; before any job."""
+        """Set the source of rewards; call this before adding jobs."""
         self.source, self.rewards = source or NO_REWARDS, {}
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`; an SLO job if the source has a reward for it."""
+        """See :meth:`.RoundPolicy.add_job`; the job is an SLO job if the source has a reward for it."""
         super().add_job(job)
         reward = reward_for(self.source, job)
         if reward is not None:
             self.rewards[job.id] = reward
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.rewards.pop(job_id, None)
 
     def deadline_s(self, job_id: str) -> float:
-        """First deadline of a job, in seconds from the start; infinite for best effort."""
+        """Return a job's first deadline, in seconds from the start; infinite for best effort."""
         reward = self.rewards.get(job_id)
         return float("inf") if reward is None else self.jobs[job_id].submit_s + reward.steps[0][0]

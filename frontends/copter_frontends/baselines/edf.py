@@ -1,4 +1,4 @@
-"""Earliest deadline first, as the Chronus paper has it: no SLO job is stopped for another (docs/papers/chronus.md)."""
+"""Earliest deadline first as in the Chronus paper: SLO jobs are never stopped for others (docs/papers/chronus.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter_frontends.vocabulary import Cluster
 
 
 class EdfPolicy(DeadlineJobs, PriorityPolicy):
-    """SLO jobs by their first deadline, then best-effort jobs in order of arrival; only best-effort jobs are preempted.
+    """SLO jobs by first deadline, then best-effort jobs by arrival; only best-effort jobs are preempted.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class EdfPolicy(DeadlineJobs, PriorityPolicy):
         Jobs without one are best effort.
     round_s : float
     can_run : callable, optional
-        As for :class:`.RoundPolicy`.
+        See :class:`.RoundPolicy`.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class EdfPolicy(DeadlineJobs, PriorityPolicy):
         self.take_rewards(rewards)
 
     def ranking(self, now_s: float) -> list[str]:
-        """Running SLO jobs, waiting SLO jobs by deadline, running best-effort jobs, waiting ones."""
+        """Rank running SLO jobs, waiting SLO jobs by deadline, running best-effort jobs, then waiting ones."""
 
         def key(job_id: str) -> tuple[bool, bool, float]:
             deadline_s = self.deadline_s(job_id)

@@ -1,4 +1,4 @@
-"""Finish-time fairness as a scheduler estimates it while jobs run (docs/papers/baselines.md, B17)."""
+"""A scheduler's estimate of finish-time fairness while jobs run (docs/papers/baselines.md, B17)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from copter_frontends.vocabulary import Cluster, Job
 
 
 class FairnessPolicy(SpeedAwarePolicy):
-    """A speed-aware policy that keeps the contention which each job has met.
+    """A speed-aware policy that records the contention each job has met.
 
     Parameters
     ----------
@@ -24,17 +24,17 @@ class FairnessPolicy(SpeedAwarePolicy):
         self._plans_seen: dict[str, int] = {}
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`."""
+        """See :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self._contention_sum[job.id], self._plans_seen[job.id] = 0.0, 0
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         del self._contention_sum[job_id], self._plans_seen[job_id]
 
     def count_contention(self) -> None:
-        """Take this round's contention, GPUs requested over GPUs there are, into every job's mean."""
+        """Add this round's contention (GPUs requested over GPUs available) to every job's mean."""
         gpus = sum(self.nodes.capacity(kind) for kind in self.nodes.types)
         contention = sum(requested_gpus(job) for job in self.jobs.values()) / max(gpus, 1)
         for job_id in self.jobs:
@@ -42,7 +42,7 @@ class FairnessPolicy(SpeedAwarePolicy):
             self._plans_seen[job_id] += 1
 
     def contention(self, job_id: str) -> float:
-        """Mean of GPUs requested over GPUs there are, over the job's rounds, at least 1."""
+        """Return the mean of GPUs requested over GPUs available during the job's rounds, at least 1."""
         return max(1.0, self._contention_sum[job_id] / max(self._plans_seen[job_id], 1))
 
     def fair_s(self, job: Job) -> float:
@@ -51,7 +51,7 @@ class FairnessPolicy(SpeedAwarePolicy):
         return self.throughputs.work(job) / rate * self.contention(job.id) if rate > 0 else float("inf")
 
     def rho(self, job: Job, now_s: float) -> float:
-        """Finish-time fairness so far: age plus the time left alone, over the fair time."""
+        """Return the current finish-time fairness: (age + remaining time alone) / fair time."""
         rate = self.best_rate(job)
         if rate <= 0:
             return 0.0

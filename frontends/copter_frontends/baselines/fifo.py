@@ -33,7 +33,7 @@ class FifoPolicy(RoundPolicy):
         self.backfill = backfill
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Start what fits, in order of submission. Takes no notice of the deadline: it has nothing to search."""
+        """Start the jobs that fit, in order of submission. The deadline is unused, because there is no search."""
         full: set[tuple[str, int]] = set()  # (type, GPUs) for which there is no room
         for job_id in [j for j in self.queue() if j not in self.held]:
             result = self._place(self.jobs[job_id], full)

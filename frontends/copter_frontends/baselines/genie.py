@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Cluster, Job
 
 
 class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
-    """Elastic jobs with deadlines: the scheduler chooses the number of GPUs, not the user; best effort comes last.
+    """Elastic jobs with deadlines: the scheduler chooses the number of GPUs; best-effort jobs come last.
 
     Laxity is the time to the first deadline less the time that the job still takes on the GPUs it asks for. In its
     order each SLO job gets the fewest GPUs, from half of what it asks for to twice that, with which it ends in time;
@@ -49,7 +49,7 @@ class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
         self.restart_s, self.widest, self.preempts = restart_s, widest, preempts
 
     def sizes(self, job: Job) -> Iterable[int]:
-        """GPU counts to try: the job's request, half of it, and the most that it may have."""
+        """Return the GPU counts to try: the job's request, half of it, and its maximum."""
         wanted = requested_gpus(job)
         range_ = (job.min_gpus, job.max_gpus or self.widest * wanted)
         return (
@@ -58,7 +58,7 @@ class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
         )
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Running SLO jobs, those that can end in time by laxity, those that cannot, best effort."""
+        """Rank running SLO jobs, those that can meet their deadline by laxity, those that cannot, then best effort."""
         left, chosen = self.room(), {}
         for job_id, held in self.held.items():
             if not self.preempts and job_id in self.rewards and job_id not in self.pins:
@@ -94,7 +94,7 @@ class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
         return self.work_left(job) / rate + moving_s if rate > 0 else float("inf")
 
     def _offers(self, job_id: str, now_s: float) -> list[tuple[str, int]]:
-        """(Type, GPUs) to try: what it has if that is in time, then the fewest GPUs that are, then what it asks for."""
+        """Return (type, GPUs) to try: the current ones if in time, then the fewest GPUs in time, then the request."""
         job, held = self.jobs[job_id], self.held.get(job_id)
         wanted = requested_gpus(job)
         sizes = [wanted]

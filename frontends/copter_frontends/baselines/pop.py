@@ -73,7 +73,7 @@ class PopPolicy:
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """Give a job to a part. DuplicateJobError if the id is known, InvalidJobError if it fits in no part."""
+        """Assign a job to a part. Raises DuplicateJobError for a known id, InvalidJobError if it fits in no part."""
         if job.id in self._jobs:
             raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
         order = np.random.default_rng((self.seed, zlib.crc32(job.id.encode()))).permutation(len(self.parts)).tolist()
@@ -88,12 +88,12 @@ class PopPolicy:
             return
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Pass what changed to the policy of the job's part."""
+        """Pass changes to the policy of the job's part."""
         self.parts[self._part(job_id)].update_job(job_id, **what_changed)
         self._facts[job_id].update(what_changed)
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job; UnknownJobError."""
+        """Delete a job; raises UnknownJobError if its id is unknown."""
         self.parts[self._part(job_id)].remove_job(job_id)
         for table in (self._part_of, self._jobs, self._facts):
             del table[job_id]
@@ -112,7 +112,7 @@ class PopPolicy:
             self._part_of_node[node.id] = at
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Take `count` GPUs of a type away as whole nodes (the newest, unless named); jobs on them are re-planned."""
+        """Remove `count` GPUs of a type as whole nodes (the newest, unless named); jobs on them are re-planned."""
         doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
         for job_id, pin in self._pins.items():
             if any(node in doomed for node, _ in pin.nodes):
@@ -128,7 +128,7 @@ class PopPolicy:
             self.parts[at].remove_resources(gpu_type, size * len(names), names)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on exactly this allocation, in the part that has its nodes, until unpinned with None.
+        """Pin a job to exactly this allocation, in the part that owns its nodes; None ends the pin.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class PopPolicy:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
 
     def _hand_over(self, job_id: str, before: int, after: int, allocation: Allocation) -> None:
-        """Move a job to another part, with what is known of it, and pin it there; all of that or nothing."""
+        """Move a job with all its data to another part and pin it there; on an error nothing changes."""
         self.parts[after].add_job(self._jobs[job_id])
         try:
             if self._facts[job_id]:
@@ -210,7 +210,7 @@ class PopPolicy:
 
 
 def deal(cluster: Cluster, parts: int) -> list[list[str]]:
-    """Ids of the nodes of each part: dealt out in turn, type by type, going on where the last type ended."""
+    """Deal the nodes out to the parts, type by type; each type continues with the part after the last one."""
     shares: list[list[str]] = [[] for _ in range(parts)]
     dealt = 0
     for kind in cluster.types:

@@ -9,7 +9,7 @@ from copter_frontends.vocabulary import Job
 
 
 class PriorityPolicy(RoundPolicy):
-    """Preemptive scheduling of rigid jobs by rank; a subclass says the rank.
+    """Preemptive scheduling of rigid jobs by rank; subclasses define the rank.
 
     Jobs get the GPUs that they request, best rank first; one that does not fit is passed over. By default a job stays
     on its type while that has room and goes to the type with the most GPUs left otherwise.
@@ -20,7 +20,7 @@ class PriorityPolicy(RoundPolicy):
         return self.queue()
 
     def kinds(self, job: Job, left: Mapping[str, int]) -> Iterable[str]:
-        """GPU types in the order in which the job tries them."""
+        """Return the GPU types in the order in which the job tries them."""
         held = self.held.get(job.id)
         return sorted(left, key=lambda kind: (held is None or held.gpu_type != kind, -left[kind]))
 

@@ -10,7 +10,7 @@ from copter_frontends.vocabulary import Cluster, Job
 
 
 class SpeedAwarePolicy(PriorityPolicy):
-    """A ranking policy that knows how fast jobs run, and puts them on the fastest type that has room.
+    """A ranking policy that knows the jobs' speeds and puts each on the fastest type with room.
 
     Parameters
     ----------
@@ -30,22 +30,22 @@ class SpeedAwarePolicy(PriorityPolicy):
         return self.throughputs.rate(job, kind, gpus, self.service[job.id].progress)
 
     def best_rate(self, job: Job) -> float:
-        """Units per second on the fastest type that the job fits on; 0 if there is none any more."""
+        """Return units per second on the fastest type that the job fits on; 0 if it fits on none."""
         gpus = requested_gpus(job)
         return max((self.rate(job, k) for k in self.nodes.types if gpus <= self.nodes.capacity(k)), default=0.0)
 
     def work_left(self, job: Job) -> float:
-        """Units of work that the job still has to do."""
+        """Return a job's remaining units of work."""
         return self.throughputs.work(job) * (1.0 - self.service[job.id].progress)
 
     def kinds(self, job: Job, left: Mapping[str, int]) -> list[str]:
-        """The fastest type first; among equally fast ones the one that the job has."""
+        """Return the types, fastest first; among equally fast ones the job's current type."""
         held = self.held.get(job.id)
         return sorted(left, key=lambda kind: (-self.rate(job, kind), held is None or held.gpu_type != kind))
 
 
 class SrtfPolicy(SpeedAwarePolicy):
-    """Shortest remaining time first: the job that would end first on its fastest type goes first, preemptively."""
+    """Shortest remaining time first, with preemption: ranked by the time left on each job's fastest type."""
 
     def ranking(self, now_s: float) -> list[str]:
         """Jobs by remaining seconds on their fastest type."""

@@ -41,7 +41,7 @@ class ThemisPolicy(FairnessPolicy):
         self.filter_share = filter_share
 
     def ranking(self, now_s: float) -> list[str]:
-        """The jobs of the offer by rho, then the others."""
+        """Rank the jobs of the offer by rho, then the others."""
         self.count_contention()
         rho = {job_id: self.rho(self.jobs[job_id], now_s) for job_id in self.queue()}
         by_rho = sorted(rho, key=lambda job_id: -rho[job_id])

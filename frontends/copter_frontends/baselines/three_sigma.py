@@ -23,7 +23,7 @@ BEST_EFFORT_VALUE = 1.0  # value of a best-effort job that starts now; it falls 
 
 
 class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
-    """Which waiting jobs start now, by expected reward under a normal runtime distribution (papers/chronus.md, C25).
+    """Chooses waiting jobs by expected reward under a normal runtime distribution (papers/chronus.md, C25).
 
     Every cycle each waiting SLO job may start in one of some slots ahead; starting in slot t is worth its reward times
     the chance that it then ends by its first deadline, and takes G GPUs in a later slot times the chance that it still
@@ -64,7 +64,7 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         self.sigma, self.slots, self.slot_s, self.most_jobs = sigma, slots, slot_s, most_jobs
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Keep running SLO jobs, start those that the program starts, fill up with best effort."""
+        """Keep running SLO jobs, start those that the program selects, then fill with best effort."""
         slo = [j for j in self.queue() if j in self.rewards and j not in self.pins]
         chosen = self.down_the_list([j for j in slo if j in self.held])
         left = self.room()
@@ -78,14 +78,14 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         return Choice(self.down_the_list([*chosen, *starts, *best_effort]), objective=objective, bound=bound)
 
     def kinds(self, job: Job, left: Mapping[str, int]) -> list[str]:
-        """The type that a running SLO job has, as it is not moved; otherwise the fastest first."""
+        """Return the current type of a running SLO job, which is not moved; otherwise the fastest types first."""
         held = self.held.get(job.id) if job.id in self.rewards else None
         return sorted(super().kinds(job, left), key=lambda kind: held is not None and kind != held.gpu_type)
 
     def _starts(
         self, waiting: list[str], running: list[str], left: Mapping[str, int], now_s: float
     ) -> tuple[list[str], float, float]:
-        """Jobs to start now; the program's value, and its bound."""
+        """Return (jobs to start now, the program's value, its bound)."""
         ahead_s: Floats = (self.slot_s * np.arange(self.slots)).astype(np.float64)
         total = float(sum(self.nodes.capacity(kind) for kind in self.nodes.types))
         free = np.full(self.slots, total) - (total - sum(left.values()))
@@ -115,7 +115,7 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         return np.asarray(np.maximum(value, BEST_EFFORT_VALUE / (1.0 + np.arange(len(ahead_s)))))
 
     def _still_runs(self, job_id: str, after_s: Floats) -> Floats:
-        """Probability that a job that starts or continues now runs longer than this."""
+        """Return the probability that a job that starts or continues now runs longer than `after_s`."""
         job = self.jobs[job_id]
         rate = self.best_rate(job)
         mean_s = self.work_left(job) / rate if rate > 0 else NEVER_S

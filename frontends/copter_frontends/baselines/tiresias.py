@@ -19,7 +19,7 @@ THREE_QUEUES_GPU_S = (3250.0, 7200.0)
 
 
 class TiresiasPolicy(PriorityPolicy):
-    """Queues by attained service in GPU-seconds, first come first served within each; it knows nothing of speeds.
+    """Queues by attained service in GPU-seconds, first come first served within each; speeds are not used.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class TiresiasPolicy(PriorityPolicy):
         never promotes.
     round_s : float
     can_run : callable, optional
-        As for :class:`.RoundPolicy`.
+        See :class:`.RoundPolicy`.
 
     Raises
     ------
@@ -60,12 +60,12 @@ class TiresiasPolicy(PriorityPolicy):
         self._queue_of: dict[str, int] = {}
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`; the job starts in the first queue."""
+        """See :meth:`.RoundPolicy.add_job`; the job starts in the first queue."""
         super().add_job(job)
         self._queue_of[job.id] = 0
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         del self._queue_of[job_id]
 

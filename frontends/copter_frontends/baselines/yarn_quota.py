@@ -48,7 +48,7 @@ class YarnQuotaPolicy(FifoPolicy):
         self.slo_jobs, self.slo_share = frozenset(slo_jobs), slo_share
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Start what fits in the quota of each queue, in order of submission."""
+        """Start the jobs that fit into each queue's quota, in order of submission."""
         total = sum(self.nodes.capacity(kind) for kind in self.nodes.types)
         quota = {True: round(self.slo_share * total), False: total - round(self.slo_share * total)}
         used = {True: 0, False: 0}

@@ -11,7 +11,7 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 
 class ColumnPool:
-    """Columns of jobs: an option and its leases, one line each.
+    """Columns of jobs; each is an option with its leases.
 
     A lease set stays a column while it is still what its job needs: its leases ahead number what is left of the job's
     work. So a job that had the lease which is over keeps the columns with that lease, and one that did not keeps
@@ -68,7 +68,9 @@ class ColumnPool:
         self._note()
 
     def add(self, options: Options, row: Ints, leases: Bools) -> None:
-        """Add columns, (k,) and (k, leases); those that are known, or are not what the option needs, are left out."""
+        """Add columns, (k,) and (k, leases); duplicates and columns whose leases do not match the option's need are
+        left out.
+        """
         sound = (leases.sum(axis=1) == options.need[row]) & (_ends(leases) <= options.last[row])
         keys, fresh = _keys(row, leases), []
         for at in np.flatnonzero(sound).tolist():
@@ -98,7 +100,7 @@ class ColumnPool:
         self._note()
 
     def by_job(self, jobs: int) -> tuple[Ints, Ints]:
-        """Columns sorted by job, and where each job's begin, (jobs + 1,)."""
+        """Return columns sorted by job, and the start of each job's columns, (jobs + 1,)."""
         order = np.argsort(self.job, kind="stable")
         return order, np.searchsorted(self.job[order], np.arange(jobs + 1))
 
@@ -107,20 +109,20 @@ class ColumnPool:
 
 
 def _keys(row: Ints, leases: Bools) -> list[bytes]:
-    """A key for each option and its leases: the number's bytes and the leases' bits."""
+    """Return a key for each option with its leases: the option number's bytes and the leases' bits."""
     number = np.ascontiguousarray(row).view(np.uint8).reshape(len(row), row.itemsize)
     parts = np.concatenate((number, np.packbits(leases, axis=1)), axis=1)
     return cast("list[bytes]", parts.view(np.dtype((np.void, parts.shape[1]))).ravel().tolist())
 
 
 def _ends(leases: Bools) -> Ints:
-    """One past the last lease of each line, 0 where there is none."""
+    """Return one past the last lease of each row; 0 for rows without leases."""
     horizon = leases.shape[1]
     return np.asarray(np.where(leases.any(axis=1), horizon - np.argmax(leases[:, ::-1], axis=1), 0))
 
 
 def _rows_like(options: Options, job: Ints, meant: Ints) -> Ints:
-    """The option of each job with this mode and step, GPU type and GPUs; -1 for none."""
+    """Return each job's option with this mode, step, GPU type and GPUs; -1 if there is none."""
     if not len(options.job) or not len(job):
         return np.full(len(job), -1, dtype=np.int64)
     modes = int(max(options.mode.max(), meant[:, 0].max())) + 1

@@ -1,4 +1,5 @@
-"""The lease programs written out: the compact cumulative form, and one block per deadline (docs/papers/chronus.md, C8).
+"""The lease programs as explicit LPs: the compact cumulative form and one block per deadline (docs/papers/chronus.md,
+C8).
 
 They are what :mod:`copter_frontends.chronus.formulation` decomposes; tests and benchmarks solve them as one program.
 """

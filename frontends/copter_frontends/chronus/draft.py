@@ -50,7 +50,8 @@ class Draft:
 
     @classmethod
     def standing(cls, options: Options, capacity: Ints, use: Ints, taken: Bools) -> Draft | None:
-        """A draft of a plan that is already made: each of the first jobs has an option and as many leases as it needs.
+        """Return a draft of an existing plan: each of the first jobs has an option and the leases it needs; None if
+        infeasible.
 
         Parameters
         ----------
@@ -80,7 +81,7 @@ class Draft:
         return other
 
     def ranked(self, job: int, scarcity: Floats | None = None) -> list[int]:
-        """A job's options by reward, then by GPU-leases times the `scarcity` (types,) of their GPU type."""
+        """Return a job's options by reward, then by GPU-leases times the `scarcity` (types,) of their GPU type."""
         options, first, end = self.options, int(self._first[job]), int(self._first[job + 1])
         if end - first < 2:
             return list(range(first, end))
@@ -91,11 +92,11 @@ class Draft:
         return ranked
 
     def put_all(self, rows: Ints, leases: Bools) -> Bools:
-        """Give each option of `rows` its leases, (rows, leases), in turn; return which of them fit, (rows,)."""
+        """Give each option of `rows` its leases, (rows, leases), in turn; returns which options fit, (rows,)."""
         return self.put_leases(rows, *np.nonzero(leases))
 
     def put_leases(self, rows: Ints, at: Ints, lease: Ints) -> Bools:
-        """As :meth:`put_all`, from a list: `lease` of the option at place `at` of the rows, both ascending."""
+        """Do :meth:`put_all` with sparse input: `lease` of the option at position `at` of the rows, both ascending."""
         options, fits = self.options, np.zeros(len(rows), dtype=bool)
         count = np.bincount(at, minlength=len(rows))
         ends, has = np.zeros(len(rows), dtype=np.int64), count > 0
@@ -138,7 +139,9 @@ class Draft:
         return int((self.options.must & (self.row < 0)).sum())
 
     def roomy(self, rows: Ints, own: bool = False) -> Bools:
-        """Which options have as many leases free in time as they need; with `own`, those of the job itself as well."""
+        """Mark options with enough free leases before their deadlines; with `own`, the job's own leases count as
+        free.
+        """
         options = self.options
         kind, gpus, last = options.kind[rows], options.gpus[rows], options.last[rows]
         sizes, which = np.unique(kind * (int(gpus.max(initial=0)) + 1) + gpus, return_inverse=True)
@@ -159,7 +162,7 @@ class Draft:
         return np.asarray(room >= options.need[rows])
 
     def jobs_with_room(self, jobs: Ints) -> Bools:
-        """Which jobs have an option that :meth:`place` would find leases for, as things stand."""
+        """Mark jobs with an option for which :meth:`place` would now find leases."""
         wanted = np.zeros(self.options.jobs, dtype=bool)
         wanted[jobs] = True
         rows = np.flatnonzero(wanted[self.options.job])
@@ -168,7 +171,7 @@ class Draft:
         return able[jobs]
 
     def place(self, row: int) -> bool:
-        """Give a job an option, on the leases with most free GPUs, late ones first; say whether it fits."""
+        """Give a job an option on the leases with most free GPUs, late leases first; returns whether it fits."""
         job, kind, gpus, need, last = self._table[row].tolist()
         if need > self._room(kind, gpus, last):
             return False
@@ -177,7 +180,7 @@ class Draft:
         return True
 
     def put(self, row: int, leases: Ints) -> bool:
-        """Give a job an option on these leases; say whether they are free and as many as it needs."""
+        """Give a job an option on these leases; returns whether they are free and as many as needed."""
         job, kind, gpus, need, last = self._table[row].tolist()
         sound = (
             len(leases) == need and int(leases.max(initial=-1)) < last and bool((self.free[kind][leases] >= gpus).all())
@@ -187,7 +190,7 @@ class Draft:
         return sound
 
     def remove(self, job: int) -> Ints:
-        """Take a job's leases back; return them."""
+        """Free a job's leases; returns them."""
         row = int(self.row[job])
         leases = np.flatnonzero(self.taken[job])
         if row >= 0:
@@ -198,7 +201,7 @@ class Draft:
         return leases
 
     def may_squeeze(self, row: int) -> bool:
-        """Say whether :meth:`squeeze` would try to make room for an option, the one in this row of the options.
+        """Whether :meth:`squeeze` would try to make room for the option in this row.
 
         It would if the leases that the option lacks are at most MOST_MOVED, and no more than the leases before its
         deadline that have too few free GPUs.
@@ -208,7 +211,9 @@ class Draft:
         return bool(need - roomy <= min(MOST_MOVED, last - roomy))
 
     def squeeze(self, row: int) -> bool:
-        """As :meth:`place`, but move single leases of other jobs out of the way; changes nothing where that fails."""
+        """Place an option as :meth:`place` does, moving single leases of other jobs if necessary; on failure
+        nothing changes.
+        """
         if self.place(row):
             return True
         job, kind, gpus, need, last = self._table[row].tolist()
@@ -234,7 +239,7 @@ class Draft:
         return True
 
     def shift_left(self, jobs: Ints) -> int:
-        """Let jobs that do not have the first lease have it in place of their last, in order; return how many do."""
+        """Give jobs without the first lease that lease in place of their last one, in order; returns how many moved."""
         moved = 0
         for job in jobs.tolist():
             row = int(self.row[job])
@@ -264,7 +269,7 @@ class Draft:
         self.moved.add(job)
 
     def _way_in(self, job: int, kind: int, gpus: int, last: int) -> list[Move] | None:
-        """Moves of single leases after which a job has room for one lease more, that of the last move's source.
+        """Return moves of single leases that free one more lease for a job: the source of the last move.
 
         A search in breadth: a lease that is wanted for so many GPUs is made free by a job that has it and could have
         another, which is free or is wanted in its turn.
@@ -308,7 +313,7 @@ class Draft:
 
 
 def _way(came: dict[int, tuple[int, int] | None], lease: int) -> Iterator[int]:
-    """The leases on the way to one."""
+    """Return the leases on the path to a lease."""
     yield lease
     while (before := came[lease]) is not None:
         lease = before[1]

@@ -1,4 +1,4 @@
-"""A better plan by taking some jobs out and putting them back in another order (docs/papers/chronus.md, C16)."""
+"""Improvement of a plan by removing some jobs and placing them again in another order (docs/papers/chronus.md, C16)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exchange(draft: Draft, worth: Floats, goal: float) -> None:
     ----------
     draft : Draft
     worth : float64 array (rows,)
-        Of each option at the linear program's prices: which of them are tried first.
+        Worth of each option at the LP's prices; the best are tried first.
     goal : float
         Reward that is enough, where no promise is broken.
     """
@@ -39,7 +39,7 @@ def exchange(draft: Draft, worth: Floats, goal: float) -> None:
 
 
 class _Search:
-    """Exchanges on one plan."""
+    """The search for exchanges on one plan."""
 
     def __init__(self, draft: Draft, worth: Floats) -> None:
         self.draft, self.rng = draft, np.random.default_rng(SEED)
@@ -50,7 +50,9 @@ class _Search:
         self.best = options.best_of_jobs(options.value)[1]
 
     def wanting(self) -> Ints:
-        """Jobs to place: promised ones without leases, if there are any, else all that could be worth more."""
+        """Return the jobs to place: promised jobs without leases if there are any, otherwise all that could gain
+        value.
+        """
         draft, options = self.draft, self.draft.options
         possible = self.best > 0.0
         broken = np.flatnonzero(options.must & possible & (draft.row < 0))
@@ -60,7 +62,9 @@ class _Search:
         return np.flatnonzero(self.best > has)
 
     def exchanged(self, job: int) -> bool:
-        """Take out some jobs for one that wants leases, and put all back; whether that was a gain."""
+        """Remove some jobs in favour of one that wants leases, and place them again; returns whether the plan
+        improved.
+        """
         draft, options, rng = self.draft, self.draft.options, self.rng
         kept, before = (draft.row.copy(), draft.taken.copy(), draft.free.copy()), (draft.broken, -draft.reward)
         row = self.rows[job][int(rng.integers(len(self.rows[job])))]
@@ -79,7 +83,7 @@ class _Search:
         return now < before
 
     def put_back(self, jobs: Ints) -> None:
-        """Place jobs in another order, promised ones first; the first of these that finds no room ends it."""
+        """Place jobs in another order, promised ones first; stops at the first promised job without room."""
         draft, options = self.draft, self.draft.options
         due = np.array([int(options.last[self.rows[job]].min()) for job in jobs.tolist()])
         by = np.where(options.must[jobs], due, -self.best[jobs] / np.maximum(due, 1))

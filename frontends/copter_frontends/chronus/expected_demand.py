@@ -1,4 +1,4 @@
-"""What leases would earn with jobs that are still to come: a price for large jobs at the door (chronus.md, C6)."""
+"""Expected value of leases for future jobs, used as a price for large jobs at admission (chronus.md, C6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TO_SCALE = 3.0**0.5 / np.pi  # scale of a logistic distribution over its standar
 
 
 class ExpectedDemand:
-    """SLO jobs of the last hours, by GPU type and by what a GPU-lease earns with them.
+    """SLO jobs of the last hours, by GPU type and by value per GPU-lease.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class ExpectedDemand:
         self._last_s = 0.0
 
     def note(self, kind: int, gpus: int, leases: int, value: float, now_s: float) -> None:
-        """A job has come that needs so many leases of a type, and is worth so much."""
+        """Record the arrival of a job that needs `leases` leases of a type and has this value."""
         if self._since_s is None:
             self._since_s = self._last_s = now_s
         past_s = max(now_s - self._last_s, 0.0)
@@ -43,7 +43,7 @@ class ExpectedDemand:
         self._value[kind, at] += value
 
     def displaced(self, kind: int, gpus: int, value: float, free: Ints, now_s: float, capacity: int) -> float:
-        """Reward that jobs to come lose, in the mean, where a job takes GPUs in leases with so many free, (leases,).
+        """Return the mean reward that future jobs lose if a job takes GPUs in leases with `free` GPUs, (leases,).
 
         Only jobs count that earn more with a GPU-lease than this one does. What is expected before any came, for a
         share of the `capacity` GPUs of the type, fades as hours go by.

@@ -1,4 +1,4 @@
-"""The lease LP: prices by descent, then exact columns on one session of the engine (papers/chronus.md, C11 to C14)."""
+"""The lease LP: prices by descent, then exact column generation in one session (papers/chronus.md, C11 to C14)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LeaseSolution:
     value, bound : float
         Reward of the best mixture of columns found, and the certified bound on any plan's.
     prices : LeasePrices
-        Those of the bound.
+        Prices that give the bound.
     share : float64 array (rows,)
         Share in which each option is taken: s_ip.
     row : int64 array (jobs,)
@@ -69,7 +69,7 @@ class LeaseSolution:
 
 
 class LeaseFormulation:
-    """Descent on the smoothed dual, then decomposition by jobs with exact pricing in closed form, on one session.
+    """Solver of the lease LP: descent on the smoothed dual, then decomposition by jobs with exact pricing.
 
     A column is a whole lease set of a job. Columns, prices and the engine's own state stay from cycle to cycle: a
     cold cycle deals columns from the smoothed optimum, later ones begin with what is there and price in what is
@@ -83,11 +83,11 @@ class LeaseFormulation:
     smoothing : float
         Weight of the best prices so far in the prices that are tried next, from 0 to below 1.
     evaluations : int
-        Of the smoothed dual, at most.
+        Most evaluations of the smoothed dual.
     deals : int
         Columns per job that are drawn from its optimum.
     settings : copter.Settings, optional
-        Of the engine.
+        Settings of the engine.
 
     Attributes
     ----------
@@ -135,11 +135,11 @@ class LeaseFormulation:
             A plan of the same options. The promises that it keeps are kept in every mixture. Other promised jobs are
             treated as jobs without a promise: it is not known whether theirs can still be kept.
         time_limit_s : float
-            For all of it; the bound holds whenever it ends.
+            Time limit of the whole solve; the bound holds whenever it ends.
         gap : float, optional
             In place of the formulation's own.
         names : sequence of hashable, optional
-            What the jobs are called, so that they are known again; by default their numbers.
+            Names of the jobs, by which later solves recognise them; by default their numbers.
         first : int
             Absolute number of the first lease.
         """
@@ -159,7 +159,7 @@ class LeaseFormulation:
 
 
 class _Cycle:
-    """One solve of a formulation."""
+    """One solve of the formulation."""
 
     def __init__(
         self, owner: LeaseFormulation, options: Options, capacity: Ints, tail: FreeTail, gap: float, until: float
@@ -230,7 +230,7 @@ class _Cycle:
         return free if take < ALMOST_ALL * options.jobs else np.ones(options.jobs, dtype=bool)
 
     def mix(self, origin: Draft, first: int) -> Mixture | None:
-        """The best mixture of the freed jobs' columns in the room that the others leave."""
+        """Return the best mixture of the freed jobs' columns in the capacity that other jobs leave."""
         options, pool = self.options, self.pool
         stay = np.flatnonzero(~self.free & (origin.row >= 0))
         has = np.flatnonzero(self.free & (origin.row >= 0))
@@ -246,7 +246,7 @@ class _Cycle:
         return None if found is None else replace(found, value=found.value + float(options.value[row].sum()))
 
     def price(self, prices: LeasePrices) -> float:
-        """Add the columns that are worth more at these prices than all that their jobs have; the bound (C10)."""
+        """Add columns worth more at these prices than all of their jobs' columns; returns the bound (C10)."""
         options, pool = self.reduced, self.pool
         worth = prices.worth(options)
         row, gain = options.best_of_jobs(worth, must=True)
@@ -262,7 +262,7 @@ class _Cycle:
         return bound
 
     def cost_of(self, prices: LeasePrices) -> Floats:
-        """Cost of the leases of every column, for one GPU."""
+        """Return the cost of every column's leases, for one GPU."""
         pool, kind = self.pool, self.options.kind[self.pool.row]
         early = pool.leases[:, : self.tail.scarce]
         cost = np.zeros(len(pool))
@@ -280,7 +280,7 @@ class _Cycle:
             self.pool.drop(idle)
 
     def deal(self, share: Floats, origin: Draft) -> tuple[Ints, Bools]:
-        """Give every job one of its columns, or none, in the columns' shares (C14).
+        """Draw one column or none for every job, with the columns' shares as probabilities (C14).
 
         Jobs of like worth stand together, by size, and take places that are spread evenly over the shares, so that the
         GPUs that they take together are near the mixture's in every lease.
@@ -302,7 +302,7 @@ class _Cycle:
         return row, leases
 
     def descend(self, best: LeasePrices, bound: float, cold: bool) -> tuple[LeasePrices, float]:
-        """Better prices, their bound, and columns dealt at them."""
+        """Return improved prices, their bound, and columns drawn at these prices."""
         options, capacity, owner = self.reduced, self.scarce, self.owner
         mean = options.most / max(float(capacity.sum()), 1.0)
         price = np.full(capacity.shape, 0.5 * mean) if cold else best.price

@@ -12,7 +12,7 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 @dataclass(frozen=True, slots=True)
 class FreeTail:
-    """The leases from which on capacity suffices for every job that may still run in them.
+    """The leases from the point on at which capacity suffices for every job that may still run.
 
     A job takes all it can of this tail for free; only the rest of its need competes for the scarce leases before it.
 
@@ -46,13 +46,13 @@ class FreeTail:
 
     @property
     def reduced(self) -> Options:
-        """The options in the leases before the tail; what they need there may be nothing."""
+        """Return the options restricted to leases before the tail; their need there may be zero."""
         options = self.options
         late = np.minimum(np.maximum(options.last - self.scarce, 0), options.need)
         return replace(options, need=options.need - late, last=np.minimum(options.last, self.scarce))
 
     def origin(self, reduced: Options, capacity: Ints, draft: Draft) -> Draft:
-        """A plan of the options as one of the reduced ones."""
+        """Restrict a plan of the options to the reduced options."""
         result, jobs = Draft(reduced, capacity[:, : self.scarce]), np.flatnonzero(draft.row >= 0)
         rows, leases = draft.row[jobs], draft.taken[jobs, : self.scarce]
         result.put_all(rows, leases & (np.cumsum(leases, axis=1) <= reduced.need[rows][:, None]))
@@ -63,11 +63,11 @@ class FreeTail:
         return capacity[:, : self.scarce]
 
     def prices(self, price: Floats) -> Floats:
-        """Prices of all leases from those before the tail."""
+        """Extend the prices of leases before the tail to all leases; the tail's prices are zero."""
         return np.pad(price, ((0, 0), (0, self.horizon - self.scarce)))
 
     def leases(self, row: Ints, early: Bools) -> Bools:
-        """Leases of jobs with these options, from those before the tail: in it as late as can be."""
+        """Extend leases before the tail to all leases; leases in the tail are as late as possible."""
         leases = np.pad(early, ((0, 0), (0, self.horizon - self.scarce)))
         jobs = np.flatnonzero(row >= 0)
         need, last = self.options.need[row[jobs]], self.options.last[row[jobs]]

@@ -1,4 +1,4 @@
-"""The leases of all promised jobs as arrays, kept from one admission to the next (docs/papers/chronus.md, C4)."""
+"""The leases of all promised jobs as arrays, kept between admissions (docs/papers/chronus.md, C4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HeldLeases:
     Attributes
     ----------
     version : (int, int)
-        Of the book that it was read from.
+        Version of the book that was read.
     first : int
         Absolute number of the first lease.
     records : sequence of SloRecord
@@ -57,7 +57,7 @@ class HeldLeases:
 
     @classmethod
     def of_draft(cls, records: Sequence[SloRecord], draft: Draft, book: SloBook, first: int) -> HeldLeases:
-        """The leases that a plan has just given to these records."""
+        """Return the leases that a draft has assigned to these records."""
         at = np.flatnonzero(draft.row >= 0)
         options, row = draft.options, draft.row[at]
         table = np.stack(
@@ -68,7 +68,7 @@ class HeldLeases:
         return cls(book.version, first, own, table, options.value[row], draft.taken[at])
 
     def now(self, book: SloBook, first: int) -> HeldLeases:
-        """The same for the book as it is by now, from another lease on: only what has changed is read again."""
+        """Return the book's current leases from lease `first` on; only changes are read again."""
         if (self.version, self.first) == (book.version, first):
             return self
         changed = book.changed_since(self.version)
@@ -88,7 +88,7 @@ class HeldLeases:
         return own.with_more(HeldLeases.of_records(others, book, first)) if others else own
 
     def with_more(self, other: HeldLeases) -> HeldLeases:
-        """Both, of one book and from one lease on."""
+        """Return the union with other leases of the same book and first lease."""
         horizon = max(self.taken.shape[1], other.taken.shape[1])
         return HeldLeases(
             other.version,
@@ -100,7 +100,7 @@ class HeldLeases:
         )
 
     def with_one_more(self, record: SloRecord, book: SloBook, horizon: int) -> tuple[Options, Bools]:
-        """One option per promised job, in the order of the jobs, then all options of one more job; leases taken.
+        """Return one option per promised job, then all options of one more job, and the taken leases.
 
         `horizon` leases are looked at, of which there are as many as the last deadline of all needs, at least.
         """
@@ -116,7 +116,7 @@ class HeldLeases:
         return Options(job, mode, kind, gpus, need, last, step, np.concatenate((self.value, own.value)), must), taken
 
     def admitted(self, record: SloRecord, draft: Draft, version: tuple[int, int]) -> HeldLeases:
-        """The same with one more job; the draft has its leases, and those of others that were moved for it."""
+        """Add one admitted job, whose leases, and those moved for it, are in the draft."""
         options, row = draft.options, int(draft.row[-1])
         own = (options.mode, options.kind, options.gpus, options.step, options.last + self.first)
         return HeldLeases(
@@ -135,7 +135,7 @@ def has_ahead(record: SloRecord, first: int) -> bool:
 
 
 def _wide(taken: Bools, horizon: int) -> Bools:
-    """The same with as many leases, none of them taken."""
+    """Widen the array to `horizon` leases; new leases are not taken."""
     if taken.shape[1] == horizon:
         return taken
     return np.pad(taken, ((0, 0), (0, horizon - taken.shape[1])))

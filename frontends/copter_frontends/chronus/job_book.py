@@ -1,4 +1,4 @@
-"""The SLO jobs under consideration: their rewards, promises and leases (docs/papers/chronus.md, C2 to C4)."""
+"""The SLO jobs under consideration: rewards, promises and leases (docs/papers/chronus.md, C2 to C4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Standing(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice to a job's user; `step` is the number of the promised deadline, -1 for none."""
+    """A message to a job's user; `step` is the number of the promised deadline, -1 for none."""
 
     time_s: float
     job_id: str
@@ -64,7 +64,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A way to run a job: GPU type by number, GPUs used, GPUs taken (rounded up), seconds for all of its work.
+    """A way to run a job: GPU type, GPUs used, GPUs taken (rounded up), seconds for its whole work.
 
     `restart_s` is what a start costs it, where that is more than the grid has for every job.
     """
@@ -135,7 +135,7 @@ class SloRecord:
 
     @property
     def value(self) -> float:
-        """Reward, above the floor, of the deadline that its leases meet; 0 without any."""
+        """Reward above the floor of the deadline that the job's leases meet; 0 without leases."""
         return self.reward.steps[self.step][1] - self.reward.floor if self.step >= 0 else 0.0
 
     def has_lease(self, lease: int) -> bool:
@@ -148,7 +148,7 @@ class SloRecord:
 
 
 def require_ahead(job: Job, reward: StepReward, now_s: float) -> None:
-    """InvalidJobError for a job whose last deadline is over."""
+    """Raise InvalidJobError if a job's last deadline has passed."""
     ends_s = job.submit_s + reward.last_s
     if ends_s <= now_s:
         raise InvalidJobError(
@@ -167,7 +167,7 @@ class Now:
     begins_s : float
         When the next plan is.
     seconds : float
-        From then to the end of the lease.
+        Seconds from then to the end of the lease.
     free : int64 array (types,)
         GPUs that nobody has a promise for in it.
     """
@@ -179,7 +179,7 @@ class Now:
 
 
 class SloBook:
-    """SLO jobs that have, or may yet get, a promise.
+    """SLO jobs that have a promise or may still get one.
 
     Parameters
     ----------
@@ -202,11 +202,11 @@ class SloBook:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Grows with every change of what promised jobs have."""
+        """A value that changes with every change of promised jobs' leases."""
         return self._plans, len(self._changed)
 
     def changed_since(self, version: tuple[int, int]) -> dict[str, None] | None:
-        """Jobs whose leases have changed since then, as they did; None where a whole plan was written down."""
+        """Return the jobs whose leases changed since a version, in order; None if a whole plan was stored."""
         plans, count = version
         return dict.fromkeys(self._changed[count:]) if plans == self._plans else None
 
@@ -215,7 +215,7 @@ class SloBook:
         self.records[job.id] = SloRecord(job, reward, modes, progress)
 
     def remove(self, job_id: str) -> None:
-        """Forget a job, if it is known; its leases are free."""
+        """Delete a job, if known, and free its leases."""
         record = self.records.pop(job_id, None)
         if record is not None and record.promised >= 0:
             self._changed.append(job_id)
@@ -230,7 +230,7 @@ class SloBook:
         return self._totals(first).ahead(kinds, first, horizon)
 
     def most_in_one_lease(self, kinds: int, first: int) -> Ints:
-        """Most GPUs of each type that are promised in one lease from `first` on, (types,)."""
+        """Return the most GPUs of each type promised in one lease from `first` on, (types,)."""
         return self._totals(first).most(kinds, first)
 
     def _totals(self, first: int) -> PromisedGpus:
@@ -248,31 +248,31 @@ class SloBook:
             self._promised.add(mode.kind, leases, sign * mode.taken)
 
     def most_leases(self, first: int) -> int:
-        """Leases from `first` to the one that the last deadline of all lies in."""
+        """Return the number of leases from `first` to the lease of the last deadline of all jobs."""
         last_s = max([r.last_s for r in self.records.values()], default=-np.inf)
         return self.horizon(last_s, first) if last_s > -np.inf else 1
 
     @property
     def end(self) -> int:
-        """Absolute number of the lease after the last one that anybody has; 0 without any."""
+        """Return the number after the last lease that any job has; 0 without leases."""
         return max([int(r.leases[-1]) + 1 for r in self.records.values() if len(r.leases)], default=0)
 
     def horizon(self, last_s: float, first: int) -> int:
-        """Leases from `first` to the one that a time lies in."""
+        """Return the number of leases from `first` to the lease that contains a time."""
         return max(self.grid.ended_by(last_s) + 1 - first, 1)
 
     def lose(self, record: SloRecord, lease: int) -> None:
-        """Take one lease from a job."""
+        """Remove one lease from a job."""
         self._changed.append(record.job.id)
         self._note(record, record.leases[record.leases == lease], -1)
         record.leases = record.leases[record.leases != lease]
 
     def only_ends(self, record: SloRecord) -> bool:
-        """Whether a promised job has told that its work is done; it needs no leases, its end is yet to come."""
+        """Whether a promised job has reported that its work is done, so that it needs no further leases."""
         return record.promised >= 0 and self.grid.over((1.0 - record.progress) * record.modes[record.mode].total_s)
 
     def ending(self) -> list[SloRecord]:
-        """Promised jobs whose work is done."""
+        """Return the promised jobs whose work is done."""
         return [record for record in self.records.values() if self.only_ends(record)]
 
     def free_ahead(self, record: SloRecord, first: int) -> None:
@@ -297,7 +297,7 @@ class SloBook:
     def options(
         self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool, now: Now | None = None
     ) -> Options:
-        """All options of some jobs.
+        """Return all options of some jobs.
 
         Inside a lease (not `begins`) the jobs that have it need the others that they have; what is left of all the rest
         follows from their progress. With `now` all of them get what is left of the lease before `first`, too, in
@@ -352,7 +352,7 @@ class SloBook:
         return rows, at[needed], lease[needed]
 
     def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
-        """Write down what a draft gives the jobs; with `keep` their leases before `first` stay."""
+        """Store what a draft assigns to the jobs; with `keep`, their leases before `first` stay."""
         self._plans, self._changed = self._plans + 1, []
         number, lease = np.nonzero(draft.taken)
         ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
@@ -370,7 +370,7 @@ class SloBook:
                 record.mode, record.step, record.reach = modes[rows[at]], steps[rows[at]], reach[rows[at]] + first
 
     def give_one(self, record: SloRecord, draft: Draft, number: int, first: int, now: Now | None = None) -> None:
-        """As :meth:`give`, for one job by its number in the draft; its leases before `first` stay.
+        """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay.
 
         With `now` it gets what is left of the lease that runs, too.
         """

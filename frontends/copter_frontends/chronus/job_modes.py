@@ -21,13 +21,13 @@ BELIEVED = 0.15  # relative difference up to which a profile confirms the declar
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """How fast a job is on the GPUs that it asks for, as it came.
+    """A job's rates on its requested GPUs, at its arrival.
 
     Attributes
     ----------
     gpus : int
     rates : dict of GPU type to float
-        Of the types that run it.
+        Rates on the types that run it.
     whole_s : float
         Seconds for all of its work on its fastest type; infinite where it runs nowhere.
     """
@@ -47,7 +47,7 @@ class JobModes:
     nodes : NodeInventory
     throughputs : Throughputs
     round_up, elastic : bool
-        As for :class:`.ChronusPolicy`.
+        See :class:`.ChronusPolicy`.
     """
 
     nodes: NodeInventory
@@ -64,7 +64,7 @@ class JobModes:
             object.__setattr__(self, "_timed", self.throughputs)
 
     def speeds(self, job: Job) -> Speeds:
-        """A job's rates, asked for once; InvalidJobError for one that is negative or not finite."""
+        """Return a job's rates, cached; raises InvalidJobError if one is negative or not finite."""
         known = self._speeds.get(job.id)
         if known is None or known.job is not job:
             gpus = requested_gpus(job)
@@ -75,14 +75,14 @@ class JobModes:
         return known
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether a job runs on so many GPUs of a type, as `RunsWith` says it."""
+        """Whether a job runs on this many GPUs of a type; see `RunsWith`."""
         speeds = self.speeds(job)
         if gpus == speeds.gpus:
             return gpu_type in speeds.rates
         return checked_rate(self.throughputs, job, gpu_type, gpus) > 0
 
     def forget(self, job_id: str) -> None:
-        """Drop what is known of a job."""
+        """Delete the data of a job."""
         self._speeds.pop(job_id, None)
         self.measured.pop(job_id, None)
 
@@ -99,7 +99,7 @@ class JobModes:
         return progress if self._timed is None else self._timed.time_done(job, kind, gpus, progress)
 
     def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
-        """Take a profile in; the time it says over the one that was believed, None where it says nothing.
+        """Record a profile; returns the measured over the assumed time, or None if the profile contains no information.
 
         A start is left out where it is known what it costs; else it counts as training: a profile then makes a job
         slower by what it lost, never faster than it was.
@@ -118,7 +118,7 @@ class JobModes:
         return (1.0 - progress) * (whole_s * self.measured.get(job.id, 1.0)) if whole_s < inf else inf
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
-        """Ways to run a job: one per GPU type that runs it and, of an elastic job, a number of GPUs in its range."""
+        """Return the ways to run a job: one per GPU type, and per number of GPUs for an elastic job."""
         result, speeds = [], self.speeds(job)
         for number, kind in enumerate(self.nodes.types):
             for gpus in self._counts(job, kind):

@@ -16,7 +16,7 @@ SAME_S = 1e-3  # seconds: times that differ by less are equal
 
 @dataclass(frozen=True, slots=True)
 class LeaseGrid:
-    """The clock of the leases.
+    """The time grid of the leases.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class LeaseGrid:
             )
 
     def require_longer(self, job_id: str, restart_s: float) -> None:
-        """InvalidJobError for a job of which a start takes a whole lease."""
+        """Raise InvalidJobError for a job of which a start takes a whole lease."""
         if restart_s >= self.lease_s:
             raise InvalidJobError(
                 f"job {job_id!r}: a start takes the job {restart_s:g} s, a lease is {self.lease_s:g} s: it would never "
@@ -53,7 +53,7 @@ class LeaseGrid:
         return floor((now_s + SAME_S) / self.lease_s)
 
     def begins(self, now_s: float) -> bool:
-        """Whether a lease begins at this very time."""
+        """Whether a lease begins exactly at this time."""
         return abs(now_s - self.lease_at(now_s) * self.lease_s) <= SAME_S
 
     def ended_by(self, time_s: float) -> int:
@@ -61,20 +61,20 @@ class LeaseGrid:
         return floor((time_s + SAME_S) / self.lease_s)
 
     def ended_by_all(self, times_s: Floats) -> Ints:
-        """As :meth:`ended_by`, of many times."""
+        """Return :meth:`ended_by` of many times."""
         return np.floor((times_s + SAME_S) / self.lease_s).astype(np.int64)
 
     def over(self, left_s: float) -> bool:
-        """Whether so much work is none, but for rounding."""
+        """Whether remaining work is zero, up to rounding."""
         return left_s <= SAME_S
 
     def needed_by(self, left_s: Floats, restart_s: Floats | float | None = None, least: int = 1) -> Ints:
-        """As :meth:`needed`, of many jobs, with what a start costs each; `least` leases at least."""
+        """Return :meth:`needed` of many jobs with individual restart costs; at least `least` leases."""
         train_s = self.lease_s - (self.restart_s if restart_s is None else restart_s)
         return np.maximum(np.ceil((left_s - SAME_S) / train_s), float(least)).astype(np.int64)
 
     def ends_by(self, deadline_s: Floats, left_s: Floats, need: Ints, restart_s: Floats | float) -> Ints:
-        """Leases, counted from lease 0, by the end of which jobs that have so many of them meet a deadline: (C3).
+        """Return the number of leases, from lease 0, by whose end jobs with `need` leases meet a deadline (C3).
 
         Those that are over by then, and the one that the deadline lies in where what is left for a job's last lease,
         and a restart, fit before the deadline.
@@ -84,5 +84,5 @@ class LeaseGrid:
         return np.asarray(over + (last_s <= deadline_s - over * self.lease_s))
 
     def needed(self, left_s: float) -> int:
-        """Leases that so much work takes, a restart in each: RL of (C3); at least one."""
+        """Return the number of leases for this work, with a restart in each: RL of (C3); at least one."""
         return max(ceil((left_s - SAME_S) / (self.lease_s - self.restart_s)), 1)

@@ -20,7 +20,7 @@ ROUNDING = 1e-9  # smaller shares of a column count as zero
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """An answer: reward of the mixture, prices of the scarce leases, the share of every column of the pool."""
+    """A solution: reward of the mixture, prices of the scarce leases, the share of every column in the pool."""
 
     value: float
     price: Floats
@@ -28,7 +28,7 @@ class Mixture:
 
 
 class LeaseModel:
-    """One :class:`copter.Session` for all cycles.
+    """The lease program in one :class:`copter.Session` for all cycles.
 
     A request is a job; its columns are the pool's lease sets of it, of which it takes one at most, and exactly one with
     a promise. Elapsed leases are dropped, those that become scarce added; a job whose columns are what they
@@ -52,7 +52,7 @@ class LeaseModel:
         self._start()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the last answer, which belongs to the process."""
+        """Return all fields but the last solution, which is not saved."""
         return {**self.__dict__, "solution": None}
 
     def _start(self) -> None:
@@ -97,7 +97,7 @@ class LeaseModel:
         self.edits.requests = len(self._columns)
 
     def _forget(self, pool: ColumnPool, touched: set[int], first: int) -> None:
-        """Jobs with columns on these leases have to be added again."""
+        """Mark jobs with columns on these leases to be added again."""
         at = np.array(sorted(lease - first for lease in touched), dtype=np.int64)
         at = at[at < pool.leases.shape[1]]
         if not len(at):
@@ -145,7 +145,7 @@ class LeaseModel:
     def _move_leases(
         self, wanted: dict[tuple[int, int], float], gone: list[tuple[int, int]], fresh: list[tuple[int, int]]
     ) -> None:
-        """Drop the leases that are over, add those that are new, and have the others' GPUs."""
+        """Remove past leases, add new ones, and update the capacities of the others."""
         for row in gone:
             self.model.drop_resource(row)
         for row in fresh:
@@ -157,7 +157,7 @@ class LeaseModel:
         self.rows = wanted
 
     def _add(self, options: Options, pool: ColumnPool, jobs: list[int], mine: list[Ints], scarce: int) -> None:
-        """Add the requests of jobs with these columns of the pool, in one edit; those without any are left out."""
+        """Add requests of jobs with these columns of the pool in one edit; jobs without columns are left out."""
         jobs, mine = [job for job, own in zip(jobs, mine, strict=True) if len(own)], [own for own in mine if len(own)]
         if not jobs:
             return
@@ -179,7 +179,7 @@ class LeaseModel:
     def mix(
         self, options: Options, pool: ColumnPool, capacity: Ints, time_limit_s: float, tolerance: float
     ) -> Mixture | None:
-        """Solve to within a tolerance; None where no answer came in time."""
+        """Solve to a tolerance; None if there is no solution in time."""
         self.session.settings = replace(self.settings, tolerance=tolerance, absolute_tolerance=tolerance)
         solution = self.session.solve(max(time_limit_s, 1e-3) if np.isfinite(time_limit_s) else None)
         self.solution, self.solution_s = solution, time.perf_counter() - self._since

@@ -1,4 +1,4 @@
-"""Where best-effort jobs go: Algorithm 1's search over the placement-sensitive ones (papers/chronus.md, C19, C20)."""
+"""Placement of best-effort jobs: Algorithm 1's search over placement-sensitive jobs (papers/chronus.md, C19, C20)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Speed = Callable[[Job, int, int], float]
 
 @dataclass(frozen=True, slots=True)
 class NodeSpeeds:
-    """Relative speeds by the number of nodes, from the share that each application loses on two nodes for one.
+    """Relative speeds by number of nodes, from the loss of each application on two nodes instead of one.
 
     An iteration takes t_n = t_1 + log2(n) (t_2 - t_1) on n nodes (section 3.2.2), so that a job that needs f nodes runs
     on n at t_f / t_n of its speed.
@@ -29,7 +29,7 @@ class NodeSpeeds:
     costs: Mapping[str, float]
 
     def __call__(self, job: Job, nodes: int, fewest: int) -> float:
-        """One on the fewest nodes; less on each further one."""
+        """Return the relative speed: one on the fewest nodes, less on each further one."""
         lost = self.costs.get(job.application, 0.0)
         step = lost / (1.0 - lost)  # (t_2 - t_1) / t_1
         return (1.0 + log2(max(fewest, 1)) * step) / (1.0 + log2(max(nodes, fewest, 1)) * step)
@@ -58,7 +58,7 @@ class LocalSearch:
     spread: int = 2
 
     def place(self, nodes: NodeInventory, gpu_type: str, jobs: Sequence[tuple[Job, int]]) -> dict[str, Shares]:
-        """Shares of the jobs that fit; `nodes` is not changed.
+        """Return the shares of the jobs that fit; `nodes` is not changed.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class LocalSearch:
     def _best_of(
         self, room: Mapping[str, int], size: int, order: Sequence[tuple[Job, int]], chosen: Mapping[str, list[str]]
     ) -> tuple[float, dict[str, Shares]]:
-        """The largest sum of RW over all combinations of the chosen jobs' placements, these jobs first."""
+        """Return the largest sum of RW over all combinations of the chosen jobs' placements, with these jobs first."""
         first = [each for each in order if each[0].id in chosen]
         rest = [each for each in order if each[0].id not in chosen]
         best, result = -1.0, dict[str, Shares]()
@@ -107,7 +107,7 @@ class LocalSearch:
         return best, result
 
     def _styles(self, gpus: int, size: int) -> list[str]:
-        """The placements of a job that are tried: its A_i."""
+        """Return the placements to try for a job, its A_i."""
         fewest = -(-gpus // size)
         return ["quasi", "apart", *(f"on {n}" for n in range(fewest + 1, min(fewest + self.spread, gpus) + 1))]
 
@@ -119,7 +119,7 @@ class LocalSearch:
     def _place(
         self, room: Mapping[str, int], size: int, jobs: Sequence[tuple[Job, int]], styles: Mapping[str, str]
     ) -> tuple[float, dict[str, Shares]]:
-        """Place jobs in turn; the sum of RW (7), and where they are."""
+        """Place jobs in turn; returns the sum of RW (7) and their shares."""
         free, value, result = dict(room), 0.0, {}
         for job, gpus in jobs:
             style = styles.get(job.id, "together")
@@ -138,7 +138,7 @@ class LocalSearch:
 
 
 def _together(free: Mapping[str, int], size: int, gpus: int) -> Shares | None:
-    """The fewest nodes: whole free ones, and the fullest with room for the remainder."""
+    """Return shares on the fewest nodes: whole free nodes, and the fullest node with room for the remainder."""
     whole, rest = divmod(gpus, size)
     empty = [node for node, count in free.items() if count == size][:whole] if whole else []
     if len(empty) < whole:
@@ -154,7 +154,7 @@ def _together(free: Mapping[str, int], size: int, gpus: int) -> Shares | None:
 
 
 def _evenly(free: Mapping[str, int], gpus: int, nodes: int) -> Shares | None:
-    """So many nodes with as even a part of the GPUs on each as can be; the fullest that have room for theirs."""
+    """Return GPUs distributed as evenly as possible over `nodes` nodes, the fullest with room; None if impossible."""
     part, extra = divmod(gpus, nodes)
     shares: list[tuple[str, int]] = []
     used: set[str] = set()

@@ -16,7 +16,7 @@ OptionRow = tuple[int, int, int, int, int, int, int, float]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Rows are sorted by job; a job without any row cannot meet any of its deadlines.
+    """Options in rows sorted by job; a job without rows cannot meet any deadline.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Options:
 
     @classmethod
     def of(cls, rows: Sequence[OptionRow], must: Sequence[bool]) -> Options:
-        """From tuples (job, mode, kind, gpus, need, last, step, value), sorted by job."""
+        """Build from tuples (job, mode, kind, gpus, need, last, step, value), sorted by job."""
         if not rows:
             empty = np.zeros(0, dtype=np.int64)
             return cls(empty, empty, empty, empty, empty, empty, empty, np.zeros(0), np.array(must, dtype=bool))
@@ -68,7 +68,7 @@ class Options:
         return float(self.best_of_jobs(self.value, floor=0.0)[1].sum())
 
     def best_of_jobs(self, worth: Floats, floor: float = 0.0, must: bool = False) -> tuple[Ints, Floats]:
-        """The row of most worth of each job, -1 where none is above `floor`, and its worth.
+        """Return each job's row with the largest worth, -1 if none is above `floor`, and that worth.
 
         With `must` a job with a promise takes its best row whatever that is worth.
         """
@@ -94,7 +94,7 @@ class Options:
 
     @property
     def size(self) -> Ints:
-        """GPUs of each job's largest option, (jobs,); 0 without any."""
+        """Return the GPUs of each job's largest option, (jobs,); 0 without options."""
         size, first = np.zeros(self.jobs, dtype=np.int64), self.rows_of()
         has = np.flatnonzero(np.diff(first) > 0)
         if len(has):

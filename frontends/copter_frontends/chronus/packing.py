@@ -1,4 +1,6 @@
-"""Nodes for guaranteed jobs: consolidated, and where they were if that can be (Proposition 1; chronus.md, C17)."""
+"""Node assignment of guaranteed jobs: consolidated, and on their previous nodes if possible (Proposition 1;
+chronus.md, C17).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from copter_frontends.vocabulary import Allocation
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A job to be packed: its id, GPU type, the GPUs that it uses and those taken for it, and where it was."""
+    """A job to be packed: id, GPU type, GPUs used, GPUs taken, and previous allocation."""
 
     job_id: str
     gpu_type: str
@@ -22,7 +24,7 @@ class Parcel:
 
 
 def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocation]:
-    """Take nodes for all parcels, largest first; the rounding is given back at the end, for jobs that fill gaps.
+    """Assign nodes to all parcels, largest first; GPUs taken only for rounding are freed at the end.
 
     Where every taken size is friendly (:func:`.rounding.friendly_sizes`) and the nodes are free, all that fit by
     number are consolidated: whatever is placed before a size is a multiple of it, so that free GPUs of a node come in
@@ -62,7 +64,7 @@ def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocatio
 
 
 def _as_before(nodes: NodeInventory, parcel: Parcel, size: int) -> Shares | None:
-    """The taken GPUs on the nodes where the job was, if it was consolidated and they are free."""
+    """Return the taken GPUs on the job's previous nodes, if it was consolidated and they are free."""
     held, taken = parcel.before, parcel.taken
     if held is None or held.gpu_type != parcel.gpu_type or held.gpus != parcel.gpus:
         return None
@@ -77,7 +79,7 @@ def _as_before(nodes: NodeInventory, parcel: Parcel, size: int) -> Shares | None
 
 
 def _used(parcel: Parcel, whole: Allocation) -> Allocation:
-    """The part of the taken GPUs that the job uses."""
+    """Return the part of the taken GPUs that the job uses."""
     room, before = dict(whole.nodes), parcel.before
     if before is not None and before.gpus == parcel.gpus and all(room.get(n, 0) >= gpus for n, gpus in before.nodes):
         return before

@@ -34,7 +34,7 @@ class LeasePlacer:
         before: Mapping[str, Allocation],
         jobs: Mapping[str, Job],
     ) -> dict[str, Allocation]:
-        """Allocations by job id; a job for which there is no room is left out.
+        """Return allocations by job id; jobs without room are left out.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class LeasePlacer:
         wanted : mapping of job id to (GPU type, GPUs)
             All jobs, in order of precedence.
         before : mapping of job id to Allocation
-            What jobs had; their GPUs are free now.
+            Previous allocations, whose GPUs are free now.
         jobs : mapping of job id to Job
         """
         placed, leased = dict(pack(self.nodes, guaranteed)), {parcel.job_id for parcel in guaranteed}
@@ -63,7 +63,7 @@ class LeasePlacer:
     def _place_type(
         self, kind: str, wanted: Mapping[str, int], jobs: Mapping[str, Job], placed: dict[str, Allocation]
     ) -> None:
-        """Jobs of two nodes and more consolidated, where they can be; then the batch of the others (section 3.4.2)."""
+        """Place jobs of two and more nodes consolidated if possible, then the other jobs as a batch (section 3.4.2)."""
         size = self.nodes.node_gpus(kind)
         large = [Parcel(j, kind, gpus, round_up(gpus, size)) for j, gpus in wanted.items() if gpus >= 2 * size]
         placed.update(pack(self.nodes, large))

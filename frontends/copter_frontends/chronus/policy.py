@@ -151,12 +151,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     @property
     def model(self) -> Model:
-        """The lease program as it was solved last."""
+        """The last lease program."""
         return self.selector.formulation.lease_model.model
 
     @property
     def round_s(self) -> float:
-        """Length of a best-effort lease, seconds; SettingsError for one that the SLO lease is no multiple of."""
+        """Length of a best-effort lease in seconds; must divide the SLO lease, otherwise SettingsError."""
         return self._round_s
 
     @round_s.setter
@@ -176,7 +176,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     @property
     def promises(self) -> dict[str, int]:
-        """The deadline, by number, that each job was promised last; also of those that have ended or were demoted."""
+        """Return the number of the deadline last promised to each job, ended and demoted jobs included."""
         return {notice.job_id: notice.step for notice in self.notices if notice.step >= 0}
 
     @property
@@ -186,7 +186,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return {notice.job_id: notice.reason == GPUS_LOST for notice in told}
 
     def quote(self, job: Job, gpus: Iterable[int] | None = None) -> list[Quote]:
-        """The earliest deadline that could be promised to a job now, a dry run that commits nothing.
+        """Return the earliest deadlines that could be promised to a job now; nothing is reserved.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return sorted((each for each in found if each is not None), key=lambda each: (each.ends_s, each.gpu_leases))
 
     def explained(self, job_id: str) -> dict[str, Any]:
-        """Notices to a job, its leases, and a quote for it now."""
+        """Return the notices to a job, its leases, and a current quote for it."""
         job, record = self.job(job_id), self.book.records.get(job_id)
         told = [notice for notice in self.notices if notice.job_id == job_id]
         standing = record.standing if record is not None else told[-1].standing if told else None
@@ -241,7 +241,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """Start to consider a job; an SLO job if it has a reward, which is answered at once (:attr:`last_admission`).
+        """Add a job; one with a reward is an SLO job and is answered at once (:attr:`last_admission`).
 
         It is given leases after the present one, and single leases of other promised jobs are moved for it within their
         deadlines; where that does not do, it waits for the plan of the next lease.
@@ -275,7 +275,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self._consider(job, reward)
 
     def set_reward(self, job_id: str, reward: StepReward) -> None:
-        """Make a job an SLO job; before :meth:`add_job`, or after it for one that has no promise."""
+        """Make a job an SLO job: before :meth:`add_job`, or afterwards if it has no promise."""
         if job_id in self.book.records:
             raise InvalidJobError(f"job {job_id!r} has a reward already; remove the job to give it another")
         if job_id in self.jobs:
@@ -285,7 +285,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.rewards[job_id] = reward
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """As :meth:`.RoundPolicy.update_job`; progress counts towards what a promise still needs."""
+        """See :meth:`.RoundPolicy.update_job`; progress reduces what a promise still needs."""
         super().update_job(job_id, **what_changed)
         if job_id in self.book.records:
             self.book.records[job_id].progress = self._time_done(job_id)
@@ -293,7 +293,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
                 self.lease.progress_told(job_id)
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job, finished or cancelled, and its reward, and free its leases; promises to others stand."""
+        """Delete a finished or cancelled job and its reward, and free its leases; other promises are unaffected."""
         super().remove_job(job_id)
         self.rewards.pop(job_id, None)
         self.book.remove(job_id)
@@ -304,12 +304,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.lease.remove(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """As :meth:`.RoundPolicy.add_resources`."""
+        """See :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
         self._changed = True
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """As :meth:`.RoundPolicy.remove_resources`; jobs on the nodes lose the present lease.
+        """See :meth:`.RoundPolicy.remove_resources`; jobs on the nodes lose the current lease.
 
         The next plan finds them others, or demotes what cannot be kept any more, with a notice.
         """
@@ -320,13 +320,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """Decide the best-effort lease that starts at `now_s`, and at the start of an SLO lease that one too."""
+        """Plan the best-effort lease that starts at `now_s`, and the SLO lease if one starts then."""
         check_times(now_s, deadline_s)
         self._now_s = max(now_s, self._now_s)
         return super().plan(now_s, deadline_s)
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Leases first, then the shortest remaining time in what is left."""
+        """Assign leases first, then shortest remaining time in the remaining GPUs."""
         self._profile(now_s)
         lease, last = self.grid.lease_at(now_s), self.lease.number
         begins = lease > last
@@ -366,12 +366,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return self.modes.modes_of(job)
 
     def gpus(self) -> Ints:
-        """GPUs of each type that leases can have, with those set aside; jobs that may not be stopped keep theirs."""
+        """Return the GPUs of each type available to leases, reserves included; non-preemptible jobs keep theirs."""
         total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
         return self.lease.gpus_for_leases(total, self.held, self._lasting)
 
     def aside(self) -> Ints:
-        """GPUs of each type that are set aside, for profiling and for nodes that may fail.
+        """Return the GPUs of each type reserved for profiling and for node failures.
 
         No lease that is not promised yet may have them; best-effort jobs may.
         """
@@ -393,7 +393,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.show(leases.solution, leases.solution_s)
 
     def _consider(self, job: Job, reward: StepReward) -> None:
-        """Answer a job at once, in the leases after the present one; before the first plan it waits for that."""
+        """Answer a job at once with leases after the current one; before the first plan, it waits for that plan."""
         modes, progress = self.modes_of(job), self._time_done(job.id)
         if self.lease.number < 0:
             self.book.consider(job, reward, modes, progress)
@@ -408,7 +408,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self.lease.join(record)
 
     def _lease_now(self, first: int) -> Now | None:
-        """Rest of the running lease for a new job; None if no further plan falls into it."""
+        """Return the rest of the running lease for a new job; None if no further plan falls into it."""
         begins_s = self._now_s + self.round_s
         seconds = first * self.grid.lease_s - begins_s
         if self.lease.number != first - 1 or seconds <= self.grid.restart_s:
@@ -417,7 +417,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return Now(first - 1, begins_s, seconds, self.gpus() - held)
 
     def _time_done(self, job_id: str) -> float:
-        """Fraction of a job's time that has passed: on what its leases are of, else on its first mode."""
+        """Return the fraction of a job's time that has passed, in the mode of its leases or its first mode."""
         job, progress = self.jobs[job_id], self.service[job_id].progress
         if progress <= 0.0:
             return progress
@@ -429,14 +429,14 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return self.modes.time_done(job, self.nodes.types[mode.kind], mode.gpus, progress)
 
     def _profiled(self, job: Job) -> int | None:
-        """GPUs of the profiler's type on which a job's speed can be measured; None where it does not run on that."""
+        """Return the GPUs of the profiler's type for measuring a job; None if it does not run there."""
         kind = self.nodes.types[0]
         nodes = PROFILED_NODES if self.profiler is None else min(PROFILED_NODES, self.profiler.nodes or PROFILED_NODES)
         gpus = min(requested_gpus(job), nodes * self.nodes.node_gpus(kind))
         return gpus if self.modes(job, kind, gpus) else None
 
     def _profile(self, now_s: float) -> None:
-        """A round of the profiler; jobs whose profile is done are considered from now on."""
+        """Run a round of the profiler; profiled jobs are considered from now on."""
         if self.profiler is None:
             return
         kind = self.nodes.types[0]
@@ -456,7 +456,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
                 self.selector.notices.append(Notice(now_s, job_id, Standing.UNGUARANTEED, -1, text))
 
     def _wanted(self) -> Wanted:
-        """Jobs with the present lease, jobs that are profiled, and best effort in what these leave."""
+        """Return jobs with the current lease, profiled jobs, and best effort in the remaining GPUs."""
         left = self.room()
         wanted = self.lease.wanted(left, self.pins)
         if self.profiler is not None:

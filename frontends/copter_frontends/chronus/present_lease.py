@@ -1,4 +1,4 @@
-"""The lease that runs now: which guaranteed jobs have it, and what it does for their progress (C3)."""
+"""The current lease: which guaranteed jobs hold it, and the progress it gives them (C3)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class PresentLease:
         self._reported: set[str] = set()  # jobs whose progress was told since the lease began
 
     def progress_told(self, job_id: str) -> None:
-        """A job has reported its progress."""
+        """Note that a job has reported its progress."""
         self._reported.add(job_id)
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         record = self.records.pop(job_id, None)
         if record is not None:
             mode = record.modes[record.mode]
@@ -56,13 +56,13 @@ class PresentLease:
         self._reported.discard(job_id)
 
     def drop_without_gpus(self, held: Mapping[str, Allocation]) -> None:
-        """Take the lease from jobs whose GPUs have gone."""
+        """Remove the lease from jobs whose GPUs no longer exist."""
         for job_id in [job_id for job_id in self.records if job_id not in held]:
             self.book.lose(self.records[job_id], self.number)
             self.remove(job_id)
 
     def end(self, held: Mapping[str, Allocation]) -> None:
-        """The lease is over: jobs that had it, and that reported nothing, have got on by it, less a restart (C3).
+        """End the lease: jobs that held it and reported nothing are credited with its work, minus a restart (C3).
 
         Counted once, even if the plan that ends it is interrupted and made again.
         """
@@ -87,13 +87,13 @@ class PresentLease:
             self.join(record)
 
     def join(self, record: SloRecord) -> None:
-        """A job has the lease from now on."""
+        """Add a job to the lease."""
         mode = record.modes[record.mode]
         self.records[record.job.id] = record
         self.used[mode.kind] += mode.taken
 
     def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
-        """GPU type and GPUs of the lease's jobs, subtracted from `left`; pinned jobs have theirs already."""
+        """Return GPU type and GPUs of the lease's jobs, subtracted from `left`; pinned jobs are excluded."""
         result: Wanted = {}
         for job_id, record in self.records.items():
             mode = record.modes[record.mode]
@@ -104,7 +104,7 @@ class PresentLease:
         return result
 
     def parcels(self, wanted: Collection[str], before: Mapping[str, Allocation]) -> list[Parcel]:
-        """Its wanted jobs as the placer takes them; `before` is what jobs had."""
+        """Return the wanted jobs in the placer's form; `before` are the previous allocations."""
         parcels = []
         for job_id, record in self.records.items():
             if job_id in wanted:
@@ -113,7 +113,7 @@ class PresentLease:
         return parcels
 
     def gpus_for_leases(self, total: Ints, held: Mapping[str, Allocation], lasting: Iterable[str]) -> Ints:
-        """GPUs of each type without those of `lasting` jobs, which may not be stopped, that have no lease."""
+        """Return the GPUs of each type, minus those of non-preemptible jobs without a lease."""
         result = total.copy()
         for job_id in lasting:
             if job_id in held and job_id not in self.records:
@@ -121,7 +121,7 @@ class PresentLease:
         return result
 
     def pinned_gpus(self, pins: Mapping[str, Allocation], jobs: Mapping[str, Job]) -> Ints:
-        """GPUs of each type that pinned jobs have in the lease that begins."""
+        """Return the GPUs of each type that pinned jobs hold in the lease that begins."""
         total = np.zeros(len(self.types), dtype=np.int64)
         for job_id, pin in pins.items():
             if jobs[job_id].preemptible:

@@ -10,7 +10,7 @@ from copter_frontends.chronus.options import Floats, Ints, Options
 
 
 class LeasePrices:
-    """Prices of a GPU for each lease, and what the cheapest leases before a deadline cost.
+    """Prices of a GPU in each lease, and the cost of the cheapest leases before each deadline.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LeasePrices:
         return float((capacity * self.price).sum() + gain.sum())
 
     def leases(self, options: Options, rows: Ints) -> Ints:
-        """The cheapest leases of some rows, 0 or 1, (rows, leases)."""
+        """Return the cheapest leases of some rows as 0 or 1, (rows, leases)."""
         rank = np.empty((len(rows), self.price.shape[1]), dtype=np.int64)
         for (kind, last), mine in self._alike(options, rows):
             rank[mine] = self.cheapest(kind, last)[1]

@@ -15,7 +15,7 @@ SAME_S = 1e-3  # seconds: times that differ by less are equal
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A job to be profiled: its GPUs there, its user, when it came."""
+    """A job to be profiled: its GPUs there, its user, its arrival."""
 
     job_id: str
     user: str
@@ -24,7 +24,7 @@ class Probe:
 
 
 class Profiler:
-    """Runs every job for a while before it is scheduled; short and broken ones end there.
+    """Runs every job for a while before it is scheduled; short and failing jobs end there.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Profiler:
         self.running.pop(job_id, None)
 
     def step(self, now_s: float, node_gpus: int, most_gpus: int) -> list[str]:
-        """Begin a round: resize, end profiles, start others; return the jobs whose profile is done.
+        """Start a round: resize, end and start profiles; returns the jobs whose profile is done.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Profiler:
         return done
 
     def wanted(self, gpu_type: str, left: dict[str, int], pins: Collection[str]) -> Wanted:
-        """GPU type and GPUs of the jobs being profiled; `left` loses these GPUs and the idle ones of the profiler."""
+        """Return GPU type and GPUs of the jobs being profiled; `left` is reduced by the profiler's GPUs."""
         chosen: Wanted = {}
         for job_id, (probe, _) in self.running.items():
             if job_id not in pins and probe.gpus <= left[gpu_type]:
@@ -141,12 +141,14 @@ class Profiler:
         return chosen
 
     def _may_start(self, probe: Probe) -> bool:
-        """Submission control (3.2.1): whether the user's profiles started lately leave GPUs for this one."""
+        """Submission control (3.2.1): whether the user's recently started profiles leave GPUs for this one."""
         before = sum(gpus for _, user, gpus in self._starts if user == probe.user)
         return self.most_user_gpus is None or before == 0 or before + probe.gpus <= self.most_user_gpus
 
     def _wanted(self, now_s: float, node_gpus: int) -> int:
-        """GPUs in whole nodes, set hourly by the last hour's arrivals; enough for the first job of the queue."""
+        """Return the profiler's GPUs in whole nodes: set hourly from recent arrivals, enough for the queue's first
+        job.
+        """
         if self.nodes is not None:
             return self.nodes * node_gpus
         first = next((probe.gpus for probe in self.queue.values()), 0)

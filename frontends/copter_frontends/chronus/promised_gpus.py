@@ -25,7 +25,7 @@ class PromisedGpus:
         self._total: Ints = np.zeros((0, 0), dtype=np.int64)
 
     def add(self, kinds: Ints | int, leases: Ints, gpus: Ints | int) -> None:
-        """Promise GPUs of a type in each of these leases; less than none takes a promise back."""
+        """Promise GPUs of a type in each of these leases; negative numbers withdraw a promise."""
         ahead = leases >= self.first
         if not ahead.any():
             return
@@ -40,14 +40,14 @@ class PromisedGpus:
             np.add.at(self._total, (kind, at), count)
 
     def ahead(self, kinds: int, first: int, horizon: int) -> Ints:
-        """GPUs of each type in each lease from `first` on, (kinds, horizon); `first` is not before the table's."""
+        """Return GPUs of each type in each lease from `first` on, (kinds, horizon); `first` must be in the table."""
         result = np.zeros((kinds, horizon), dtype=np.int64)
         known = self._total[:kinds, first - self.first : first - self.first + horizon]
         result[: known.shape[0], : known.shape[1]] = known
         return result
 
     def most(self, kinds: int, first: int) -> Ints:
-        """Most GPUs of each type in one lease from `first` on, (kinds,); `first` is not before the table's."""
+        """Return the most GPUs of each type in one lease from `first` on, (kinds,); `first` must be in the table."""
         result = np.zeros(kinds, dtype=np.int64)
         known = self._total[:kinds, first - self.first :]
         result[: len(known)] = known.max(axis=1, initial=0)

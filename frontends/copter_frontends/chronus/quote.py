@@ -1,4 +1,4 @@
-"""What could be promised to a job now: the earliest deadline on each GPU type and number of GPUs (chronus.md, C7)."""
+"""Quotes: the earliest deadline that could be promised now, by GPU type and number of GPUs (chronus.md, C7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FARTHEST = 100_000  # most leases ahead that a quote looks at
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """An offer; nothing is held for it.
+    """An offer that reserves nothing.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def quote_for(
     prices: Floats | None,
     now: Now | None,
 ) -> Quote | None:
-    """The earliest end in one mode; None where it never fits.
+    """Return the earliest end in one mode; None if it never fits.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ MORE = 2.0  # times as many GPU-leases are left out after each further try
 
 
 def repacked(options: Options, capacity: Ints, row: Ints, dear: Floats) -> Draft:
-    """A plan of these options, as many of them as are found to fit; the other jobs have nothing.
+    """Return a plan of these options with as many jobs as the search can place; the others get no leases.
 
     Once each job has its GPU type, types do not meet. In one type jobs take the leases with most free GPUs, late ones
     first, in the order of their deadlines, the large ones first among equals. Those that find no room go to the front
@@ -40,7 +40,7 @@ def repacked(options: Options, capacity: Ints, row: Ints, dear: Floats) -> Draft
 
 
 class _Type:
-    """Jobs of one GPU type, an option each."""
+    """Jobs of one GPU type with one option each."""
 
     def __init__(self, options: Options, capacity: Ints, jobs: Ints, row: Ints, dear: Floats) -> None:
         self.capacity, self.must = capacity, options.must[jobs]
@@ -67,7 +67,7 @@ class _Type:
         return best
 
     def placed(self, front: Ints, out: Bools) -> tuple[Bools, Ints]:
-        """Leases of the jobs that are not out, and how many leases each lacks; none is taken by one that lacks any."""
+        """Return the leases of the remaining jobs and how many leases each lacks; jobs that lack any get none."""
         free, horizon = self.capacity.copy(), len(self.capacity)
         taken, lacks = np.zeros((len(self.gpus), horizon), dtype=bool), np.zeros(len(self.gpus), dtype=np.int64)
         order = np.lexsort((-self.need, -self.gpus, self.last, -front))
@@ -86,7 +86,7 @@ class _Type:
         return taken, lacks
 
     def left_out(self, out: Bools, gpu_leases: float) -> Bools:
-        """The unpromised jobs of least worth that have so many GPU-leases together."""
+        """Return the unpromised jobs of least worth that together have this many GPU-leases."""
         others = self.cheap_first[~(self.must | out)[self.cheap_first]]
         size = np.cumsum(self.gpus[others] * self.need[others])
         chosen = np.zeros(len(out), dtype=bool)

@@ -9,7 +9,7 @@ from copter_frontends.vocabulary import InvalidClusterError
 
 @lru_cache(maxsize=64)
 def friendly_sizes(gpus_per_node: int) -> tuple[int, ...]:
-    """Sizes within a node, ascending, each of which divides the next; the last is the node.
+    """Return ascending sizes within a node, each a divisor of the next; the last is the node.
 
     A node of 8 has 1, 2, 4, 8; one of 6 has 1, 3, 6. Powers of two alone would not do: three jobs of 4 GPUs fit in two
     nodes of 6 by number, but not on single nodes.
@@ -24,7 +24,7 @@ def friendly_sizes(gpus_per_node: int) -> tuple[int, ...]:
 
 
 def round_up(gpus: int, gpus_per_node: int) -> int:
-    """The smallest friendly size of at least so many GPUs: {1, 2, 4, 8n} on nodes of 8."""
+    """Return the smallest friendly size of at least `gpus` GPUs: {1, 2, 4, 8n} on nodes of 8."""
     if gpus > gpus_per_node:
         return -(-gpus // gpus_per_node) * gpus_per_node
     return next(size for size in friendly_sizes(gpus_per_node) if size >= gpus)

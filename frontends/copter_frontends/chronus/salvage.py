@@ -1,4 +1,4 @@
-"""The most promises that can be kept where not all can: GPUs have gone, or jobs were slower than thought (C16)."""
+"""Keeping as many promises as possible when not all can be kept, after lost GPUs or slow jobs (C16)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ROUNDING = 1e-4  # added to a bound on a number of jobs before it is rounded dow
 
 
 def salvaged(options: Options, capacity: Ints, time_limit_s: float = EXACT_S) -> Draft:
-    """A draft with as many promised jobs, and no others, as several orders and the integer program can place.
+    """Return a draft with as many promised jobs as several orders and the integer program can place, and no others.
 
     Parameters
     ----------
     options : Options
     capacity : int64 array (types, leases)
     time_limit_s : float
-        For the integer program, which is solved where it is small and the orders leave something to gain.
+        Time limit of the integer program, which is solved where it is small and the orders leave something to gain.
     """
     demand = (options.gpus * options.need).astype(np.float64)
     keys = (
@@ -42,7 +42,7 @@ def salvaged(options: Options, capacity: Ints, time_limit_s: float = EXACT_S) ->
 
 
 def most_kept(options: Options, capacity: Ints, known: int, time_limit_s: float) -> int:
-    """An upper bound on how many of these jobs can get one of their options; `known` of them can."""
+    """Return an upper bound on the number of these jobs that can get an option; `known` jobs can."""
     if not len(options.job):
         return 0
     program = compact_form(_equal(options), capacity)
@@ -54,12 +54,12 @@ def most_kept(options: Options, capacity: Ints, known: int, time_limit_s: float)
 
 
 def _equal(options: Options) -> Options:
-    """The same jobs, all worth one, none of which has to be served."""
+    """Return the same jobs with worth one and without obligations."""
     return replace(options, value=np.ones(len(options.job)), must=np.zeros_like(options.must))
 
 
 def _in_order(options: Options, capacity: Ints, key: Floats) -> Draft:
-    """Promised jobs one after the other, by the least key of their options."""
+    """Place promised jobs one by one, by the least key of their options."""
     draft, least = Draft(options, capacity), np.full(options.jobs, np.inf)
     np.minimum.at(least, options.job, key)
     must = np.flatnonzero(options.must & np.isfinite(least))
@@ -71,7 +71,7 @@ def _in_order(options: Options, capacity: Ints, key: Floats) -> Draft:
 
 
 def _exact(options: Options, capacity: Ints, rows: Ints, known: Draft, time_limit_s: float) -> Draft:
-    """The integer program's plan of the promised jobs, if it keeps more promises than one that is known."""
+    """Return the integer program's plan of the promised jobs, if it keeps more promises than the known plan."""
     names = ("job", "mode", "kind", "gpus", "need", "last", "step", "value")
     promised = replace(options, **{name: getattr(options, name)[rows] for name in names})
     found = solve_integer(compact_form(_equal(promised), capacity), deadline_s=time_limit_s)

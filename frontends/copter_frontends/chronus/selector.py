@@ -35,7 +35,7 @@ FirstLease = Literal["adaptive", "now", "late"]
 
 
 def scarcity_of(use: Ints, capacity: Ints) -> Floats:
-    """How dear each GPU type is to a job that could run on others as well, by the share of it that is promised."""
+    """Return the scarcity of each GPU type, for jobs that can run on several, from the promised share of its GPUs."""
     return np.asarray(np.exp(SCARCE * use.sum(axis=1) / np.maximum(capacity.sum(axis=1), 1)))
 
 
@@ -46,7 +46,7 @@ class Cycle:
     Attributes
     ----------
     reward, bound : float
-        Of the plan, and the certified bound on any that keeps the promises, above the rewards' floors.
+        Reward of the plan, and the certified bound on any that keeps the promises, above the rewards' floors.
     solution : LeaseSolution or None
         None where no LP was needed.
     solve_s, shim_s : float
@@ -134,7 +134,7 @@ class Selector:
             Whether all is planned again, as when a lease begins or GPUs have come or gone, and those that wait are
             decided. Otherwise those that wait get leases only in what the plan leaves.
         time_limit_s : float
-            For the linear program; the plan that it improves keeps all promises whenever it ends.
+            Time limit of the linear program; the plan that it improves keeps all promises whenever it ends.
         solved : callable, optional
             Called with the model once the linear program is solved, before anything is decided.
         aside : int64 array (types,), optional
@@ -173,7 +173,7 @@ class Selector:
         time_limit_s: float,
         solved: Callable[[LeaseModel], object] | None,
     ) -> tuple[Draft, float, LeaseSolution | None]:
-        """A better plan by the linear program, the bound, and its solution; none is solved where that cannot help."""
+        """Return a better plan by the linear program, its bound, and the solution; None if no LP is needed."""
         bound = options.most
         if not len(options.job) or draft.reward >= bound - 1e-9 * (1.0 + bound):
             return draft, bound, None
@@ -205,7 +205,7 @@ class Selector:
         aside: Ints | None = None,
         now: Now | None = None,
     ) -> Admission:
-        """Promise one job leases from `first` on in what the plan leaves, moving other jobs' leases where need be.
+        """Promise a job leases from `first` on in the plan's free GPUs, moving other jobs' leases if needed.
 
         Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted. With
         `now` it may have what is left of the lease that runs, where that lets it meet a better deadline.
@@ -240,7 +240,7 @@ class Selector:
 
     @staticmethod
     def _too_dear(demand: ExpectedDemand, alone: Draft, row: int, now_s: float, capacity: Ints) -> bool:
-        """Whether jobs to come would lose more by a job's leases, or by those that others make free, than it earns."""
+        """Whether future jobs would lose more by a job's leases than the job earns."""
         options, row = alone.options, int(alone.row[0]) if alone.row[0] >= 0 else row
         kind, gpus, value = (each[row] for each in (options.kind, options.gpus, options.value))
         if alone.row[0] >= 0:
@@ -252,7 +252,7 @@ class Selector:
 
     @staticmethod
     def _note_demand(demand: ExpectedDemand, alone: Draft, now_s: float) -> None:
-        """Count a job that has come, on the option of its best reward with the fewest GPU-leases."""
+        """Record an arrived job by the option of its best reward with the fewest GPU-leases."""
         options, row = alone.options, alone.ranked(0)[0]
         demand.note(
             int(options.kind[row]), int(options.gpus[row]), int(options.need[row]), float(options.value[row]), now_s
@@ -283,14 +283,14 @@ class Selector:
         return self._admitted(record, now_s, tuple(moves))
 
     def _admitted(self, record: SloRecord, now_s: float, moves: tuple[tuple[str, int, int], ...]) -> Admission:
-        """Tell a job that it has its leases."""
+        """Notify a job that its leases are reserved."""
         record.promised = record.step
         self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return Admission(record.job.id, record.standing, record.step, tuple(record.leases.tolist()), moves)
 
     @staticmethod
     def _capacity(gpus: Ints, horizon: int, aside: Ints | None, promised: Ints | None) -> Ints:
-        """GPUs of each type in each lease: without those set aside, but for what is promised, (types, leases)."""
+        """Return GPUs of each type in each lease, minus reserves but at least what is promised, (types, leases)."""
         total = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
         if aside is None or promised is None or not aside.any():
             return total
@@ -305,7 +305,7 @@ class Selector:
         thorough: bool,
         time_limit_s: float,
     ) -> Draft:
-        """The last plan, filled up in the order of arrival; `thorough` moves others out of the way."""
+        """Return the last plan, filled in order of arrival; `thorough` also moves other jobs' leases."""
         draft = Draft(options, capacity)
         draft.put_leases(*self.book.incumbent(records, options, first, capacity.shape[1]))
         left = self.shim.most_failures if thorough else 0
@@ -340,11 +340,11 @@ class Selector:
             draft.shift_left(np.flatnonzero(~runs))
 
     def prices(self, kinds: int, first: int, horizon: int) -> Floats | None:
-        """The last linear program's prices of a GPU in leases from `first` on, (types, leases); None before any."""
+        """Return the last LP's prices of a GPU in leases from `first` on, (types, leases); None before the first LP."""
         return self._start(first, (kinds, horizon))
 
     def _start(self, first: int, shape: tuple[int, ...]) -> Floats | None:
-        """The last prices, without those of the leases that are over."""
+        """Return the last prices without those of past leases."""
         if self._prices is None:
             return None
         before, price = self._prices
@@ -356,7 +356,7 @@ class Selector:
         return start
 
     def _see_ends(self, now_s: float, first: int) -> None:
-        """Free the leases of jobs whose work is done; the promise is broken if the deadline comes before the end."""
+        """Free the leases of jobs whose work is done; the promise is broken if the deadline passes before the end."""
         for record in self.book.ending():
             self.book.free_ahead(record, first)
             if record.job.submit_s + record.reward.steps[record.promised][0] < now_s:

@@ -1,4 +1,4 @@
-"""From the LP's shares to whole lease plans that keep every promise (docs/papers/chronus.md, C16)."""
+"""The shim from the LP's shares to integer lease plans that keep every promise (docs/papers/chronus.md, C16)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LeaseShim:
     most_failures: int = 8
 
     def __call__(self, options: Options, capacity: Ints, solution: LeaseSolution, origin: Draft | None = None) -> Draft:
-        """The best of the rounded LP, the promises of the last plan with what else the LP chose, and the last plan.
+        """Return the best of: the rounded LP, the last plan's promises plus the LP's choices, and the last plan.
 
         Promised jobs go first. Where a promise cannot be kept (GPUs have gone, or a job was slower than thought) the
         draft with fewer broken ones wins, then the one of more reward. Where that falls short of the LP's value, the
@@ -59,7 +59,7 @@ class LeaseShim:
         return min(drafts, key=_rank)
 
     def anew(self, options: Options, capacity: Ints, solution: LeaseSolution, goal: float) -> Draft:
-        """A plan of the LP's options, the leases given anew."""
+        """Return a plan of the LP's options with newly assigned leases."""
         worth = solution.prices.worth(options)
         best, gain = options.best_of_jobs(worth, floor=-np.inf)
         row = np.where((solution.row < 0) & options.must, best, solution.row)
@@ -70,7 +70,7 @@ class LeaseShim:
         return draft
 
     def fill(self, draft: Draft, solution: LeaseSolution) -> None:
-        """Place promised jobs, large ones first; then the LP's choices, and all other jobs, each by reduced value.
+        """Place promised jobs, large ones first, then the LP's choices, then all other jobs, each by reduced value.
 
         A job that the LP splits has a reduced value of zero, so that it is last where not all jobs fit.
         """
@@ -89,7 +89,7 @@ class LeaseShim:
         self.add_others(draft, worth, gain)
 
     def add_others(self, draft: Draft, worth: Ints, gain: Floats) -> None:
-        """Give unpromised jobs without leases what fits, in the order of their gain, then all better deadlines."""
+        """Give unpromised jobs without leases what fits, by gain, then improve deadlines."""
         others = np.flatnonzero((draft.row < 0) & (worth >= 0) & ~draft.options.must)
         others = others[np.argsort(-gain[others], kind="stable")]
         left = self.most_failures
@@ -100,18 +100,18 @@ class LeaseShim:
 
     @staticmethod
     def _any(draft: Draft, job: int, squeeze: bool) -> bool:
-        """Place the best option that fits, by reward; squeeze only where none fits by itself."""
+        """Place the best option that fits, by reward; squeeze only if none fits otherwise."""
         rows = draft.ranked(job)
         return any(draft.place(row) for row in rows) or (squeeze and any(draft.squeeze(row) for row in rows))
 
 
 def _rank(draft: Draft) -> tuple[int, float]:
-    """The less, the better: broken promises, then reward."""
+    """Return the plan's rank: fewer broken promises first, then more reward."""
     return draft.broken, -draft.reward
 
 
 def improve(draft: Draft, most_failures: int) -> None:
-    """Try an earlier deadline for the jobs that were given a later one than their best.
+    """Try earlier deadlines for jobs that got a later one than their best.
 
     Others are moved for the first jobs only that find no room without it. What a job that got better has left may be
     room for another: as long as one does, those that then have room are tried again.

@@ -20,7 +20,7 @@ ENDED = 1e-7  # relative decrease of the dual at which the descent ends
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """The smoothed dual at some prices: its value and slope, the options' shares, the shapes' leases."""
+    """The smoothed dual at given prices: value, slope, the options' shares, the shapes' leases."""
 
     value: float
     slope: Floats
@@ -29,7 +29,7 @@ class Mixed:
 
 
 class SmoothedDual:
-    """The dual of the lease LP with soft choices: of leases by a Fermi function, of options by a softmax.
+    """The dual of the lease LP with soft choices: a Fermi function for leases, a softmax for options.
 
     Options of equal type, deadline and number of leases choose alike: there are some hundred such *shapes*, whatever
     the number of jobs.
@@ -90,7 +90,7 @@ class SmoothedDual:
         return Mixed(float(value), slope, share, leases)
 
     def deal(self, mixed: Mixed, order: Ints, offset: float) -> tuple[Ints, Bools]:
-        """Draw one integer choice per job from the mixture's shares: (options, -1 for none; leases).
+        """Draw one integer choice per job from the shares: (options, -1 for none; leases).
 
         Systematic sampling (C12): the jobs' places in the cumulative shares are spread evenly, and so are their leases
         in the cumulative leases of the shape, so that all jobs together use nearly what the mixture uses.
@@ -125,7 +125,7 @@ class SmoothedDual:
         return result.value, result.slope.ravel()
 
     def _chosen(self, price: Floats) -> tuple[Floats, Floats]:
-        """Shares of the leases that each shape takes, (shapes, leases), and what they cost, (shapes,) (C11)."""
+        """Return the shares of leases that each shape takes, (shapes, leases), and their costs, (shapes,) (C11)."""
         soft, need, own = self.soft_price, self.need, price[self.kind]
         spare, some = np.maximum(self.last - need, 0.5), np.maximum(need, 0.5)
         low = np.where(self.within, own, np.inf).min(axis=1) - soft * np.log(self.last / some)

@@ -1,4 +1,4 @@
-"""The spot cluster: what leases and profiling leave, for best effort (section 3.3.3)."""
+"""The spot cluster: best effort in the GPUs that leases and profiling leave (section 3.3.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Allocation, Job
 
 @dataclass(frozen=True, slots=True)
 class SpotCluster:
-    """SLO jobs without a promise that may yet meet a deadline, then the others, the shortest remaining time first.
+    """Orders SLO jobs without a promise that may still meet a deadline, then others, by shortest remaining time.
 
     Guaranteed jobs that wait for their leases come last.
 
@@ -32,7 +32,7 @@ class SpotCluster:
         service: Mapping[str, Service],
         due_s: Mapping[str, float],
     ) -> Wanted:
-        """GPU type and GPUs of best-effort jobs: the fastest type with room; among equals the present one.
+        """Return GPU type and GPUs of best-effort jobs: the fastest type with room, ties to the current type.
 
         Parameters
         ----------

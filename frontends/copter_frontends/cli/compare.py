@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,12 +18,12 @@ from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.registry.names import DEADLINE_NAMES, POLICY_NAMES
 
-OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every")
+OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every", "what_if")
 """Options of ``copter simulate`` alone: the policy, the other solver, the saved run."""
 
 
 def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    """The names of a list, each known and named once; BadParameter otherwise."""
+    """Return the names of a list, each known and unique; raises BadParameter otherwise."""
     names = tuple(name.strip() for name in value.split(",") if name.strip())
     unknown = [name for name in names if name not in POLICY_NAMES]
     if unknown:
@@ -32,7 +35,7 @@ def _names(context: click.Context, parameter: click.Parameter, value: str) -> tu
 
 
 def _shared_options() -> list[click.Parameter]:
-    """The options of ``copter simulate`` that mean the same here; the very objects, so that they stay the same."""
+    """Return the options that mean the same as in ``copter simulate``, as the same objects."""
     return [parameter for parameter in simulate.params if parameter.name not in OWN_TO_SIMULATE]
 
 
@@ -42,45 +45,64 @@ def _defaults_of_the_others() -> dict[str, Any]:
     return {name: given[name] for name in OWN_TO_SIMULATE}
 
 
-def _simulated(asked: SimulateOptions) -> dict[str, Any]:
-    """One policy's run, in a task of its own: the summary."""
+def _apart(asked: SimulateOptions, name: str) -> SimulateOptions:
+    """The options with a folder and a tape of the run's own, by its name."""
+    out = None if asked.out is None else os.path.join(asked.out, name)
+    return replace(asked, out=out, tape=None if asked.tape is None else own_tape(asked.tape, name))
+
+
+def _simulated(asked: SimulateOptions) -> tuple[dict[str, Any], dict[str, float]]:
+    """One policy's run: the summary, and hours by job of those that completed."""
     from copter_frontends.cli.running import run_simulation  # as late as in _run
+    from copter_frontends.simulator.paired import completed_h
 
-    return run_simulation(asked)
+    completed: dict[str, float] = {}
+    summary = run_simulation(asked, None, lambda result: completed.update(completed_h(result.jobs)))
+    return summary, completed
 
 
-def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> int:
+def _run(
+    policies: tuple[str, ...], ray: str | None = None, seeds: int = 1, report: str | None = None, **options: Any
+) -> int:
     """Simulate the same jobs under several policies and set the figures side by side."""
     shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
     first = SimulateOptions.of(**{**shared, "policy": policies[0]})
-    asked = [replace(first, policy=name) for name in policies]
+    asked = [replace(first, policy=name, seed=first.seed + k) for k in range(seeds) for name in policies]
     asked[0].check(alone=False)
     # Imported late, as in simulate.py: 2 s that `--help` need not take.
     from rich.console import Console
 
     from copter_frontends.cli.interruption import exit_code_of
     from copter_frontends.cli.over_ray import gathered
-    from copter_frontends.cli.running import run_simulation
+    from copter_frontends.cli.preparing import prepare_report
+    from copter_frontends.report.comparison import ComparedRun, comparison_page
     from copter_frontends.report.table import print_side_by_side
 
-    asked = [replace(each, out=None if each.out is None else os.path.join(each.out, each.policy)) for each in asked]
-    asked = [replace(each, tape=None if each.tape is None else own_tape(each.tape, each.policy)) for each in asked]
-    summaries = [] if ray is None else gathered(ray, _simulated, asked, "policies", policies)
-    for each in asked[len(summaries) :]:
-        summaries.append(run_simulation(each))
-        if summaries[-1]["interrupted"] is not None:
-            complain(f"policies that were not simulated: {len(asked) - len(summaries)}")
+    if report is not None:
+        prepare_report(report)
+    names = [each.policy if seeds == 1 else f"{each.policy}-{each.seed}" for each in asked]
+    asked = [_apart(each, name) for each, name in zip(asked, names, strict=True)]
+    found = [] if ray is None else gathered(ray, _simulated, asked, "policies", names)
+    for each in asked[len(found) :]:
+        found.append(_simulated(each))
+        if found[-1][0]["interrupted"] is not None:
+            complain(f"policies that were not simulated: {len(asked) - len(found)}")
             break
+    summaries = [summary for summary, _ in found]
     code = exit_code_of(summaries[-1])
     lengths = {each["policy"]: each["simulated_h"] for each in summaries}
     if asked[0].rounds is not None and len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} {hours:.4g} h" for name, hours in lengths.items())
         complain(f"so many rounds are not as long for each policy ({told}): take --hours, or one --round-s for all")
+    if report is not None:
+        page = comparison_page([ComparedRun(*each) for each in found], shlex.join(["copter", *sys.argv[1:]]))
+        Path(report).write_text(page, encoding="utf-8")
+        complain(f"report: {report}")
     if asked[0].as_json:
         print_json({"policies": summaries})
-        return code
-    if not is_quiet():
-        print_side_by_side(summaries, Console())
+    elif not is_quiet():
+        for k in range(0, len(summaries), len(policies)):
+            print_side_by_side(summaries[k : k + len(policies)], Console())
     return code
 
 
@@ -100,11 +122,23 @@ compare = WithProblems(
             metavar="ADDRESS|local",
             help="Run the policies as tasks of a Ray cluster (auto: the one that runs here), or of one started here.",
         ),
+        click.Option(
+            ["--seeds"],
+            type=click.IntRange(1, 1000),
+            default=1,
+            show_default=True,
+            help="Simulate with so many seeds, from --seed on, each under all policies.",
+        ),
+        click.Option(
+            ["--report"],
+            type=click.Path(dir_okay=False),
+            help="Write one HTML page here: figures, and differences job by job with bootstrap intervals.",
+        ),
         *_shared_options(),
     ],
     help=_run.__doc__,
     epilog="With --out DIR each policy's report is in a folder of its name in DIR; with --tape FILE each has a file of "
-    "its own, with its name before the ending. `copter compare traffic` and "
+    "its own, with its name before the ending; with --seeds the names have the seed, too. `copter compare traffic` and "
     "`copter compare shards` set schemes side by side: see their --help.",
 )
 """The command; each run is as ``copter simulate`` with the same options."""

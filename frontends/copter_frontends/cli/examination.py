@@ -1,4 +1,4 @@
-"""What ``copter doctor`` looks at: one finding for each, with advice."""
+"""The checks of ``copter doctor``: one finding each, with advice."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings; what fails to be looked at is a bad one."""
+    """Return all findings; a check that fails counts as a bad finding."""
     looks: list[tuple[str, Callable[[], Finding]]] = [
         ("copter", of_copter),
         ("numpy", lambda: of_package("numpy")),
@@ -62,7 +62,7 @@ def of_copter() -> Finding:
 
 
 def of_package(name: str) -> Finding:
-    """A package that must be there."""
+    """Check that a required package is installed."""
     found = version(name)
     numbers = tuple(int(part) for part in found.split(".")[:2])
     well = numbers >= LEAST[name]
@@ -95,7 +95,7 @@ def of_threads() -> Finding:
 
 
 def of_openmp() -> Finding:
-    """The OpenMP runtimes in this process, once a solve has run."""
+    """Report the OpenMP runtimes in this process, after a solve."""
     reference(10)
     maps = Path("/proc/self/maps")
     if not maps.exists():
@@ -109,7 +109,7 @@ def of_openmp() -> Finding:
 
 
 def of_instructions() -> Finding:
-    """The processor's level, and for which one the extensions were built."""
+    """Report the processor's level and the level for which the extensions were built."""
     level = processor_level()
     if level is None and platform.machine() not in ("x86_64", "AMD64"):
         return Finding("instruction set", platform.machine() or sys.platform)
@@ -134,7 +134,7 @@ def of_solve() -> Finding:
 
 
 def reference(requests: int) -> tuple[float, float, bool]:
-    """(seconds cold, seconds after one request left, whether both ended optimal)."""
+    """Return (seconds cold, seconds after one request left, whether both solves were optimal)."""
     rng = np.random.default_rng(0)
     model = copter.Model()
     for resource in range(RESOURCES):

@@ -1,4 +1,4 @@
-"""A saved run's program solved again, and one job's explanation."""
+"""Re-solve of a saved run's program, and the explanation of one job."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
 from copter import Explanation, Session, Status
+from copter.tape.layout import MAGIC
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.simulator import load_run
+from copter_frontends.simulator.paired import Paired
+from copter_frontends.what_if.change import Change, WhatIfError
+from copter_frontends.what_if.round import Answer
+from copter_frontends.what_if.run import ask_hours, ask_run
+from copter_frontends.what_if.tape import NO_JCT, TapeAnswer, ask_tape
 
 SHOWN = 5  # most names in a message
 
 
 @runtime_checkable
 class Explaining(Protocol):
-    """A policy that explains its jobs in its own words."""
+    """Interface of a policy that explains its jobs itself."""
 
     jobs: Mapping[str, Any]
 
@@ -31,11 +37,11 @@ class Told:
     facts: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the facts for ``--json``."""
         return dict(self.facts)
 
     def as_text(self, most: int) -> str:
-        """A line a fact; of a list at most so many lines."""
+        """Return one line per fact; lists are limited to `most` lines."""
         lines = []
         for name, value in self.facts.items():
             if isinstance(value, list):
@@ -56,12 +62,12 @@ def _text(value: Any) -> str:
 
 
 def explanation_of(path: str, job: str) -> Explanation | Told:
-    """Explain what a job of a saved run got: in the policy's own facts, or by the prices of the run's LP solved again.
+    """Explain a job's allocation in a saved run: by the policy's own facts, or by the re-solved LP's prices.
 
     Parameters
     ----------
     path : str
-        Of the saved run.
+        File of the saved run.
     job : str
 
     Raises
@@ -90,3 +96,56 @@ def explanation_of(path: str, job: str) -> Explanation | Told:
     if solution.status is not Status.OPTIMAL:
         raise LookupError(f"{path}: the program ended {solution.status.value}, so there are no prices to explain with")
     return solution.explain(names[job])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Effect of a change on the next round of a run, and on its hours where they were asked for."""
+
+    answer: Answer
+    hours: float | None
+    paired: Paired | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        jobs = None if self.paired is None else {"hours": self.hours, **self.paired.as_dict()}
+        return {**self.answer.as_dict(), "jobs": jobs}
+
+    def as_text(self, most: int) -> str:
+        """Lines for a reader."""
+        told = self.answer.as_text(most)
+        return told if self.paired is None else f"{told}\n{self.hours:g} more hours:\n{self.paired.as_text()}"
+
+
+def asked(path: str, what_if: str, hours: float | None) -> Asked | TapeAnswer:
+    """Effect of a change on a saved run, or on a tape.
+
+    Parameters
+    ----------
+    path : str
+        Of the run or the tape; it is read, and not written.
+    what_if : str
+        See :meth:`.Change.read`.
+    hours : float or None
+        Simulated hours for which a run goes on.
+
+    Raises
+    ------
+    CopterError
+        If the file is of no use, or the change does not go with it.
+    """
+    change = Change.read(what_if)
+    if is_tape(path):
+        if hours is not None:
+            raise WhatIfError(f"{path}: --hours: {NO_JCT}")
+        return ask_tape(change, path)
+    return Asked(ask_run(change, path), hours, None if hours is None else ask_hours(change, path, hours))
+
+
+def is_tape(path: str) -> bool:
+    """Whether a file begins as a tape does."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False

@@ -13,7 +13,7 @@ LONGEST = 1 << 20  # most bytes of a file of options
 
 
 def quiet_option() -> click.Option:
-    """``--quiet``: no progress and no table; files, JSON and errors as ever."""
+    """Return the option ``--quiet``: no progress and no table; files, JSON and errors are unaffected."""
     return click.Option(
         ["--quiet", "-q"], is_flag=True, expose_value=False, callback=_take_quiet, help="No progress and no table."
     )
@@ -30,7 +30,7 @@ def is_quiet() -> bool:
 
 
 def config_option() -> click.Option:
-    """``--config FILE``: options from a TOML or YAML file; those of the command line win."""
+    """Return the option ``--config FILE``: options from a TOML or YAML file; the command line takes precedence."""
     return click.Option(
         ["--config"],
         type=click.Path(dir_okay=False),
@@ -58,12 +58,12 @@ def _take_config(context: click.Context, parameter: click.Parameter, value: str 
 
 
 def name_of(option: click.Option) -> str:
-    """The long name of an option, without its dashes."""
+    """Return the long name of an option, without dashes."""
     return max(option.opts, key=len).lstrip("-")
 
 
 def read_options(path: str) -> dict[str, Any]:
-    """The options in a file; BadParameter, which names the file, if it is no mapping or cannot be read."""
+    """Return the options in a file; raises BadParameter, with its name, if it cannot be read or is not a mapping."""
     try:
         with Path(path).open("rb") as file:
             text = file.read(LONGEST + 1).decode("utf-8")
@@ -80,7 +80,7 @@ def read_options(path: str) -> dict[str, Any]:
 
 
 def parsed(text: str, toml: bool) -> Any:
-    """The values of a TOML or YAML text; ValueError if it is neither."""
+    """Parse a TOML or YAML text; raises ValueError if it is neither."""
     if toml:
         if sys.version_info < (3, 11):
             raise ValueError("TOML needs Python 3.11 or newer; write the options as YAML")

@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: it ends after the round that is being simulated, so that what was done is kept."""
+"""Ctrl-C during a run: the run ends after the current round, and its results are kept."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TOLD = b"copter: interrupted: the run ends after this round, and what was simula
 
 
 def exit_code_of(summary: Mapping[str, Any]) -> int:
-    """Exit code of a run: 0 if it is done; 128 and the number of the signal that ended it, 130 for Ctrl-C."""
+    """Return a run's exit code: 0, or 128 plus the number of the signal that ended it (130 for Ctrl-C)."""
     name = summary["interrupted"]
     return 0 if name is None else 128 + signal.Signals[name]
 
 
 class Interruption:
-    """Inside ``with``, remembers the first SIGINT or SIGTERM; a second one ends the command at once.
+    """Context that records the first SIGINT or SIGTERM; a second one ends the command at once.
 
     Called, it says whether there was one. No solve is cut short: the round is simulated as it would have been, and a
     saved run goes on as if there had been no signal.
@@ -29,7 +29,7 @@ class Interruption:
     Attributes
     ----------
     number : int
-        Of the signal that came; 0 for none.
+        Number of the received signal; 0 for none.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Interruption:
 
     @property
     def name(self) -> str | None:
-        """Name of the signal that came; None without one."""
+        """Name of the received signal; None without one."""
         return signal.Signals(self.number).name if self.number else None
 
     def __call__(self) -> bool:

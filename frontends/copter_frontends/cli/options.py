@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
 
-SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "quota", "reserve")
+SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "shim", "quota", "reserve")
 """Options of the policy ``sia`` alone."""
 
 WARMUP_HOURS = 9
@@ -29,14 +29,14 @@ DEFAULT_CLUSTER = "sia-het"
 
 
 def own_tape(path: str, name: str) -> str:
-    """The tape of one of several: its name comes before the ending."""
+    """Return the tape's file name for one of several runs: the run's name is inserted before the ending."""
     stem, ending = os.path.splitext(path)
     return f"{stem}-{name}{ending}"
 
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
-    """The options of ``copter simulate``, as they were given."""
+    """The options of ``copter simulate`` as given."""
 
     policy: str
     gpus: int | None
@@ -70,6 +70,7 @@ class SimulateOptions:
     time_sharing: float | None = None
     penalty: str | None = None
     growth: int | None = None
+    shim: str | None = None
     quota: tuple[tuple[str, int], ...] = ()
     non_preemptible: tuple[str, ...] = ()
     reserve: tuple[tuple[str, str, int], ...] = ()
@@ -80,6 +81,7 @@ class SimulateOptions:
     mix: str | None = None
     lease_s: float | None = None
     profiling: bool = False
+    what_if: str | None = None
 
     def warmup(self, round_s: float, sampled: bool) -> int:
         """Rounds simulated first: as given, or up to the day's busy hours where a day is sampled for some rounds."""
@@ -89,17 +91,17 @@ class SimulateOptions:
 
     @property
     def on_hares_testbed(self) -> bool:
-        """Whether the jobs are those of Hare's testbed: on its GPUs, without a trace, trained as its models say."""
+        """Whether the jobs are those of Hare's testbed: its GPUs, no trace, its training models."""
         return self.cluster == "hare-15" and self.trace is None and self.semantics == "default"
 
     @property
     def on_hops_testbed(self) -> bool:
-        """Whether the jobs are those of Hops's evaluation: on its GPUs, without a trace, trained as its models say."""
+        """Whether the jobs are those of Hops's evaluation: its GPUs, no trace, its training models."""
         return self.cluster in ("hops-64", "hops-512") and self.trace is None and self.semantics == "default"
 
     @classmethod
     def of(cls, **given: Any) -> SimulateOptions:
-        """The options with a cluster: where none was named the default one, which a line on stderr says."""
+        """Return the options with a cluster; the default cluster is announced on stderr."""
         asked = cls(**given)
         if asked.gpus is not None or asked.cluster is not None:
             return asked
@@ -107,7 +109,7 @@ class SimulateOptions:
         return replace(asked, cluster=DEFAULT_CLUSTER)
 
     def check(self, alone: bool = True) -> None:
-        """UsageError for options that do not go together, or that the one policy there is does not have."""
+        """Raise UsageError for options that contradict each other or that a single policy does not accept."""
         if self.gpus is not None and self.cluster is not None:
             raise click.UsageError("give either --gpus N or --cluster NAME|FILE.yaml, not both")
         for name in SIA_OPTIONS if self.policy != "sia" and alone else ():
@@ -126,6 +128,8 @@ class SimulateOptions:
             raise click.UsageError("--penalty says how --time-sharing SECONDS weighs jobs; give that too")
         if self.compare and self.policy not in LP_NAMES:
             raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear program")
+        if self.what_if is not None and self.compare:
+            raise click.UsageError("--what-if and --compare do not go together: ask one after the other")
         if self.compare and self.save:
             raise click.UsageError("--compare and --save do not go together: the other solver's state cannot be saved")
         if self.save_every is not None and self.save is None:

@@ -1,4 +1,4 @@
-"""What every command shares: bad input, messages on stderr, JSON on stdout."""
+"""Shared output of all commands: input errors, messages on stderr, JSON on stdout."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class InputError(click.ClickException):
 
 
 def complain(message: str) -> None:
-    """One line on stderr, whatever the message."""
+    """Print a message on stderr as one line."""
     print(f"copter: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 def print_json(summary: Mapping[str, Any]) -> None:
-    """One JSON object, the last line of stdout; null for what JSON has no number for."""
+    """Print one JSON object as the last line of stdout; NaN and infinities become null."""
     print(json.dumps(_finite(summary), allow_nan=False), flush=True)
 
 
 def _finite(value: Any) -> Any:
-    """The same, with None for what JSON has no number for."""
+    """Return the value with None in place of NaN and infinities."""
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -40,10 +40,10 @@ def _finite(value: Any) -> Any:
 
 
 class FiniteRange(click.FloatRange):
-    """A range that NaN and infinity are not in: NaN is neither below nor above anything."""
+    """A range that excludes NaN and infinity; comparisons alone would let NaN pass."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or a usage error."""
+        """Return the number, or raise a usage error."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)

@@ -1,4 +1,4 @@
-"""Independent runs as Ray tasks: results as they come, a lost task run again. This file alone imports Ray here."""
+"""Independent runs as Ray tasks; lost tasks are repeated. Only this file imports Ray here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRIES_AGAIN = 3  # times that a task is repeated whose process or machine has di
 
 
 def over_ray(address: str, function: Callable[[Given], Result], given: Sequence[Given]) -> Iterator[tuple[int, Result]]:
-    """Do a function for each of these, one task each.
+    """Apply a function to each argument in a separate Ray task; yields (index, result) as they finish.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ def gathered(
     names: Sequence[str],
     ended: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:
-    """:func:`over_ray` with one progress display on stderr; the results in the order of what was given.
+    """Run :func:`over_ray` with one progress display on stderr; results in the order of the arguments.
 
     Parameters
     ----------
     address, function, given
     what : str
-        What they are, in the plural.
+        Name of the runs, in the plural.
     names : sequence of str
-        Of each, for the display.
+        Name of each run, for the display.
     ended : callable (place, result), optional
         Called with each result as it comes.
     """

@@ -1,4 +1,4 @@
-"""What a run needs before its first round: cluster, jobs, goodput model and policy, as the options say."""
+"""Preparation of a run from its options: cluster, jobs, goodput model and policy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from copter import Settings
 from copter.errors import CopterError
+from copter.storage.files import require_writable
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.clusters import cluster_from, scaled_cluster
@@ -34,10 +35,12 @@ from copter_frontends.simulator.saved_run import require_savable
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary import Cluster, configurations_of
+from copter_frontends.what_if.change import Change
+from copter_frontends.what_if.run import change_run
 
 
-def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
-    """Make all that a run needs; what is wrong here is bad input."""
+def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simulation, Workload]:
+    """Make all that a run needs, with a change from its start if one is asked about; what is wrong is bad input."""
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
@@ -51,7 +54,11 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked, model)
         if asked.growth is not None:
             semantics = replace(semantics, growth=asked.growth)
+        if asked.shim is not None:
+            semantics = replace(semantics, shim=asked.shim)
         workload = _kept_jobs(asked, _workload(asked, cluster, semantics, model))
+        if change is not None:
+            workload = replace(workload, jobs=change.jobs(workload.jobs))
         if asked.tuned is not None and entry.rigid:
             workload = _tuned(asked, workload, cluster, profiles)
         settings = Settings(threads=asked.threads or 0, method=asked.method)
@@ -72,13 +79,15 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
             events=read_events(asked.events, cluster) if asked.events else (),
             plan_latency=asked.plan_latency,
         )
+        if change is not None:
+            change_run(change, simulation)
         return simulation, workload
     except CopterError as error:
         raise InputError(str(error)) from error
 
 
 def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
-    """The model of the jobs that are simulated, in all that the cluster can give them."""
+    """Return the goodput model of the simulated jobs for all configurations of the cluster."""
     if asked.on_hares_testbed:
         return TaskGoodput(configurations_of(cluster), HARE_APPLICATIONS)
     if asked.on_hops_testbed:
@@ -88,7 +97,7 @@ def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
 
 
 def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> Rewards:
-    """The deadlines of the jobs: the trace's own, or drawn; the same ones under every policy."""
+    """Return the jobs' deadlines, from the trace or drawn; the same for every policy."""
     if asked.deadline_source == "own" and not workload.deadlines:
         raise InputError(
             f"--deadlines own: {workload.source}: no job has deadlines of its own (Chronus's traces have them, as "
@@ -114,7 +123,7 @@ def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
 
 
 def _kept_jobs(asked: SimulateOptions, workload: Workload) -> Workload:
-    """The workload with its reservations and jobs that may not be preempted; InputError for one that is not there."""
+    """Apply reservations and non-preemptible jobs to the workload; raises InputError for an unknown job."""
     changes: dict[str, dict[str, Any]] = {job: {"preemptible": False} for job in asked.non_preemptible}
     for job, kind, gpus in asked.reserve:
         changes.setdefault(job, {})["reservation"] = (kind, gpus)
@@ -126,7 +135,7 @@ def _kept_jobs(asked: SimulateOptions, workload: Workload) -> Workload:
 
 
 def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, model: GoodputModel) -> Workload:
-    """The jobs: those of a paper on its own GPUs, else as the options say."""
+    """Return the jobs: a paper's on its own GPUs, otherwise as the options say."""
     if asked.on_hares_testbed:
         return testbed_workload(asked.jobs, asked.seed)
     if asked.on_hops_testbed:
@@ -149,13 +158,13 @@ def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, mo
 def _tuned(
     asked: SimulateOptions, workload: Workload, cluster: Cluster, profiles: Mapping[str, ProfiledApplication] | None
 ) -> Workload:
-    """The workload with the GPUs and batches that jobs are tuned to."""
+    """Return the workload with jobs tuned to GPUs and batches."""
     jobs = tuned_jobs(workload.jobs, cluster, asked.tuned, seed=asked.seed, profiles=profiles)
     return replace(workload, jobs=jobs)
 
 
 def profiles_folder(asked: SimulateOptions) -> str | None:
-    """The folder of measured profiles that jobs train by; None where fitted constants stand in, or none are used."""
+    """Return the folder of measured profiles; None if fitted constants are used instead, or no profiles at all."""
     if asked.profiles is not None or PRESETS[asked.semantics].training == "exact":
         return asked.profiles
     result = find_profiles(*([asked.trace] if asked.trace else []))
@@ -163,7 +172,7 @@ def profiles_folder(asked: SimulateOptions) -> str | None:
 
 
 def _profiles(asked: SimulateOptions, model: GoodputModel) -> Mapping[str, ProfiledApplication] | None:
-    """The measured profiles where the semantics use them and they are there; None: fitted constants do. Says which."""
+    """Return measured profiles if the semantics use them and they exist; None for fitted constants. Reports which."""
     folder = profiles_folder(asked)
     if folder is None:
         if PRESETS[asked.semantics].training != "exact":
@@ -184,12 +193,12 @@ def _work(word: str) -> Literal["trace", "full"]:
 
 
 def cluster_of(asked: SimulateOptions) -> Cluster:
-    """The cluster that `--gpus` or `--cluster` names."""
+    """Return the cluster of `--gpus` or `--cluster`."""
     return scaled_cluster(asked.gpus) if asked.gpus is not None else cluster_from(asked.cluster or "")
 
 
 def prepare_outputs(asked: SimulateOptions) -> None:
-    """Make sure that the results can be written where they are to go; InputError where they cannot."""
+    """Check that all results can be written; raises InputError otherwise."""
     if asked.out is not None:
         prepare_directory(asked.out)
     if asked.save is not None:
@@ -200,7 +209,7 @@ def prepare_outputs(asked: SimulateOptions) -> None:
 
 
 def prepare_directory(out: str) -> None:
-    """Make the directory of a report; InputError where that cannot be, or where no file can be written to it."""
+    """Create a report's directory; raises InputError if that fails or files cannot be written there."""
     check_extras()
     try:
         os.makedirs(out, exist_ok=True)
@@ -211,3 +220,12 @@ def prepare_directory(out: str) -> None:
             pass
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written to: {error.strerror or error}") from error
+
+
+def prepare_report(path: str) -> None:
+    """Make sure that a page can be written to a file; InputError where it cannot."""
+    check_extras()
+    try:
+        require_writable(path)
+    except CopterError as error:
+        raise InputError(f"--report {error}") from error

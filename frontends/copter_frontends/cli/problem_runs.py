@@ -1,4 +1,4 @@
-"""What ``copter simulate traffic|shards`` and ``copter compare traffic|shards`` do."""
+"""Runs of ``copter simulate traffic|shards`` and ``copter compare traffic|shards``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SHARD_COLUMNS: Columns = (
 
 
 def run_traffic(given: Mapping[str, Any]) -> int:
-    """Run every scheme over the same stream; the exit code."""
+    """Run every scheme on the same stream; returns the exit code."""
     summaries, results = [], []
     tracking = given["stream"] == "tracking"
     seed = given["seed"] if given["seed"] is not None else int(tracking)
@@ -96,7 +96,7 @@ def run_traffic(given: Mapping[str, Any]) -> int:
 
 
 def run_shards(given: Mapping[str, Any]) -> int:
-    """Run every scheme over the same loads; the exit code."""
+    """Run every scheme on the same loads; returns the exit code."""
     summaries, results = [], []
     seed = SEED if given["seed"] is None else given["seed"]
     try:
@@ -131,7 +131,7 @@ def run_shards(given: Mapping[str, Any]) -> int:
 
 
 def _shards_of(given: Mapping[str, Any]) -> tuple[ShardCluster, list[Floats] | None]:
-    """The cluster that the options describe, and measured loads, one array a round; ShardError."""
+    """Return the cluster that the options describe, and measured loads, one array per round; raises ShardError."""
     shards, servers, memory = given["shards"], given["servers"], given["memory"]
     if memory is None:
         memory = 16.0 * given["replicas"]
@@ -158,7 +158,7 @@ def _shards_of(given: Mapping[str, Any]) -> tuple[ShardCluster, list[Floats] | N
 
 
 def _taped(given: Mapping[str, Any], name: str) -> AbstractContextManager[object]:
-    """Recording of a scheme's rounds, if that was asked for; each of several schemes has a tape of its own."""
+    """Record a scheme's rounds if asked to; several schemes get separate tapes."""
     if given["tape"] is None:
         return nullcontext()
     return recorded(given["tape"] if len(given["schemes"]) == 1 else own_tape(given["tape"], name))
@@ -173,7 +173,7 @@ def _facts(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _write_splits(given: Mapping[str, Any], result: TrafficResult) -> None:
-    """The last round's flows as whole weights of paths, as routers hold them."""
+    """Write the last round's flows as integer path weights, the form that routers use."""
     if result.last is None:
         return
     splits = router_splits(result.paths, result.last.flows, result.capacity, given["buckets"])
@@ -188,7 +188,7 @@ def _write_splits(given: Mapping[str, Any], result: TrafficResult) -> None:
 def _show(
     given: Mapping[str, Any], summaries: list[dict[str, Any]], columns: Columns, title: str, failed: CopterError | None
 ) -> int:
-    """Print what the schemes did; InputError where one of them failed, once the others are shown."""
+    """Print the results of all schemes; then raise InputError if one of them failed."""
     if summaries and given["as_json"]:
         print_json(summaries[0] if len(given["schemes"]) == 1 else {"schemes": summaries})
     elif summaries:
@@ -205,7 +205,7 @@ def _show(
 
 
 def _narrow(names: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> Table:
-    """A table whose headings break at their spaces and whose cells never do: it fits a terminal of 80 columns."""
+    """Return a table whose headings wrap and whose cells do not, to fit 80 columns."""
     table = Table(
         box=box.SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
     )

@@ -27,14 +27,14 @@ _POP = re.compile(r"^pop-[1-9]\d*$")
 
 
 class WithProblems(click.Command):
-    """A command whose first argument may name another problem, which has a command of its own."""
+    """A command whose first argument may name another problem with its own command."""
 
     problems: dict[str, click.Command]
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """The context of the command itself, or of the problem's."""
+        """Return the context of this command or of the problem's command."""
         if args and args[0] in self.problems:
             return self.problems[args[0]].make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
@@ -123,7 +123,7 @@ def _router_options() -> list[click.Parameter]:
 
 
 def _number_or_file(context: click.Context, parameter: click.Parameter, value: str | None) -> float | str | None:
-    """A number above zero, or else the path of a file."""
+    """Return a positive number, or the path of a file."""
     if value is None:
         return None
     try:
@@ -136,7 +136,7 @@ def _number_or_file(context: click.Context, parameter: click.Parameter, value: s
 
 
 def _round_and_server(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[int, int]:
-    """Servers by round; each round has one."""
+    """Return servers by round; every round has one at most."""
     found: dict[int, int] = {}
     for each in value:
         left, colon, right = each.partition(":")
@@ -194,7 +194,7 @@ def _run_shards(**options: Any) -> int:
 
 
 def problem_commands(several: bool) -> dict[str, click.Command]:
-    """The commands of the problems: of one scheme, or of `several` side by side."""
+    """Return the commands of the problems, for one scheme or for `several` side by side."""
     return {
         name: click.Command(name, callback=run, params=options(several), help=run.__doc__)
         for name, run, options in zip(

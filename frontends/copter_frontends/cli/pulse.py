@@ -1,4 +1,4 @@
-"""How far a long solve is, on stderr: nothing in the first seconds, then a line now and then."""
+"""Progress of a long solve on stderr: nothing in the first seconds, then a line at intervals."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ FIRST_S, EVERY_S = 2.0, 5.0
 
 
 class Pulse:
-    """Says how far a solve is, when it is time to."""
+    """Prints the progress of a solve at intervals."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
         self._next_s = FIRST_S
 
     def beat(self, now: Progress) -> None:
-        """For :func:`copter.with_record`."""
+        """Report progress; a callback for :func:`copter.with_record`."""
         if self._due():
             self._say(f"{now.passes} iterations, gap {now.gap:.1e}, residual {now.violation:.1e}")
 
     def of_search(self, objective: float, bound: float) -> None:
-        """For :func:`copter.solve_integer`."""
+        """Report progress; a callback for :func:`copter.solve_integer`."""
         if self._due():
             self._say(f"best point {objective:.10g}, bound {bound:.10g}")
 

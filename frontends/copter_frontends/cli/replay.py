@@ -21,7 +21,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
 def _rounds(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, float]:
-    """(first, last) of A:B, either of which may be left out."""
+    """Return (first, last) from A:B, either of which may be missing."""
     if value is None:
         return 0, math.inf
     first, colon, last = value.partition(":")
@@ -35,7 +35,7 @@ def _rounds(context: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _peers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    """The names of a list; BadParameter for one that is unknown."""
+    """Return the names of a list; raises BadParameter for an unknown one."""
     names = tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
     for name in names:
         if name not in PEER_NAMES:
@@ -44,7 +44,7 @@ def _peers(context: click.Context, parameter: click.Parameter, value: str) -> tu
 
 
 def _picture(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A file's name whose end says a kind of picture; it is looked at before the rounds are played."""
+    """Return a file name whose ending is a kind of picture; checked before the rounds are played."""
     if value is not None and Path(value).suffix not in KINDS:
         raise click.BadParameter(f"{value!r} must end in one of {', '.join(KINDS)}")
     return value

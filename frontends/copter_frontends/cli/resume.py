@@ -28,7 +28,7 @@ def resume(
     save: str | None,
     save_every: int | None,
 ) -> int:
-    """Go on with the run that `copter simulate --save FILE` left in FILE, as if it had never stopped.
+    """Continue the run that `copter simulate --save FILE` saved, as if it had never stopped.
 
     It ends where it was asked to end, unless --hours, --rounds or --to-end say otherwise. A damaged file is refused.
     """

@@ -1,4 +1,4 @@
-"""A run of ``copter simulate``, ``compare`` or ``resume``: its rounds, its summary and its report."""
+"""Execution of ``copter simulate``, ``compare`` or ``resume``: rounds, summary and report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -31,21 +31,35 @@ from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
 from copter_frontends.simulator.workload import Workload
+from copter_frontends.what_if.change import Change
 
 
-def run_simulation(asked: SimulateOptions) -> dict[str, Any]:
-    """Simulate, write what was asked for, and return the summary."""
-    simulation, workload = prepare(asked)
+def run_simulation(
+    asked: SimulateOptions,
+    change: Change | None = None,
+    on_result: Callable[[SimulationResult], object] | None = None,
+) -> dict[str, Any]:
+    """Simulate, write what was asked for, and return the summary.
+
+    A change that is asked about is there from the start; `on_result` is given the result.
+    """
+    simulation, workload = prepare(asked, change)
+    if workload.drawn_from is not None and asked.jobs is None and change is None:
+        complain(f"{workload.source} (4 a GPU and day; --jobs N for N)")
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
         complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
-    return carry_on(asked, simulation, workload, asked.tape)
+    return carry_on(asked, simulation, workload, asked.tape, on_result)
 
 
 def carry_on(
-    asked: SimulateOptions, simulation: Simulation, workload: Workload, tape: str | None = None
+    asked: SimulateOptions,
+    simulation: Simulation,
+    workload: Workload,
+    tape: str | None = None,
+    on_result: Callable[[SimulationResult], object] | None = None,
 ) -> dict[str, Any]:
-    """Run a simulation, new or resumed, to where it is to end; save and write what was asked for.
+    """Run a new or resumed simulation to its end, then save and write the requested files.
 
     The rounds after the warm-up are recorded on `tape`, where it is given.
     """
@@ -80,6 +94,8 @@ def carry_on(
         rounds = None if left is None else left - warmup_left
         collected_now()
         result = simulation.run(rounds, None, on_round, warmup_left, interruption)
+        if on_result is not None:
+            on_result(result)
         try:
             saver.at_end()
         finally:  # a disk that is full for the one may have room for the other
@@ -99,7 +115,7 @@ def carry_on(
 
 
 def collected_now() -> None:
-    """Collect garbage here, between rounds, and leave all that is still there out of later collections.
+    """Collect garbage now, between rounds, and exclude the survivors from later collections.
 
     What a simulation has made so far stays to its end. Going over it takes longer than a round, and Python would do so
     in the middle of one.
@@ -117,7 +133,7 @@ def _report(
     by: str | None,
     policy: object,
 ) -> dict[str, Any]:
-    """Say which jobs were skipped, work out the summary and write the report.
+    """Set which jobs were skipped, work out the summary and write the report.
 
     `edits` says how much of the policy's programs was edited, where it counts that; `by` is the signal that ended the
     run.
@@ -136,7 +152,7 @@ def _report(
 def summary_of(
     asked: SimulateOptions, result: SimulationResult, workload: Workload, comparison: Any | None, policy: object = None
 ) -> dict[str, Any]:
-    """The object that ``--json`` prints."""
+    """Return the object that ``--json`` prints."""
     figures = result.summary()
     return {
         "policy": asked.policy,
@@ -150,13 +166,20 @@ def summary_of(
         "mode": asked.mode,
         "profiles": _training(asked),
         "jobs_submitted": len(workload.jobs),
+        "jobs_arrived": _arrived(result, workload),
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(workload.skipped_lines),
     }
 
 
+def _arrived(result: SimulationResult, workload: Workload) -> int:
+    """Jobs that were submitted before the last round began, and so could have GPUs."""
+    last_s = result.rounds[-1].now_s if result.rounds else -math.inf
+    return sum(job.submit_s <= last_s for job in workload.jobs)
+
+
 def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
-    """Finish-time fairness, latency ratio and fragmentation, against jobs alone as the goodput model has them."""
+    """Return finish-time fairness, latency ratio and fragmentation, compared with jobs alone in the goodput model."""
     return fairness_summary(result, workload.jobs, GoodputAloneTimes(goodput_model_of(asked, cluster_of(asked))))
 
 
@@ -171,7 +194,7 @@ def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
 
 
 def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workload, policy: object) -> dict[str, Any]:
-    """How deadlines were kept, where the policy, or one that it is compared with, is for jobs that have some."""
+    """Return deadline figures, if a policy of the comparison handles deadlines."""
     if not asked.deadlines and asked.policy not in DEADLINE_NAMES:
         return {}
 
@@ -180,21 +203,21 @@ def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workl
 
 
 def _training(asked: SimulateOptions) -> str | None:
-    """Source of the steps of jobs with an agent: a folder of profiles, or fitted constants; None without agents."""
+    """Return the source of step times for jobs with an agent: profiles or fitted constants; None without agents."""
     if PRESETS[asked.semantics].training == "exact":
         return None
     return profiles_folder(asked) or "fitted constants"
 
 
 def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
-    """Rounds that will be simulated, the warm-up included; None if the run ends with its last job."""
+    """Return the number of rounds to simulate, warm-up included; None if the run ends with its last job."""
     limits = [asked.rounds] if asked.rounds is not None else []
     limits += [math.ceil(asked.hours * 3600 / round_s - 1e-9)] if asked.hours is not None else []
     return min(limits) + warmup if limits else None
 
 
 def _make_comparison(asked: SimulateOptions, policy: Any) -> Any | None:
-    """An observer that solves every k-th program with HiGHS too; `policy` has LPs, as the options have checked."""
+    """Return an observer that also solves every k-th program with HiGHS."""
     if not asked.compare:
         return None
     try:
@@ -227,7 +250,7 @@ def _write(
 
 
 def show(asked: SimulateOptions, summary: Mapping[str, Any]) -> int:
-    """Print the summary as JSON or, unless output is quiet, as a table; return the exit code.
+    """Print the summary as JSON or, unless output is quiet, as a table; returns the exit code.
 
     The code is 0, or 128 plus the number of the signal that ended the run.
     """

@@ -1,4 +1,4 @@
-"""Saving the run of a command, and what a resumed one needs to know."""
+"""Saving of a command's run, with the data that a resumed run needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RunNote:
 
 
 class Saver:
-    """Writes a run to the file of ``--save``, every so many rounds and at the end; does nothing without one."""
+    """Saves a run to the file of ``--save`` every few rounds and at the end; without a file it does nothing."""
 
     def __init__(self, simulation: Simulation, asked: SimulateOptions, workload: Workload) -> None:
         self._simulation, self._path, self._every = simulation, asked.save, asked.save_every
@@ -28,7 +28,7 @@ class Saver:
             simulation.note = RunNote(asked, workload)
 
     def after_round(self) -> None:
-        """Save the run if it is time to."""
+        """Save the run if it is due."""
         self._since += 1
         if self._every is not None and self._since >= self._every:
             self.at_end()

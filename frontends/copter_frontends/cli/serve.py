@@ -83,7 +83,7 @@ def serve(**options: Any) -> int:
 
 
 def _token(path: str | None) -> str | None:
-    """The token, from the file or the environment."""
+    """Return the token from the file or the environment."""
     if path is None:
         return os.environ.get(TOKEN_VARIABLE) or None
     try:

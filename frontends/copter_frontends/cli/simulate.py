@@ -79,6 +79,12 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 )
 @click.option("--growth", type=_COUNT, metavar="TIMES", help="Sia: most GPUs next, in times the most so far (2).")
 @click.option(
+    "--shim",
+    type=click.Choice(["filled", "rounded", "exact"]),
+    help="Sia: from the LP to a plan. filled (default): rounded, GPUs left given to idle jobs; rounded: the thesis's; "
+    "exact: the integer optimum by HiGHS.",
+)
+@click.option(
     "--quota",
     multiple=True,
     callback=quotas,
@@ -114,6 +120,11 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     help=f"Rounds simulated first and not measured  [default: {WARMUP_HOURS} h of a sampled day with --rounds, else 0]",
 )
 @click.option("--events", type=click.Path(), help="YAML file of node failures, repairs and changes of capacity.")
+@click.option(
+    "--what-if",
+    metavar="CHANGE",
+    help='Simulate twice, as asked and with a change such as "add 8 a100" from the start, and compare the jobs.',
+)
 @click.option("--compare", type=click.Choice(["highs"]), help="Solve the same linear programs with another solver too.")
 @click.option("--compare-every", type=_COUNT, default=10, show_default=True, help="Rounds between comparisons.")
 @click.option("--compare-time-limit", type=_POSITIVE, default=120.0, show_default=True, help="Seconds for each.")
@@ -139,12 +150,19 @@ def simulate(**options: Any) -> int:
 
     Ctrl-C or SIGTERM ends the run after the round that is being simulated: the results so far are written, and the exit
     code is 130 or 143. A second one ends it at once.
+
+    With --what-if the same jobs are simulated twice; --out, --save and --tape are of the run without the change. Its
+    parts are those of `copter explain --what-if`.
     """
     asked = SimulateOptions.of(**options)
     asked.check()
     # Imported late: it takes 2 s of processor time (Numba, SciPy, every policy), `--help` 0.1 s without it.
     from copter_frontends.cli.running import run_simulation, show
 
+    if asked.what_if is not None:
+        from copter_frontends.cli.changed import simulate_twice
+
+        return simulate_twice(asked)
     return show(asked, run_simulation(asked))
 
 

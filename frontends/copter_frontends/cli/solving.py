@@ -1,4 +1,4 @@
-"""What ``copter solve`` does: read a file, solve it, say what came out."""
+"""The command ``copter solve``: read a file, solve, print the result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WITHOUT_VALUE = ("primal_infeasible", "dual_infeasible")
 def solve_file(
     file: str, tolerance: float, time_limit: float | None, shim: str | None, threads: int | None, method: Any = "auto"
 ) -> dict[str, Any]:
-    """Solve the program in a file, with a `shim` as an integer program; the object that ``--json`` prints."""
+    """Solve the program in a file, as an integer program if a `shim` is given; returns the object of ``--json``."""
     lp = read_program(given_or_sample(file, PROGRAM))
     settings = settings_of(tolerance, time_limit, threads, method)
     if shim is not None:
@@ -54,7 +54,7 @@ def solve_file(
 
 
 def summary_of(file: str, lp: LinearProgram, solution: Solution, solve_s: float) -> dict[str, Any]:
-    """The object that ``--json`` prints."""
+    """Return the object that ``--json`` prints."""
     residuals = solution.residuals
     known = solution.status.value not in _WITHOUT_VALUE
     certified = known and solution.bound_is_certified
@@ -73,7 +73,7 @@ def summary_of(file: str, lp: LinearProgram, solution: Solution, solve_s: float)
 
 
 def integer_summary_of(file: str, lp: LinearProgram, result: IntegerSolution) -> dict[str, Any]:
-    """The object that ``--json`` prints for an integer point; residuals are the point's."""
+    """Return the object that ``--json`` prints for an integer point, with its residuals."""
     known = result.x is not None
     judged = None if result.x is None else check(lp, result.x, np.zeros(lp.shape[0]))
     return {
@@ -106,7 +106,7 @@ def _facts(file: str, lp: LinearProgram) -> dict[str, Any]:
 
 
 def read_program(file: str) -> LinearProgram:
-    """The program; bad input is exit code 2, what the reader warns of is a line on stderr."""
+    """Read the program; invalid input ends with exit code 2, and warnings go to stderr."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -132,7 +132,7 @@ def settings_of(tolerance: float, time_limit: float | None, threads: int | None,
 
 
 def print_table(summary: dict[str, Any]) -> None:
-    """The same figures for people."""
+    """Print the figures as a table."""
     table = Table(box=box.SIMPLE_HEAD, title=summary["name"] or summary["file"], title_justify="left")
     table.add_column("figure")
     table.add_column("value", justify="right")

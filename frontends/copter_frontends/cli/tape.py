@@ -1,4 +1,4 @@
-"""``copter tape`` and ``copter verify``: what is on a tape, and whether its answers are right."""
+"""The commands ``copter tape`` and ``copter verify``: describe a tape and check its answers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def mps(file: str, out: str, number: int) -> None:
 
 
 def _of(file: str, name: str, *arguments: Any) -> Any:
-    """A function of :mod:`copter.session.tape_tools` on a file; InputError for one of no use."""
+    """Call a function of :mod:`copter.session.tape_tools` on a file; raises InputError for an unusable file."""
     from copter.errors import CopterError
     from copter.session import tape_tools
 

@@ -1,4 +1,4 @@
-"""Deadlines: what ending by a time is worth, how deadlines are drawn, how often they are missed (papers/chronus.md)."""
+"""Deadlines: the reward of meeting them, how they are drawn, how often they are missed (papers/chronus.md)."""
 
 from copter_frontends.deadlines.drawn_rewards import MIXES, DrawnRewards, draw_reward
 from copter_frontends.deadlines.rewards import (

@@ -1,4 +1,4 @@
-"""Deadlines for jobs that have none, drawn as the paper draws them (docs/papers/chronus.md, C22)."""
+"""Random deadlines for jobs without them, drawn as in the paper (docs/papers/chronus.md, C22)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEADLINES = (1.2, 2.0)  # least and largest first deadline over the job's durati
 
 
 class DrawnRewards:
-    """The class and the deadlines of any job; the same whenever, and in whatever order, it is asked.
+    """The class and the deadlines of every job, independent of the order in which jobs are asked for.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class DrawnRewards:
         self._seed, self._least_s = seed, least_s
 
     def __call__(self, job: Job) -> StepReward | None:
-        """The reward of a job; None for best effort, for short jobs, and for a job that runs nowhere."""
+        """Return a job's reward; None for best-effort jobs, short jobs, and jobs that run nowhere."""
         rate = max(self._throughputs.rate(job, kind, requested_gpus(job)) for kind in self._types)
         if not rate > 0 or self._throughputs.work(job) / rate < self._least_s:
             return None
@@ -54,7 +54,7 @@ class DrawnRewards:
 
 
 def draw_reward(duration_s: float, mix: str, rng: np.random.Generator) -> StepReward | None:
-    """A class by the mix's shares, and deadlines as the paper draws them; None for best effort."""
+    """Draw a class by the mix's shares and deadlines as in the paper; None for best effort."""
     kind, factor = rng.choice(3, p=MIXES[mix]), rng.uniform(*DEADLINES)
     if kind == 2:
         return None

@@ -1,4 +1,4 @@
-"""Step rewards: what ending by a time is worth (papers/chronus.md, C1), and how often deadlines are missed (C23)."""
+"""Step rewards for completion by a deadline (papers/chronus.md, C1), and deadline-miss rates (C23)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOFT_FACTORS, SOFT_VALUES = (1.0, 1.1, 1.2, 1.5), (100.0, 80.0, 50.0, 20.0)
 
 @dataclass(frozen=True, slots=True)
 class StepReward:
-    """A falling step function of a job's completion time.
+    """The reward of a job as a decreasing step function of its completion time.
 
     Parameters
     ----------
@@ -57,17 +57,19 @@ class StepReward:
 
     @classmethod
     def strict(cls, deadline_s: float, value: float = HIGHEST) -> StepReward:
-        """All or nothing at one deadline."""
+        """Return the reward of one deadline: the full value before it, nothing after it."""
         return cls(((deadline_s, value),))
 
     @classmethod
     def soft(cls, deadline_s: float) -> StepReward:
-        """The paper's four steps: 100, 80, 50 and 20 at 1, 1.1, 1.2 and 1.5 times the first deadline."""
+        """Return the paper's four steps: 100, 80, 50 and 20 at 1, 1.1, 1.2 and 1.5 times the first deadline."""
         return cls(tuple((deadline_s * f, value) for f, value in zip(SOFT_FACTORS, SOFT_VALUES, strict=True)))
 
     @classmethod
     def listed(cls, steps: Iterable[tuple[float, float]]) -> StepReward:
-        """A trace's own deadlines; values of up to 10, as the artifact's traces have them, count ten times."""
+        """Return the reward of a trace's own deadlines; if all values are at most 10, as in the artifact, they are
+        multiplied by ten.
+        """
         steps = tuple(steps)
         scale = TRACE_VALUE if max((value for _, value in steps), default=0.0) <= HIGHEST / TRACE_VALUE else 1.0
         return cls(tuple((time_s, value * scale) for time_s, value in steps))
@@ -78,7 +80,9 @@ class StepReward:
         return self.steps[-1][0]
 
     def at(self, jct_s: float) -> float:
-        """Reward of a completion time, seconds after submission; a millisecond late is in time."""
+        """Return the reward of a completion time, in seconds after submission; one millisecond late still counts as
+        in time.
+        """
         return next((value for time_s, value in self.steps if jct_s <= time_s + 1e-3), self.floor)
 
 
@@ -89,12 +93,13 @@ NO_REWARDS: Mapping[str, StepReward] = {}
 
 
 def reward_for(source: Rewards, job: Job) -> StepReward | None:
-    """A job's reward, None for best effort."""
+    """Return a job's reward; None for best effort."""
     return source.get(job.id) if isinstance(source, Mapping) else source(job)
 
 
 def weighted_miss_rate(rewards: Iterable[float], highest: float = HIGHEST, lowest: float = LOWEST) -> float:
-    """Weighted deadline-miss rate: one less the mean of (reward - lowest) / (highest - lowest) (C23); 0 for no jobs.
+    """Return the weighted miss rate (C23): one minus the mean of (reward - lowest) / (highest - lowest); 0 without
+    jobs.
 
     The paper's equation (9) is the hit rate; its text and its figures are of the miss rate.
     """

@@ -1,4 +1,4 @@
-"""How well a run kept deadlines, over the same jobs under every policy (docs/papers/chronus.md, C23)."""
+"""Deadline statistics of a run, over the same jobs for every policy (docs/papers/chronus.md, C23)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from copter_frontends.vocabulary import Job
 
 @runtime_checkable
 class Promising(Protocol):
-    """A policy that promises deadlines."""
+    """Interface of a policy that promises deadlines."""
 
     @property
     def promises(self) -> Mapping[str, int]:
-        """The deadline, by number, that each job was promised last, whatever came of it."""
+        """Return the number of the deadline that each job was last promised, kept or not."""
 
     @property
     def broken_promises(self) -> Mapping[str, bool]:
@@ -97,7 +97,7 @@ def deadline_summary(
 def _promises(
     policy: object, slo: Mapping[str, tuple[Job, StepReward]], took: Mapping[str, float], end_s: float
 ) -> dict[str, int | None]:
-    """Counts of promises: given, kept, demoted, late; None for policies that give none."""
+    """Count promises: given, kept, demoted, late; None for policies without promises."""
     if not isinstance(policy, Promising):
         return dict.fromkeys(("promised", "kept", "demoted", "demoted_by_failures", "late"))
     promised = {job_id: step for job_id, step in policy.promises.items() if job_id in slo}

@@ -1,4 +1,4 @@
-"""How fast jobs train: throughput, statistical efficiency, and their product, goodput (docs/method/goodput.md)."""
+"""Training speed of jobs: throughput, statistical efficiency, and their product, goodput (docs/method/goodput.md)."""
 
 from copter_frontends.goodput.applications import (
     ALL_APPLICATIONS,

@@ -97,7 +97,7 @@ def _add_type(where: str, entry: Any, applications: dict[str, Application]) -> N
 
 
 def _cut(application: Application, name: str, like: str) -> Any:
-    """The application's pipeline with as many stages on a new type as on the one that it is like."""
+    """Return the application's pipeline on a new type, with as many stages as on the type that it resembles."""
     pipeline = application.pipeline
     if pipeline is None or like not in pipeline.stages:
         return pipeline
@@ -137,7 +137,7 @@ def _profile(where: str, entry: Any) -> GpuProfile:
 
 
 def _positive(where: str, value: Any) -> float:
-    """A finite number above zero; 1e7, which YAML takes for a word where the exponent has no sign, is one too."""
+    """Return a finite positive number; accepts text such as 1e7, which YAML does not read as a number."""
     if isinstance(value, str):
         with suppress(ValueError):
             value = float(value)

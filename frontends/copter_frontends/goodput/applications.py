@@ -28,7 +28,7 @@ from copter_frontends.goodput.throughput import ThroughputParameters
 
 @dataclass(frozen=True, slots=True)
 class GpuProfile:
-    """How an application runs on one GPU type: its throughput model and the local batch sizes that it may use."""
+    """An application on one GPU type: its throughput model and its range of local batch sizes."""
 
     parameters: ThroughputParameters
     min_local_batch_size: int
@@ -42,7 +42,7 @@ class GpuProfile:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """How an application is cut into a pipeline.
+    """The partition of an application into pipeline stages.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def application_of(name: str, applications: Mapping[str, Application] | None = N
 
 
 def _profiles(name: str, min_local_batch_size: int) -> Mapping[str, GpuProfile]:
-    """Profiles of one application: five types fitted, the P100 and the K80 from the V100."""
+    """Return the profiles of one application: five GPU types are fitted, P100 and K80 are derived from the V100."""
     models = {kind: ThroughputParameters(*row) for (app, kind), row in FITTED.items() if app == name}
     models["quad"] = models["quad"].with_multi_node_floor()
     for kind, ratio in zip(("p100", "k80"), V100_RATIO[name], strict=True):
@@ -149,7 +149,7 @@ def _profiles(name: str, min_local_batch_size: int) -> Mapping[str, GpuProfile]:
 
 
 def _table() -> Mapping[str, Application]:
-    """All applications, from the table of constants."""
+    """Build all applications from the table of constants."""
     table = {}
     for name, (first, most, iterations, min_local, restart_s, policy_restart_s, slowdown) in TRAINING.items():
         table[name] = Application(
@@ -171,7 +171,7 @@ APPLICATIONS: Mapping[str, Application] = _table()
 
 
 def _gpt() -> Application:
-    """The 2.8 billion parameter model of thesis 3.5.3; its statistics are those of bert, as there."""
+    """Return the 2.8 billion parameter model of thesis 3.5.3; its statistics are those of BERT, as in the thesis."""
     like = APPLICATIONS["bert"]
     return Application(
         name="gpt",

@@ -1,4 +1,4 @@
-"""The choice of batch size, for many configurations at once: one compiled pass (docs/method/goodput.md, G6 to G8)."""
+"""A compiled pass that chooses batch sizes for many configurations at once (docs/method/goodput.md, G6 to G8)."""
 
 from __future__ import annotations
 

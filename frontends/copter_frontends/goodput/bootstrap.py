@@ -1,4 +1,4 @@
-"""A throughput model for a GPU type that was not profiled, from one that was (thesis 3.3.2, equation 3.1; G9)."""
+"""A throughput model for an unprofiled GPU type, derived from a profiled one (thesis 3.3.2, equation 3.1; G9)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from copter.errors import InvalidDataError
 
 
 def efficiency(noise_scale: ArrayLike, init_batch_size: int, batch_size: ArrayLike) -> NDArray[np.float64]:
-    """Progress per sample at `batch_size`, as a share of that at `init_batch_size` (G5); shapes broadcast.
+    """Return the progress per sample at `batch_size` relative to `init_batch_size` (G5); shapes broadcast.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def efficiency(noise_scale: ArrayLike, init_batch_size: int, batch_size: ArrayLi
 
 
 def noise_scale_at(noise_scale: Sequence[float], progress: float) -> float:
-    """Noise scale, in samples, at a fraction of training done; geometric between evenly spaced points (G6).
+    """Return the noise scale, in samples, at a fraction of training; interpolated geometrically (G6).
 
     Raises
     ------

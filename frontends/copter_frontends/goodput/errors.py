@@ -4,4 +4,4 @@ from copter_frontends.vocabulary.errors import InvalidJobError
 
 
 class UnknownApplicationError(InvalidJobError):
-    """A job of an application that the table of models does not have."""
+    """A job's application is missing from the table of models."""

@@ -1,4 +1,4 @@
-"""Every number of the applications' models, as a table. docs/method/goodput.md says where each comes from.
+"""All constants of the applications' models; docs/method/goodput.md gives their sources.
 
 Times are in seconds, batch sizes and noise scales in samples.
 """

@@ -1,4 +1,4 @@
-"""What a running job reports to its scheduler (thesis 3.3.2)."""
+"""Reports of a running job to its scheduler (thesis 3.3.2)."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class TrainingHints:
 
     @property
     def several(self) -> tuple[str, ...]:
-        """Types on which it has been seen with more than one GPU."""
+        """GPU types on which the job has run with more than one GPU."""
         return tuple(kind for kind, most in self.max_gpus.items() if most > 1)

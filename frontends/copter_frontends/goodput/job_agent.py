@@ -1,4 +1,4 @@
-"""The agent that runs with a job: it measures, fits, and tunes the batch (docs/method/goodput.md, G12 and G13)."""
+"""The agent of a running job: it measures steps, fits the throughput model, and tunes the batch (G12 and G13)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST_NOISE = 1e18  # noise scale, in samples, of a gradient without signal
 
 
 class FitCache:
-    """Fits by their observations, which jobs of one application often share."""
+    """A cache of fits by their observations, which jobs of one application often share."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Observation, ...], ThroughputParameters] = {}
 
     def fit(self, seen: Sequence[Observation]) -> ThroughputParameters:
-        """The fit of these observations."""
+        """Return the fit of these observations."""
         key = tuple(sorted(seen))
         result = self._known.get(key)
         if result is None:
@@ -33,7 +33,7 @@ class FitCache:
 
 
 class JobAgent:
-    """The steps that a job has observed, the model fitted to them, and its present batch.
+    """The steps that a job has observed, the model fitted to them, and its current batch.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class JobAgent:
     def observe(
         self, gpu_type: str, placement: Sequence[int], step_s: float, sync_s: float, noise_scale: float
     ) -> None:
-        """Take in a step of the present batch, and the noise scale that was measured with it."""
+        """Record a step with the current batch and the noise scale measured with it."""
         self.noise_scale = noise_scale
         model = self._model_of(gpu_type)
         seen = self._seen.setdefault(model, {})
@@ -99,7 +99,8 @@ class JobAgent:
                 self._fit(model)
 
     def tune(self, gpu_type: str, placement: Sequence[int]) -> None:
-        """Choose the batch for an allocation: the best by what is known of this type, the smallest if nothing is.
+        """Choose the batch for an allocation: the best by the fitted model, or the smallest without observations of the
+        type.
 
         A pipeline's is what its micro-batches make (G15).
         """
@@ -120,7 +121,7 @@ class JobAgent:
         self.local = max(1, min(self.local, self.max_batch_size // whole))
 
     def hints(self) -> TrainingHints | None:
-        """Hints for the scheduler; None before the first observation."""
+        """Return hints for the scheduler; None before the first observation."""
         if self.noise_scale is None or not (self._parameters or (self._pipeline is not None and self._seen)):
             return None
         most = {kind: max(gpus for _, gpus, _ in seen) for kind, seen in self._seen.items() if seen}
@@ -138,7 +139,7 @@ class JobAgent:
         self._parameters[model] = self._fits.fit([(*place, *times) for place, times in seen.items()])
 
     def _split(self, batch: int, gpus: int, most: int) -> None:
-        """Spread a total batch over GPUs and accumulation steps (G7 of one batch)."""
+        """Distribute a total batch over GPUs and accumulation steps (G7)."""
         share = math.ceil(batch / gpus - EPSILON)
         self.accumulation = math.ceil(share / most - EPSILON) - 1
         if gpus == 1 and batch > self.application.init_batch_size:

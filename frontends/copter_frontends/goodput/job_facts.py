@@ -1,4 +1,4 @@
-"""The facts that a policy is told of a job, checked before any of them is taken in."""
+"""Checks of the facts that a policy receives about a job, made before any of them is stored."""
 
 from __future__ import annotations
 

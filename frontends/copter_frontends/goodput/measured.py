@@ -70,12 +70,12 @@ class MeasuredSteps:
         self.one_gpu = (int(one[0].max()), float(one[1][:, 0].max()))
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the triangulation, which is rebuilt when it is needed."""
+        """Return all fields but the triangulation, which is rebuilt on first use."""
         return {**self.__dict__, "_space": None}
 
     @property
     def one_gpu_rate(self) -> float:
-        """Largest local batch over longest step on one GPU, samples per second: the xput(1) of equation (3.1)."""
+        """Return samples per second of the largest local batch on one GPU: xput(1) of equation (3.1)."""
         return self.one_gpu[0] / self.one_gpu[1]
 
     def observations(self, nodes: int, gpus: int) -> list[Observation]:
@@ -95,7 +95,7 @@ class MeasuredSteps:
         return int(self._scalability[wide, 2].max()) if wide.any() else self.max_local
 
     def most_local_of(self, gpus: int) -> int | None:
-        """Largest local batch that any placement of so many GPUs was measured at; None if there is none."""
+        """Return the largest local batch measured on this number of GPUs in any placement; None if there is none."""
         return self._most_by_gpus.get(gpus)
 
     def step(self, placement: Sequence[int], local: int) -> tuple[float, float]:
@@ -142,7 +142,7 @@ class MeasuredSteps:
 
 
 def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -> dict[str, ProfiledApplication]:
-    """Read the measured profiles of applications, one folder each, as the Sia artifact has them.
+    """Read measured profiles of applications, one folder each, in the Sia artifact's format.
 
     Hybrid-parallel applications, of which it has no such files, are there as their constants give them.
 
@@ -156,7 +156,8 @@ def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -
 
 
 def find_profiles(*next_to: str | Path) -> Path | None:
-    """The folder ``profiles/sia`` of the data directory, or next to any folder above one of the given files.
+    """Return the folder ``profiles/sia`` in the data directory or beside a parent of one of the given files; None if
+    absent.
 
     The data directory is the environment's ``COPTER_DATA``, by default ``../shared/data``.
     """
@@ -198,5 +199,5 @@ def placement_name(placement: Sequence[int]) -> str:
 
 
 def numbers(table: Mapping[str, Column], name: str) -> Floats:
-    """A column as float64."""
+    """Return a column as float64."""
     return np.asarray(table[name], dtype=np.float64)

@@ -22,7 +22,7 @@ ROWS_KEPT = 4096  # most rows in the cache; the least recently used one is dropp
 
 
 class Batch(NamedTuple):
-    """A choice of batch size: total = GPUs * local * (accumulation_steps + 1), in samples."""
+    """A batch size: total = GPUs * local * (accumulation_steps + 1), in samples."""
 
     total: int
     local: int
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Best goodput of each configuration and the batch that gives it."""
+    """The best goodput of each configuration and the batch that achieves it."""
 
     goodput: NDArray[np.float64]
     local: NDArray[np.int64]
@@ -77,7 +77,7 @@ class GoodputModel:
         self._tables: dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
 
     def over(self, configurations: Sequence[Configuration]) -> GoodputModel:
-        """The same model over other configurations; a subclass with more to it than its applications says how."""
+        """Return the same model over other configurations; subclasses with more state override this."""
         return type(self)(configurations, self.applications)
 
     @property
@@ -86,7 +86,7 @@ class GoodputModel:
         return PHASES
 
     def phase(self, application: str, progress: float) -> int:
-        """Phase, from 0, that a fraction of training done is in; a boundary is in the later phase, 1.0 in the last.
+        """Return the number, from 0, of the phase at this fraction of training; a boundary belongs to the later phase.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class GoodputModel:
         return min(bisect_right(self._ends, progress), PHASES - 1)
 
     def phase_end(self, application: str, phase: int) -> float:
-        """Fraction of training done at which a phase ends; 1.0 for the last.
+        """Return the fraction of training at which a phase ends; 1.0 for the last.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class GoodputModel:
     def batch(
         self, application: str, progress: float, configuration: Configuration, max_batch_size: int | None = None
     ) -> Batch | None:
-        """The batch that gives a configuration its goodput; None where the job cannot run.
+        """Return the batch that achieves a configuration's goodput; None if the job cannot run.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class GoodputModel:
         return Batch(configuration.gpus * local * (steps + 1), local, steps) if local else None
 
     def training_time_s(self, application: str, configuration: Configuration) -> float:
-        """Seconds of a full run on one configuration from start to end, slowdown included, restart not (G10).
+        """Return the seconds of a full run on one configuration, with slowdown and without restarts (G10).
 
         Infinite where the job cannot run.
         """
@@ -234,7 +234,9 @@ class GoodputModel:
         return result
 
     def _table(self, application: Application) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Constants and local batch limits of the model's GPU types; zeros where the application has no model."""
+        """Return constants and local batch limits of the model's GPU types; zeros for types without a model of the
+        application.
+        """
         if application.name not in self._tables:
             parameters, limits = np.ones((len(self._kinds), 7)), np.zeros((len(self._kinds), 2), np.int64)
             for i, kind in enumerate(self._kinds):

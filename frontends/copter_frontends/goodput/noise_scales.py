@@ -1,4 +1,4 @@
-"""Gradient noise scales by total batch size, as derived figures; docs/method/goodput.md says how and from what."""
+"""Gradient noise scales by total batch size; docs/method/goodput.md describes their derivation."""
 
 from __future__ import annotations
 

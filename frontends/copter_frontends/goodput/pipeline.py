@@ -1,4 +1,4 @@
-"""Goodput of jobs that are pipeline and data parallel at once (thesis 3.3.4 and 3.5.3; docs/method/goodput.md, G15)."""
+"""Goodput of jobs with both pipeline and data parallelism (thesis 3.3.4 and 3.5.3; docs/method/goodput.md, G15)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pipeline_goodput(
     batches: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Efficient samples per second in each configuration; 0 where the GPUs are no multiple of a replica's.
+    """Return efficient samples per second in each configuration; 0 if the GPUs are not a multiple of a replica's GPUs.
 
     With K replicas of P stages: T = 3 (P - 1 + micro-batches) T_grad(1) + T_sync(N, K), M = micro-batches K.
     """

@@ -15,7 +15,7 @@ Column = NDArray[np.float64] | NDArray[np.str_]
 
 
 def read_columns(path: Path, names: Sequence[str]) -> dict[str, Column]:
-    """Read the named columns of a CSV file, whatever their order; ``placement`` as text, the others as numbers.
+    """Read named columns of a CSV file in any order; ``placement`` as text, others as numbers.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a job's true training is made of: measured steps where there are measurements, fitted constants elsewhere."""
+"""The true training speed of jobs in a simulation: measured steps if available, otherwise fitted constants."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PROFILED_SHARES = 6  # local batches, in geometric progression, that a profile o
 
 
 class ProfiledSteps(Protocol):
-    """Steps of one application on one GPU type."""
+    """Interface: step times of one application on one GPU type."""
 
     min_local: int
     max_local: int
 
     @property
     def one_gpu_rate(self) -> float:
-        """Samples per second on one GPU at the largest local batch: the xput(1) of equation (3.1)."""
+        """Return samples per second on one GPU at the largest local batch: xput(1) of equation (3.1)."""
 
     def observations(self, nodes: int, gpus: int) -> list[Observation]:
         """Points of at most so many nodes and GPUs that a profiler sees."""
@@ -35,7 +35,7 @@ class ProfiledSteps(Protocol):
         """Largest local batch of a placement (GPUs on each node)."""
 
     def most_local_of(self, gpus: int) -> int | None:
-        """Largest local batch on so many GPUs; None if it is not known."""
+        """Return the largest local batch on this number of GPUs; None if unknown."""
 
     def step(self, placement: Sequence[int], local: int) -> tuple[float, float]:
         """Seconds of a whole step, and of its exposed synchronisation."""
@@ -43,7 +43,7 @@ class ProfiledSteps(Protocol):
 
 @dataclass(frozen=True)
 class ProfiledApplication:
-    """One application as it truly trains.
+    """The true training behaviour of one application.
 
     Attributes
     ----------
@@ -80,13 +80,13 @@ class ProfiledApplication:
         return len(self.epoch_ends)
 
     def gradient(self, batch: int, epoch: int) -> tuple[float, float]:
-        """(squared norm, variance) at a total batch in an epoch, linear between the known batches around it (G13)."""
+        """Return the gradient's (squared norm, variance) at a total batch in an epoch, interpolated linearly (G13)."""
         known = self.gradients[:, epoch]
         return float(np.interp(batch, self.batches, known[:, 0])), float(np.interp(batch, self.batches, known[:, 1]))
 
 
 class FittedSteps:
-    """Steps as the fitted constants give them (a :class:`ProfiledSteps`)."""
+    """Step times from the fitted constants (a :class:`ProfiledSteps`)."""
 
     def __init__(self, profile: GpuProfile) -> None:
         self._parameters = profile.parameters
@@ -94,32 +94,32 @@ class FittedSteps:
 
     @property
     def one_gpu_rate(self) -> float:
-        """Samples per second on one GPU at the largest local batch."""
+        """Return samples per second on one GPU at the largest local batch."""
         return self.max_local / self.step((1,), self.max_local)[0]
 
     def observations(self, nodes: int, gpus: int) -> list[Observation]:
-        """Points on one node and on several, at local batches in geometric progression."""
+        """Return points on one node and on several, at local batches in geometric progression."""
         shares = np.unique(np.geomspace(self.min_local, self.max_local, PROFILED_SHARES).astype(int))
         places = [(1, 2**k) for k in range(gpus.bit_length()) if 2**k <= gpus]
         places += [(n, 4 * n) for n in range(2, nodes + 1) if 4 * n <= gpus]
         return [(n, k, int(m), *self.step((k // n,) * n, int(m))) for n, k in places for m in shares]
 
     def most_local(self, placement: Sequence[int]) -> int:
-        """The GPU's limit, whatever the placement."""
+        """Return the GPU type's limit, which does not depend on the placement."""
         return self.max_local
 
     def most_local_of(self, gpus: int) -> int | None:
-        """The GPU's limit."""
+        """Return the GPU type's limit."""
         return self.max_local
 
     def step(self, placement: Sequence[int], local: int) -> tuple[float, float]:
-        """Equations G1 to G3; what synchronisation adds to the compute time is its exposed part."""
+        """Return (step time, synchronisation time that does not overlap with computation), by equations G1 to G3."""
         step = float(step_time_s(self._parameters, len(placement), sum(placement), local))
         return step, step - float(compute_time_s(self._parameters, local))
 
 
 def fitted_profiles(applications: Mapping[str, Application] = ALL_APPLICATIONS) -> dict[str, ProfiledApplication]:
-    """The applications as the fitted constants give them: epochs of equal length, the noise scale of each's middle."""
+    """Return profiles from fitted constants: epochs of equal length, each with the noise scale of its middle."""
     result = {}
     for name, application in applications.items():
         epochs = EPOCHS.get(name, 40)
@@ -133,7 +133,7 @@ def fitted_profiles(applications: Mapping[str, Application] = ALL_APPLICATIONS) 
 
 
 def profile_of(profiles: Mapping[str, ProfiledApplication], job: Job) -> ProfiledApplication:
-    """The profile of a job's application; InvalidJobError where there is none."""
+    """Return the profile of a job's application; raises InvalidJobError if there is none."""
     result = profiles.get(job.application)
     if result is None:
         known = ", ".join(sorted(profiles))

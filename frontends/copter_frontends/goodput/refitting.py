@@ -1,4 +1,4 @@
-"""Refitting the throughput model while a job runs: one start, in seconds, to the public simulator's tolerance (G12)."""
+"""Refitting of the throughput model while a job runs: one starting point, the public simulator's tolerance (G12)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ loss_and_gradient: Callable[..., float] = _compile(_loss_and_gradient)
 
 
 def refit(observations: Sequence[Observation]) -> ThroughputParameters:
-    """Fit the seven constants to what a job has seen, with the published start, bounds, pinning and tolerance (G12).
+    """Fit the seven constants to a job's observations, with the published start, bounds, pinning and tolerance (G12).
 
     Unlike :func:`~copter_frontends.goodput.fitting.fit_throughput`, which looks for the best fit, this finds what the
     public simulator's jobs believe: one descent, which may stop short.

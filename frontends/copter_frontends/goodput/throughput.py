@@ -51,7 +51,7 @@ class ThroughputParameters:
             raise InvalidDataError(f"throughput parameter gamma is {self.gamma}, must be from 1 to 10")
 
     def as_array(self) -> NDArray[np.float64]:
-        """The constants in the order of the fields, shape (7,)."""
+        """Return the constants in the order of the fields, shape (7,)."""
         compute, network, node = (self.alpha_c, self.beta_c), (self.alpha_n, self.beta_n), (self.alpha_r, self.beta_r)
         return np.array([*compute, *network, *node, self.gamma])
 
@@ -65,12 +65,12 @@ class ThroughputParameters:
 
 
 def compute_time_s(parameters: ThroughputParameters, local_batch_size: ArrayLike) -> NDArray[np.float64]:
-    """Seconds to compute one local gradient (G1); any shape."""
+    """Return the seconds to compute one local gradient (G1); any shape."""
     return parameters.alpha_c + parameters.beta_c * np.asarray(local_batch_size, dtype=np.float64)
 
 
 def sync_time_s(parameters: ThroughputParameters, nodes: ArrayLike, gpus: ArrayLike) -> NDArray[np.float64]:
-    """Seconds to average the gradients over `gpus` GPUs on `nodes` nodes (G2); shapes broadcast."""
+    """Return the seconds to average gradients over `gpus` GPUs on `nodes` nodes (G2); shapes broadcast."""
     nodes, gpus = np.asarray(nodes), np.asarray(gpus)
     further = np.maximum(gpus - 2, TINY_S)
     between = parameters.alpha_n + parameters.beta_n * further
@@ -81,7 +81,9 @@ def sync_time_s(parameters: ThroughputParameters, nodes: ArrayLike, gpus: ArrayL
 def step_time_s(
     parameters: ThroughputParameters, nodes: ArrayLike, gpus: ArrayLike, local_batch_size: ArrayLike
 ) -> NDArray[np.float64]:
-    """Seconds of the step that ends in a synchronisation, the two parts overlapping (G3); shapes broadcast."""
+    """Return the seconds of a step with synchronisation; computation and synchronisation overlap (G3); shapes
+    broadcast.
+    """
     compute = compute_time_s(parameters, local_batch_size)
     sync = sync_time_s(parameters, nodes, gpus)
     longer, shorter = np.maximum(compute, sync), np.minimum(compute, sync)
@@ -96,7 +98,7 @@ def throughput(
     local_batch_size: ArrayLike,
     accumulation_steps: ArrayLike = 0,
 ) -> NDArray[np.float64]:
-    """Samples per second (G4); shapes broadcast.
+    """Return samples per second (G4); shapes broadcast.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Hadar: tasks of one job on mixed GPU types, priced by a linear program or by the paper's online algorithm."""
+"""Hadar: one job's tasks on several GPU types, priced by a linear program or the paper's online algorithm."""
 
 from copter_frontends.hadar.estimator import ThroughputEstimator, Unmeasured
 from copter_frontends.hadar.formulation import HadarFormulation

@@ -1,4 +1,4 @@
-"""Throughputs that were neither given nor measured yet, guessed from those that are known (H16)."""
+"""Estimates of throughputs that are neither given nor measured, from known ones (H16)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN_S = 3600.0  # seconds that a job of unknown rates is assumed to last on 
 
 @dataclass(frozen=True, slots=True)
 class ThroughputEstimator:
-    """log X_j^r = a_j + b_r, fitted to what is known, times an optimism that makes untried types worth a try (H16).
+    """The model log X_j^r = a_j + b_r fitted to known rates; an optimism factor makes untried types attractive (H16).
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class ThroughputEstimator:
             raise SettingsError(f"optimism is {self.optimism}, must be finite and >= 1")
 
     def complete(self, book: JobBook) -> None:
-        """Write estimates where no rate is known; nothing happens where all are."""
+        """Fill in estimates for unknown rates; does nothing if all are known."""
         if bool(book.known.all()):
             return
         seen = book.known & (book.rates > 0)
@@ -50,7 +50,7 @@ class ThroughputEstimator:
 
     @staticmethod
     def _type_speeds(per_gpu: Floats, seen: NDArray[np.bool_]) -> Floats:
-        """b_r, zero on average over the types; of a type that no job has been seen on, zero."""
+        """Return b_r with mean zero over the types; zero for a type without observations."""
         speed = np.zeros(per_gpu.shape[1])
         for _ in range(SWEEPS):
             own = np.where(seen, per_gpu - speed, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
@@ -78,9 +78,9 @@ class Unmeasured:
         self.source, self.given = source, frozenset(given)
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Units per second, or NaN where it is still to be measured."""
+        """Return units per second, or NaN if not measured yet."""
         return self.source.rate(job, gpu_type, gpus, progress) if gpu_type in self.given else float("nan")
 
     def work(self, job: Job) -> float:
-        """All of a job's work."""
+        """Return all of a job's work."""
         return self.source.work(job)

@@ -12,7 +12,7 @@ from copter_frontends.hadar.job_book import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """GPUs on servers, (servers numbers, GPUs on each), what they are worth to the job and what they cost."""
+    """GPUs on servers (numbers and GPUs on each), their worth to the job and their cost."""
 
     servers: NDArray[np.intp]
     gpus: Ints
@@ -27,7 +27,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A job in FIND_ALLOC: GPUs, rate and worth by type, share lost when spread, present GPUs.
+    """A job in FIND_ALLOC: GPUs, rate and worth by type, loss when spread, current GPUs.
 
     `pure` and `mixed` are (types,); `held` an Offer at cost zero, or None.
     """
@@ -41,19 +41,19 @@ class Wish:
 
 
 def find_alloc(wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats) -> Offer | None:
-    """The allocation of largest payoff, or None where none has a positive one; parameters as :func:`find_allocs`."""
+    """Return the allocation of largest payoff, or None without a positive one; parameters as :func:`find_allocs`."""
     return next(iter(find_allocs(wish, kind, size, free, price)), None)
 
 
 def cheapest_first(free: Ints, price: Floats) -> NDArray[np.intp]:
-    """Servers by price; of equals, the fullest first."""
+    """Return servers by price, the fullest first among equals."""
     return np.lexsort((free, price))
 
 
 def find_allocs(
     wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats, order: NDArray[np.intp] | None = None
 ) -> list[Offer]:
-    """The allocations of positive payoff, the largest first, each once.
+    """Return the allocations of positive payoff without duplicates, largest first.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def find_allocs(
 
 
 def _together(gpus: int, r: int, kind: Ints, size: Ints, free: Ints) -> Ints | None:
-    """GPUs of one type on the fewest and cheapest servers (they are in order of price); None if none fit."""
+    """Return GPUs of one type on the fewest and cheapest servers (given in order of price); None if none fit."""
     here = np.flatnonzero(kind == r)
     if len(here) == 0:
         return None
@@ -112,7 +112,7 @@ def _together(gpus: int, r: int, kind: Ints, size: Ints, free: Ints) -> Ints | N
 
 
 def _cheapest(gpus: int, free: Ints, eligible: NDArray[np.bool_]) -> Ints | None:
-    """The cheapest GPUs wherever they are (servers are in order of price); None if there are too few."""
+    """Return the cheapest GPUs on any servers (given in order of price); None if there are too few."""
     room = np.where(eligible, free, 0)
     before = np.concatenate(([0], np.cumsum(room)[:-1]))
     if len(room) == 0 or int(room.sum()) < gpus:

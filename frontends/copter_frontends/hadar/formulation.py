@@ -54,7 +54,7 @@ class HadarFormulation:
     book : JobBook
         Edited through this class's methods alone.
     values : RoundValues or None
-        Of the last :meth:`refresh`.
+        Values of the last :meth:`refresh`.
     scale : float
         Power of two that brings the largest value near one in the model, whose tolerances are for such numbers.
     """
@@ -78,14 +78,14 @@ class HadarFormulation:
 
     @property
     def model(self) -> Model:
-        """The program of the last :meth:`refresh`, without the jobs that have been removed since then."""
+        """The program of the last :meth:`refresh`, without jobs removed since then."""
         self._let_go()
         return self._model
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def change_capacity(self, gpu_type: str, count: int) -> None:
-        """Add GPUs of a type (or, negative, take them away)."""
+        """Add GPUs of a type, or remove them if `count` is negative."""
         at = self.types.index(gpu_type)
         if count >= 0:
             self.model.add_resources(gpu_type, count)
@@ -124,7 +124,7 @@ class HadarFormulation:
             self.book.note_progress({job_id: progress})
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job; UnknownJobError."""
+        """Delete a job; raises UnknownJobError if its id is unknown."""
         there = self._in_model(job_id)
         self.book.remove(job_id)
         if there:
@@ -133,7 +133,7 @@ class HadarFormulation:
         self._changed.discard(job_id)
 
     def hold(self, job_id: str, held: Ints, spread: bool = False) -> None:
-        """Say which GPUs of each type a job now has, (types,), and whether on more servers than need be."""
+        """Set the GPUs of each type that a job has, (types,), and whether it is on more servers than necessary."""
         row = self.book.row(job_id)
         if not np.array_equal(self.book.held[row], held):
             self.book.held[row] = held
@@ -141,13 +141,13 @@ class HadarFormulation:
         self.book.spread[row] = spread
 
     def hold_many(self, rows: NDArray[np.intp], held: Ints, spread: NDArray[np.bool_]) -> None:
-        """As :meth:`hold` for many jobs: rows (k,), GPUs of each type (k, types), whether they are spread (k,)."""
+        """Do :meth:`hold` for many jobs: rows (k,), GPUs of each type (k, types), whether spread (k,)."""
         different = rows[(self.book.held[rows] != held).any(axis=1)]
         self._changed.update(self.book.ids[row] for row in different.tolist())
         self.book.held[rows], self.book.spread[rows] = held, spread
 
     def pin(self, job_id: str, pinned: bool) -> None:
-        """Hold a job on the GPUs that it has, or let it go."""
+        """Pin a job to its current GPUs, or end the pin."""
         row = self.book.row(job_id)
         if bool(self.book.pinned[row]) != pinned:
             self.book.pinned[row] = pinned
@@ -158,12 +158,12 @@ class HadarFormulation:
     # A round ------------------------------------------------------------------------------------------------------
 
     def value(self, terms: RoundTerms) -> RoundValues:
-        """Value all jobs for the round; the model stays as it is."""
+        """Compute all jobs' values for the round; the model does not change."""
         self.values = round_values(self.book, self.utility, terms)
         return self.values
 
     def refresh(self, terms: RoundTerms) -> RoundValues:
-        """Value all jobs for the round and bring the model up to date; only what changed is sent."""
+        """Compute all jobs' values for the round and send the changes to the model."""
         values = self.value(terms)
         largest = float(values.column.max(initial=0.0))
         if largest > 0 and not SMALLEST <= largest * self.scale <= LARGEST:
@@ -197,7 +197,7 @@ class HadarFormulation:
                 )
 
     def posted_cost(self, used: Ints) -> float:
-        """Cost of so many GPUs of each type at the posted prices; zero if there are none."""
+        """Return the cost of GPUs of each type at the posted prices; zero without prices."""
         if self.posted is None:
             return 0.0
         segments = self.posted.shape[1]
@@ -206,7 +206,7 @@ class HadarFormulation:
         return float((filled * self.posted).sum())
 
     def solve(self, deadline_s: float | None = None) -> Solution:
-        """Solve the LP from where the last round left it."""
+        """Solve the LP from the last round's state."""
         self._let_go()
         return self.session.solve(deadline_s=deadline_s)
 
@@ -215,7 +215,7 @@ class HadarFormulation:
         return solution.bound / self.scale - self.posted_cost(self.capacity)
 
     def dual_value(self, prices: Floats) -> tuple[float, Floats]:
-        """Bound on any plan's value by any prices >= 0 of the types, without an LP (H9); and the GPUs then wanted."""
+        """Return the bound on any plan's value from prices >= 0 (H9), and the GPUs wanted at these prices."""
         if self.values is None:
             raise InternalError("no plan has been valued yet: call refresh or value first")
         book, values = self.book, self.values
@@ -231,7 +231,9 @@ class HadarFormulation:
         return float(self.capacity @ prices + gain[served].sum()), wanted
 
     def least_dual_value(self, prices: Floats, steps: int = 24) -> float:
-        """The least bound of some prices near those given: what is wanted too much gets dearer, the rest cheaper."""
+        """Return the least bound found near given prices, raising prices of types in excess demand and lowering
+        others.
+        """
         capacity = np.maximum(self.capacity, 1)
         least, prices = np.inf, np.maximum(prices, 0.0)
         for step in range(steps):
@@ -241,11 +243,11 @@ class HadarFormulation:
         return min(least, self.dual_value(np.zeros(len(prices)))[0])
 
     def prices(self, solution: Solution) -> Floats:
-        """Worth of one more GPU of each type for this round, (types,); never negative."""
+        """Return the worth of one more GPU of each type in this round, (types,); never negative."""
         return np.maximum(solution.prices(self.types), 0.0) / self.scale
 
     def shares(self, solution: Solution) -> Shares:
-        """The solution as arrays over the book's rows."""
+        """Return the solution as arrays over the book's rows."""
         ids, kinds = self.book.ids, len(self.types)
         own = np.zeros(len(ids))
         if not ids:
@@ -268,12 +270,12 @@ class HadarFormulation:
         return not np.isnan(self.book.sent[self.book.row(job_id), 0])
 
     def _changed_rows(self) -> NDArray[np.intp]:
-        """Rows of the jobs whose GPUs or pin have changed, in the order of their ids."""
+        """Return the rows of jobs whose GPUs or pin have changed, in the order of their ids."""
         index = self.book.index
         return np.fromiter((index[job_id] for job_id in sorted(self._changed)), dtype=np.intp, count=len(self._changed))
 
     def _reshape(self) -> None:
-        """Give requests a column for what their jobs have, or take it away; :meth:`_send` adds them again.
+        """Remove requests whose own column appears or disappears; :meth:`_send` adds them again.
 
         What a job has is no column of its template where it is of several types, or not as many as it asked for.
         """
@@ -299,7 +301,7 @@ class HadarFormulation:
             book.sent[gone] = np.nan
 
     def _send(self, values: RoundValues) -> None:
-        """Tell the model the costs that changed, and of the jobs that it does not have yet."""
+        """Send changed costs and new jobs to the model."""
         book = self.book
         costs = values.column * self.scale
         missing = np.isnan(book.sent[:, 0]) if len(self.types) else np.zeros(len(book), dtype=bool)
@@ -314,18 +316,18 @@ class HadarFormulation:
         book.sent[:] = costs
 
     def _with_own(self, costs: Floats, values: RoundValues, rows: NDArray[np.intp]) -> Floats:
-        """Costs of jobs with a column for what they have, (rows, types + 1)."""
+        """Return costs of jobs with a column for their current GPUs, (rows, types + 1)."""
         return np.column_stack([costs[rows], np.maximum(values.own[rows] * self.scale, 0.0)])
 
     def _add_pure(self, rows: NDArray[np.intp], costs: Floats) -> None:
-        """Add jobs by their templates, those of one size together."""
+        """Add jobs by template, those of equal size together."""
         for gpus in np.unique(self.book.gpus[rows]).tolist():
             those = rows[self.book.gpus[rows] == gpus]
             ids = self.book.ids_at(those)
             self.model.add_requests(ids, costs[those], template=self._template(gpus), integer=True)
 
     def _add_mixed(self, rows: NDArray[np.intp], costs: Floats, values: RoundValues) -> None:
-        """Add jobs that have GPUs of several types, from one matrix of all their columns."""
+        """Add jobs that have GPUs of several types, from one matrix of their columns."""
         if len(rows) == 0:
             return
         ids, kinds = self.book.ids_at(rows), len(self.types)
@@ -348,7 +350,7 @@ class HadarFormulation:
         return self._templates[gpus]
 
     def _fix(self) -> None:
-        """Fix pinned jobs whose GPUs or pin have changed on the column of what they have."""
+        """Fix pinned jobs whose GPUs or pin have changed to the column of their current GPUs."""
         rows = self._changed_rows()
         for row in rows[self.book.pinned[rows]].tolist():
             job_id = self.book.ids[row]
@@ -363,7 +365,7 @@ class HadarFormulation:
 
 
 def bundle_values(book: JobBook, values: RoundValues, bundles: NDArray[np.int64]) -> Floats:
-    """Worth of the GPUs that each job is given, (n,): what it has, W_j of one type, or a mixture (H4, H5)."""
+    """Return the worth of each job's bundle, (n,): its current GPUs, W_j of one type, or a mixture (H4, H5)."""
     result = np.zeros(len(book))
     some, same = bundles.any(axis=1), (bundles == book.held).all(axis=1)
     kept = some & same

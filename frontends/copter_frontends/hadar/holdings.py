@@ -1,4 +1,4 @@
-"""Which GPUs jobs have now and which they must keep, told to the servers and the formulation alike."""
+"""The jobs' current GPUs and pins, kept consistent between servers and formulation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Holdings:
     Attributes
     ----------
     held, pins : dict of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
     """
 
     def __init__(self, servers: Servers, formulation: HadarFormulation) -> None:
@@ -32,7 +32,7 @@ class Holdings:
         self.pins: dict[str, Allocation] = {}
 
     def adopt(self, now: dict[str, Allocation], changed: Collection[str]) -> None:
-        """Take over what a placement gave the jobs, its servers being taken; only `changed` jobs are gone through."""
+        """Store the allocations of a placement whose servers are already taken; only `changed` jobs are visited."""
         self.held = now
         book, kinds = self.formulation.book, {name: q for q, name in enumerate(self.servers.types)}
         jobs = sorted(changed)
@@ -47,21 +47,21 @@ class Holdings:
         self.formulation.hold_many(rows, held, spread)
 
     def release(self, job_id: str) -> None:
-        """Take a job's GPUs back, if it has any."""
+        """Take away a job's GPUs, if it has any."""
         allocation = self.held.pop(job_id, None)
         if allocation is not None:
             self.servers.give(allocation)
             self._tell(job_id, None)
 
     def remove_job(self, job_id: str) -> None:
-        """Take a job's GPUs and its pin back; the formulation is to forget it."""
+        """Take away a job's GPUs and pin; the formulation is to forget the job."""
         allocation = self.held.pop(job_id, None)
         if allocation is not None:
             self.servers.give(allocation)
         self.pins.pop(job_id, None)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on an allocation; jobs in its way that are not pinned lose their GPUs. None ends the pin.
+        """Pin a job to an allocation; unpinned jobs in its way lose their GPUs. None ends the pin.
 
         CapacityInUseError, InvalidClusterError as for :meth:`.HadarPolicy.pin`.
         """
@@ -74,7 +74,7 @@ class Holdings:
         self.formulation.pin(job_id, allocation is not None)
 
     def remove_nodes(self, gpu_type: str, count: int, nodes: Iterable[str]) -> None:
-        """Take nodes away, those named or the emptiest, and the GPUs of the jobs on them; CapacityInUseError."""
+        """Remove nodes, named or the emptiest, and the GPUs of jobs on them; raises CapacityInUseError."""
         pinned = {node for allocation in self.pins.values() for node, _ in allocation.nodes}
         gone = self.servers.nodes.choose(gpu_type, count, nodes, pinned)
         for job_id in jobs_on(set(gone), self.held):
@@ -93,7 +93,7 @@ class Holdings:
         self._tell(job_id, allocation)
 
     def _tell(self, job_id: str, allocation: Allocation | None) -> None:
-        """Tell the formulation what a job has."""
+        """Pass a job's current GPUs to the formulation."""
         if allocation is not None:
             self.formulation.hold(job_id, self.servers.bundle(allocation), self.servers.is_spread(allocation))
         elif self.formulation.book.held[self.formulation.book.row(job_id)].any():

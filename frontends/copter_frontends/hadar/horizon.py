@@ -32,7 +32,7 @@ LEAST_TAU = 1e-6  # least rounds left of a job, so that its worth per round stay
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """The time ahead: the coming round, then intervals that grow, then all that is later.
+    """The planning horizon: the coming round, growing intervals, and everything later.
 
     Parameters
     ----------
@@ -57,13 +57,13 @@ class Horizon:
 
     @property
     def starts(self) -> Ints:
-        """Rounds before each interval, and before what is later, (intervals + 1,)."""
+        """Return the rounds before each interval and before everything later, (intervals + 1,)."""
         return np.asarray(np.concatenate(([0], np.cumsum(self.lengths))))
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """The program's answer for the coming round.
+    """The program's solution for the coming round.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Ahead:
 
 
 class HorizonFormulation:
-    """The program over time on the differential model: a request per job, private rows for its work and its intervals.
+    """The multi-round program: one request per job, with private rows for its work and its intervals.
 
     Parameters
     ----------
@@ -142,7 +142,9 @@ class HorizonFormulation:
         return np.asarray(np.maximum(left / (best * terms.round_s), LEAST_TAU))
 
     def costs(self, book: JobBook, utility: Utility, terms: RoundTerms, speed: Floats, tau: Floats) -> Floats:
-        """Worth of a round of each job on each type in each interval, and of its work later; -inf: it cannot run."""
+        """Return the worth of a round of each job on each type in each interval, and of its later work; -inf if
+        impossible.
+        """
         value = self.values(book, utility, terms, tau)
         lean = 1.0 - LEAN * np.arange(len(self.lengths) + 1) / len(self.lengths)
         value = value * lean
@@ -153,7 +155,7 @@ class HorizonFormulation:
         )
 
     def values(self, book: JobBook, utility: Utility, terms: RoundTerms, tau: Floats) -> Floats:
-        """U_jk, (n, intervals + 1): what ending in each interval, or later, is worth at the earliest.
+        """Return U_jk, (n, intervals + 1): the worth of ending in each interval, or later, at the earliest time.
 
         A utility that does not look at the time while it is short (`horizon_s` infinite) falls linearly over the time
         ahead instead: with equal worths that is the sum of completion times.
@@ -168,15 +170,15 @@ class HorizonFormulation:
         return value
 
     def solve(self, deadline_s: float | None = None) -> Solution:
-        """Solve the program from where the last round left it."""
+        """Solve the program from the last round's state."""
         return self.session.solve(deadline_s=deadline_s)
 
     def bound_of(self, solution: Solution) -> float:
-        """Certified bound on the utility of all schedules from now on."""
+        """Return a certified bound on the utility of all schedules from now on."""
         return solution.bound / self.scale / (1.0 - LEAN)
 
     def ahead(self, solution: Solution, book: JobBook) -> Ahead:
-        """The coming round's part of a solution."""
+        """Return the coming round's part of a solution."""
         ids, kinds = [job.id for job in book.jobs], len(self.types)
         prices = np.maximum(solution.prices(self.names[:kinds]), 0.0) / self.scale
         if not ids:
@@ -192,7 +194,7 @@ class HorizonFormulation:
     def shadow_values(
         self, values: RoundValues, book: JobBook, utility: Utility, terms: RoundTerms, ahead: Ahead
     ) -> RoundValues:
-        """The round's worths at the program's duals: what work done now earns more than if it is done later."""
+        """Return the round's worths at the program's duals: the gain of doing work now instead of later."""
         tau = self.rest_rounds(book, terms)
         now = self.values(book, utility, terms, tau)[:, 0] / tau
         best = np.maximum(book.rates.max(axis=1, initial=0.0), 1e-300)
@@ -215,7 +217,7 @@ class HorizonFormulation:
 
 
 def relative_speed(book: JobBook, capacity: Ints) -> Floats:
-    """Speed of each job on each type over its best one, (n, types); 0: it cannot run.
+    """Return each job's speed on each type relative to its best, (n, types); 0 if it cannot run.
 
     Where one type has too few GPUs for the job it is that of the fastest mixture with the type in it (H6).
     """

@@ -22,7 +22,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class _Rows(Generic[Scalar]):
-    """An array of the book, as far as its rows are in use."""
+    """An array of the book, restricted to the rows in use."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class _Rows(Generic[Scalar]):
 
 
 class JobBook:
-    """Struct of arrays over the jobs present; a removed job's place is taken by the last one.
+    """Arrays over the current jobs; a removed job's row is filled with the last one.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class JobBook:
         return len(self.jobs)
 
     def add(self, job: Job, gpus: int, total: float, rates: Floats) -> int:
-        """Write a job down and return its row; rates that are NaN are not known yet.
+        """Add a job and return its row; NaN marks unknown rates.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class JobBook:
         return row
 
     def note_progress(self, progress: Mapping[str, float]) -> None:
-        """Write down how far jobs are, as fractions, all or none.
+        """Set the jobs' progress, as fractions; on an error nothing changes.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class JobBook:
         self._arrays["progress"][rows] = done
 
     def remove(self, job_id: str) -> None:
-        """Forget a job; UnknownJobError."""
+        """Delete a job; raises UnknownJobError if its id is unknown."""
         row, last = self.row(job_id), len(self.jobs) - 1
         if row != last:
             for array in self._arrays.values():
@@ -148,7 +148,7 @@ class JobBook:
         del self.index[job_id]
 
     def row(self, job_id: str) -> int:
-        """Row of a job; UnknownJobError."""
+        """Row of a job; raises UnknownJobError."""
         try:
             return self.index[job_id]
         except KeyError:
@@ -159,7 +159,7 @@ class JobBook:
         return list(map(self.ids.__getitem__, rows.tolist()))
 
     def set_rates(self, job_id: str, rates: dict[str, float]) -> None:
-        """Take in measured rates, iterations per second of the whole job, by type; all or none.
+        """Set measured rates of a job by type, in iterations per second; on an error nothing changes.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class JobBook:
         self.rates[row, given], self.known[row] = after[given], given
 
     def check_told(self, job_id: str, rates: dict[str, float]) -> Floats:
-        """What would be known of a job's rates with these; raises as :meth:`set_rates`, and writes nothing down."""
+        """Return the job's rates after an update, without storing them; raises like :meth:`set_rates`."""
         row = self.row(job_id)
         foreign = [name for name in rates if name not in self.types]
         if foreign:
@@ -184,7 +184,7 @@ class JobBook:
         return np.asarray(after)
 
     def _check_rates(self, job_id: str, rates: Floats) -> None:
-        """InvalidJobError unless rates are >= 0 or unknown, and one of them may be positive."""
+        """Raise InvalidJobError unless rates are >= 0 or unknown and one of them may be positive."""
         each = rates.tolist()
         if not all(0.0 <= rate < inf or rate != rate for rate in each):
             raise InvalidJobError(f"job {job_id!r}: throughputs are {each}, must be finite and >= 0")

@@ -1,4 +1,6 @@
-"""The paper's online primal-dual algorithm, its errors mended (Algorithms 1 and 2; papers/hadar.md, H17 to H19)."""
+"""The paper's online primal-dual algorithm with its errors corrected (Algorithms 1 and 2; papers/hadar.md, H17 to
+H19).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ Prices = Literal["round", "printed"]
 
 @dataclass(frozen=True, slots=True)
 class OnlinePlan:
-    """What the online algorithm decides for a round.
+    """The online algorithm's decision for a round.
 
     Attributes
     ----------
@@ -49,7 +51,7 @@ class OnlinePlan:
 
 @dataclass(slots=True)
 class _State:
-    """One branch of the DP: servers' free GPUs and prices, payoff and worth so far, and the choices, last first."""
+    """A branch of the dynamic program: free GPUs, prices, payoff and worth, and its choices, last first."""
 
     free: Ints
     price: Floats
@@ -60,7 +62,7 @@ class _State:
 
     @property
     def order(self) -> NDArray[np.intp]:
-        """Servers, cheapest first; made once."""
+        """Return the servers, cheapest first; cached."""
         if self._order is None:
             self._order = cheapest_first(self.free, self.price)
         return self._order
@@ -68,7 +70,7 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Park:
-    """The servers: their types (as numbers), GPUs and names, and the number of each name."""
+    """The servers: type numbers, GPUs, names, and the number of each name."""
 
     kind: Ints
     size: Ints
@@ -87,7 +89,7 @@ class _Park:
 
 @dataclass(frozen=True, slots=True)
 class OnlineRule:
-    """Dual subroutine: for each job in the queue, place it at one of its best payoffs or pass it over (H19).
+    """The dual subroutine: place each queued job at one of its best payoffs or skip it (H19).
 
     Parameters
     ----------
@@ -196,7 +198,7 @@ class OnlineRule:
         return max(states, key=lambda state: state.payoff)
 
     def _kept(self, branches: list[_State], start: _State) -> list[_State]:
-        """The best branches, one for each set of free GPUs, and the one that has placed nothing."""
+        """Return the best branches, one per set of free GPUs, and the branch without placements."""
         merged: dict[bytes, _State] = {}
         for state in branches:
             key = state.free.tobytes()
@@ -219,7 +221,7 @@ class OnlineRule:
 
 
 def _placed(state: _State, row: int, offer: Offer, park: _Park, function: PriceFunction) -> _State:
-    """The branch in which a job has an offer: fewer free GPUs, higher prices (lines 10-13)."""
+    """Return the branch after a job takes an offer: fewer free GPUs, higher prices (lines 10-13)."""
     free, price = state.free.copy(), state.price.copy()
     at = offer.servers
     free[at] -= offer.gpus

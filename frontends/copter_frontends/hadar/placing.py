@@ -1,4 +1,4 @@
-"""Carrying a draft out: who keeps its servers, who gets new ones, and what the plan is then worth (H15)."""
+"""Realisation of a draft: which jobs keep servers, which get new ones, and the plan's final worth (H15)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def place(
     wanted: Mapping[int, Allocation] | None = None,
     avoided: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[dict[str, Allocation], float, bool, set[str]]:
-    """Give a draft's jobs servers, or keep all as it is where that is worth more.
+    """Assign servers to a draft's jobs, or keep everything if that is worth more.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def place(
     servers : Servers
         Changed in place.
     held : mapping of job id to Allocation
-        What jobs have now.
+        Current allocations of jobs.
     spread_cost : float
     wanted : mapping of row to Allocation, optional
         Servers that have been chosen already; then nothing is kept for being worth more.
@@ -59,7 +59,7 @@ def place(
 
 
 class Placement:
-    """One round's placement, which can be taken back as a whole.
+    """One round's placement, which can be undone as a whole.
 
     Parameters
     ----------
@@ -67,16 +67,16 @@ class Placement:
         Changed in place.
     formulation : HadarFormulation
     held : mapping of job id to Allocation
-        What jobs have now.
+        Current allocations of jobs.
     avoided : mapping of job id to servers
         Servers that a job is put on only if there are no others.
 
     Attributes
     ----------
     now : dict of job id to Allocation
-        What they have afterwards.
+        Allocations after the placement.
     changed : set of job ids
-        Those that may have something else than before; no other job is gone through.
+        Jobs whose allocation may have changed.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Placement:
         self.changed: set[str] = set()
 
     def undo(self) -> None:
-        """Give every job back what it had."""
+        """Restore every job's previous servers."""
         for job_id in self.changed:
             if job_id in self.now:
                 self.servers.give(self.now[job_id])
@@ -103,7 +103,7 @@ class Placement:
         self.changed.clear()
 
     def carry_out(self, draft: Draft, spread_cost: float, wanted: Mapping[int, Allocation] | None = None) -> float:
-        """Place a draft's bundles and return what the plan is worth with the servers that there were.
+        """Place a draft's bundles; returns the plan's worth on the servers found.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Placement:
         return worth - lost - self.formulation.posted_cost(draft.bundles.sum(axis=0))
 
     def _servers_for(self, draft: Draft, row: int, spread_cost: float) -> Allocation:
-        """Servers for a bundle; where it would be spread out, another type that would not be and is worth more."""
+        """Return servers for a bundle; if it would be spread, perhaps another type that is not and is worth more."""
         rates = draft.values.rate[row]
         bundle = draft.bundles[row]
         avoided = self.avoided.get(draft.book.ids[row])

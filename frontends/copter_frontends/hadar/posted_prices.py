@@ -1,4 +1,4 @@
-"""The paper's price function (5)-(8), its units mended (docs/papers/hadar.md, H17)."""
+"""The paper's price function (5)-(8) with corrected units (docs/papers/hadar.md, H17)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter_frontends.hadar.utility import Utility
 
 @dataclass(frozen=True, slots=True)
 class PriceFunction:
-    """k^r(gamma) = U_min (U_max^r / U_min)^(gamma / c): what a GPU of type r costs for one round (H17).
+    """The price k^r(gamma) = U_min (U_max^r / U_min)^(gamma / c) of a GPU of type r for one round (H17).
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class PriceFunction:
 
     @classmethod
     def of(cls, values: RoundValues, gpus: Ints, capacity: Ints) -> PriceFunction:
-        """Bounds from the jobs present: the most and the least that a GPU is worth to any of them for a round."""
+        """Set the price bounds from the largest and least worth of a GPU to any current job for a round."""
         runs = values.worth > 0
         per_gpu = np.where(runs, values.worth, 0.0) / np.maximum(gpus, 1)[:, None]
         if not runs.any():
@@ -39,7 +39,7 @@ class PriceFunction:
 
     @classmethod
     def printed(cls, book: JobBook, utility: Utility, terms: RoundTerms) -> PriceFunction:
-        """(6) to (8) as the paper prints them, with W_j for their M_j and w_j^r, which it does not define.
+        """Return (6) to (8) as printed in the paper, with W_j for its undefined M_j and w_j^r.
 
         U_max is the worth of a whole job per GPU, U_min one per GPU and round. T is when all jobs would be done, each
         on its slowest type, with no GPU idle.

@@ -1,4 +1,4 @@
-"""What a round on each GPU type is worth to each job (docs/papers/hadar.md, H1 to H6)."""
+"""Values of a round on each GPU type to each job (docs/papers/hadar.md, H1 to H6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-9  # rounds: a job that would end this little after a round's end 
 
 @dataclass(frozen=True, slots=True)
 class RoundTerms:
-    """What all jobs of a round have in common.
+    """Terms common to all jobs of a round.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class RoundValues:
 
 
 def round_values(book: JobBook, utility: Utility, terms: RoundTerms) -> RoundValues:
-    """Value every job's options for the round that begins now."""
+    """Compute the values of every job's options for the coming round."""
     rate = book.rates.copy()
     runs = rate > 0
     remaining = np.maximum(book.total * (1.0 - book.progress), 0.0)[:, None]
@@ -98,19 +98,21 @@ def round_values(book: JobBook, utility: Utility, terms: RoundTerms) -> RoundVal
 
 
 def rounds_left(remaining: Floats, rate: Floats, round_s: float, lost: Floats | float = 0.0) -> Floats:
-    """T_jr of H1: rounds for what remains, (n, 1), at rates (n, types); `lost` is a share of a round lost first."""
+    """Return T_jr of H1: rounds for the `remaining` work, (n, 1), at rates (n, types); `lost` is lost of the first
+    round.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.maximum(np.ceil(remaining / (rate * round_s) + lost - ROUNDING), 1.0))
 
 
 def revalued(book: JobBook, terms: RoundTerms, values: RoundValues, worth: Floats) -> RoundValues:
-    """The same round with other worths of the thresholds, (n, types)."""
+    """Return the same round with other worths of the thresholds, (n, types)."""
     has_room = _feasible_thresholds(book.gpus, values.rate, terms.capacity)
     return _with_moves(book, terms, values.rate, worth, has_room, values.faults)
 
 
 def job_states(book: JobBook, terms: RoundTerms, age_s: Floats, remaining: Floats) -> JobStates:
-    """What utilities may know of the jobs; the isolated time is that on 1/n of every type (section III-A)."""
+    """Return the facts that utilities may use; the isolated time is the time on 1/n of every type (section III-A)."""
     best = np.maximum(book.rates.max(axis=1, initial=0.0), 1e-300)[:, None]
     gpus = max(int(terms.capacity.sum()), 1)
     average = np.maximum(book.rates @ (terms.capacity / gpus), 1e-300)[:, None]
@@ -120,7 +122,7 @@ def job_states(book: JobBook, terms: RoundTerms, age_s: Floats, remaining: Float
 
 
 def _faults(book: JobBook, value: Floats, rounds: Floats, runs: NDArray[np.bool_]) -> dict[int, str]:
-    """Jobs whose utility is no number, negative, or larger for a later end."""
+    """Return jobs whose utility is NaN, negative, or increasing in the completion time."""
     result: dict[int, str] = {}
     with np.errstate(invalid="ignore"):
         bad = runs & ~(np.isfinite(value) & (value >= 0))

@@ -1,4 +1,4 @@
-"""Servers for bundles: the fewest servers possible, and no job moves whose GPUs did not change (H15)."""
+"""Server assignment for bundles: the fewest servers, without moving jobs whose GPUs are unchanged (H15)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError
 
 
 class Servers:
-    """The nodes of a cluster and what is free on them, for bundles of several GPU types.
+    """The nodes of a cluster with their free GPUs, for bundles of several GPU types.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ class Servers:
             self.nodes.take(part)
 
     def give(self, allocation: Allocation) -> None:
-        """Give GPUs back; nodes that are gone are passed over."""
+        """Return GPUs; nodes that no longer exist are ignored."""
         for part in self.parts(allocation):
             self.nodes.give(part)
 
     def parts(self, allocation: Allocation) -> list[Allocation]:
-        """An allocation type by type."""
+        """Split an allocation by type."""
         if not allocation.mixture:
             return [allocation]
         return [
@@ -44,7 +44,9 @@ class Servers:
         ]
 
     def checked_parts(self, job_id: str, allocation: Allocation) -> list[Allocation]:
-        """An allocation type by type; InvalidClusterError, InvalidJobError unless its nodes are there and add up."""
+        """Split an allocation by type; raises InvalidClusterError or InvalidJobError unless its nodes exist and add
+        up.
+        """
         parts = self.parts(allocation)
         for part in parts:
             self.nodes.check(job_id, part)
@@ -75,7 +77,7 @@ class Servers:
     def find_without(
         self, bundle: Sequence[int], rates: Sequence[float] | Floats, nodes: Collection[str]
     ) -> Allocation | None:
-        """Find free servers for a bundle as :meth:`find` does, but none of `nodes`.
+        """Find free servers for a bundle as :meth:`find` does, but avoid `nodes`.
 
         None if the other servers have too few free GPUs, or if a bundle of one type would be on more servers than so
         many GPUs need. A bundle of several types may be on any number of servers.
@@ -95,7 +97,7 @@ class Servers:
         return None if found is None or (self.is_spread(found) and not found.mixture) else found
 
     def allocation(self, shares: Mapping[str, int], rates: Sequence[float] | Floats) -> Allocation:
-        """An allocation of GPUs on nodes, {node: GPUs}, to a job with these rates by type."""
+        """Return the allocation of GPUs on nodes, {node: GPUs}, for a job with these rates by type."""
         by_type: dict[str, int] = {}
         for name in self.types:
             mine = sum(gpus for node, gpus in shares.items() if self.nodes.has(name, node))
@@ -106,7 +108,7 @@ class Servers:
         return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
 
     def is_spread(self, allocation: Allocation) -> bool:
-        """Whether an allocation is on more servers than so many GPUs of one type need be."""
+        """Whether an allocation uses more servers than its number of GPUs of one type needs."""
         if allocation.mixture:
             return True
         return len(allocation.nodes) > -(-allocation.gpus // self.nodes.node_gpus(allocation.gpu_type))

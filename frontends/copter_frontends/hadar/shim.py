@@ -1,4 +1,4 @@
-"""From the LP's shares to whole bundles: round, fill, choose close jobs again, never do worse (H11 to H14)."""
+"""The shim from the LP's shares to integer bundles: round, fill, re-choose close jobs, never get worse (H11 to H14)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class HadarShim:
         best: Draft,
         time_limit_s: float,
     ) -> Draft:
-        """The LP's solution with the close jobs chosen again by a MILP (H13)."""
+        """Return the LP's solution with close jobs chosen again by a MILP (H13)."""
         draft = Draft(formulation, prices)
         regret = draft.regret(shares, prices)
         movable = np.flatnonzero(~formulation.book.pinned)
@@ -113,7 +113,7 @@ class HadarShim:
 
 
 class Draft:
-    """A plan under construction: GPUs of each type for every job, and what is left."""
+    """A plan under construction: GPUs of each type for every job, and the remaining GPUs."""
 
     def __init__(self, formulation: HadarFormulation, prices: Floats) -> None:
         if formulation.values is None:
@@ -129,7 +129,7 @@ class Draft:
 
     @classmethod
     def of(cls, formulation: HadarFormulation, prices: Floats, bundles: Mapping[int, Ints]) -> Draft:
-        """A draft of bundles that have been chosen already, by row."""
+        """Return a draft of given bundles by row."""
         draft = cls(formulation, prices)
         for row, bundle in bundles.items():
             draft.take(row, bundle)
@@ -147,7 +147,7 @@ class Draft:
         return True
 
     def give_back(self, row: int) -> None:
-        """Take a job's GPUs back, and do not offer it the same again."""
+        """Take away a job's GPUs and do not offer it the same again."""
         self.refused.add((row, self.bundles[row].tobytes()))
         self.left += self.bundles[row]
         self.bundles[row] = 0
@@ -167,7 +167,9 @@ class Draft:
     # Stages -------------------------------------------------------------------------------------------------------
 
     def round(self, shares: Shares, rows: NDArray[np.intp] | None = None) -> int:
-        """Pinned jobs, then whole shares, then split jobs by the best bundle that is left; how many were split."""
+        """Assign pinned jobs, integral shares, then split jobs by their best remaining bundle; returns how many
+        were split.
+        """
         book = self.book
         for row in np.flatnonzero(book.pinned).tolist():
             self.take(row, book.held[row])
@@ -188,7 +190,7 @@ class Draft:
         return len(split)
 
     def keep(self) -> None:
-        """Let every job keep its GPUs, if they are still there and worth anything; pinned jobs first."""
+        """Let every job keep its GPUs if they exist and have positive worth; pinned jobs first."""
         book = self.book
         for row in np.flatnonzero(book.pinned).tolist():
             self.take(row, book.held[row])
@@ -203,7 +205,7 @@ class Draft:
             self.take(row, book.held[row])
 
     def fill(self) -> None:
-        """Give idle jobs bundles from what is left, most worth per GPU first (H12)."""
+        """Give idle jobs bundles of remaining GPUs, most worth per GPU first (H12)."""
         book, values = self.book, self.values
         rows = np.flatnonzero(self.idle & ~book.pinned & (values.worth.max(axis=1, initial=-1.0) > 0))
         while len(rows) and self.left.any():
@@ -223,7 +225,7 @@ class Draft:
                 return
 
     def regret(self, shares: Shares, prices: Floats) -> Floats:
-        """Loss at the LP's prices if a job gets its next best option instead; zero for split jobs (H13)."""
+        """Return the loss at the LP's prices if a job gets its next best option; zero for split jobs (H13)."""
         book = self.book
         cost = book.gpus[:, None] * prices[None, :]
         options = np.concatenate(
@@ -259,7 +261,9 @@ class Draft:
             self.take(row, bundle)
 
     def _offers(self, rows: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
-        """Worth of the best that the GPUs left allow each job (not positive: nothing); its type, -1 for no one type."""
+        """Return the worth of each job's best bundle of remaining GPUs (not positive: none) and its type, -1 for a
+        mixture.
+        """
         values, gpus = self.values, self.book.gpus[rows][:, None]
         pure = np.where(self.left >= gpus, values.pure[rows], -1.0)
         mixed = np.where(eligible_gpus(values.rate[rows], self.left) >= gpus, values.mixed[rows], -1.0)
@@ -273,7 +277,7 @@ class Draft:
         return result is not None and self.take(row, result[0])
 
     def _best_bundle(self, row: int) -> tuple[Ints, float] | None:
-        """Best bundle for a job from what is left, and its worth; cheapest types first where several will do (H11)."""
+        """Return a job's best bundle of remaining GPUs and its worth; cheapest types first among equals (H11)."""
         gpus = int(self.book.gpus[row])
         best: tuple[Ints, float, float] | None = None
         for bundle in self._bundles(row, gpus):

@@ -16,7 +16,7 @@ SLOW = 0.8  # a job told less than this share of its rate is a straggler (H21)
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """A job that is slower on its servers than its rate on their type.
+    """A job that is slower on its servers than its rate on that type.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Straggler:
     full, told : float
         The job's rate on the type as it was known, and as it was told on some servers.
     nodes : frozenset of str
-        Those servers.
+        The servers on which it is slow.
     """
 
     gpu_type: str
@@ -34,7 +34,7 @@ class Straggler:
 
 
 class Stragglers:
-    """Slow servers, as single jobs see them.
+    """Slow servers, detected by single jobs.
 
     A low rate is first taken to be the servers' on which it was measured, where the type has others; told again on
     others, or where there are none, it is the type's. Servers of several types are not told apart: there it is always
@@ -54,7 +54,7 @@ class Stragglers:
         self.found: dict[str, Straggler] = {}
 
     def note(self, job_id: str, rates: Mapping[str, float]) -> None:
-        """Look at rates that a job was told, before they are written down."""
+        """Check rates reported for a job before they are stored."""
         before, held = self.found.get(job_id), self.holdings.held.get(job_id)
         book, kinds = self.holdings.formulation.book, self.holdings.servers.types
         if before is not None and before.gpu_type in rates:
@@ -73,11 +73,11 @@ class Stragglers:
             self.found[job_id] = Straggler(held.gpu_type, full, told, nodes)
 
     def forget(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         self.found.pop(job_id, None)
 
     def avoided(self) -> dict[str, frozenset[str]]:
-        """Servers that stragglers are put on only if there are no others: those on which one was seen to be slow."""
+        """Return, per straggler, the servers to avoid if others are free: those on which one was slow."""
         return dict.fromkeys(self.found, self._slow())
 
     def release(self, terms: RoundTerms) -> None:

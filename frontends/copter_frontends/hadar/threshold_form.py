@@ -1,4 +1,4 @@
-"""The threshold form of a round: an integer for each (job, slowest type used), continuous GPUs (H8).
+"""The threshold form of a round: an integer per (job, slowest type used), continuous GPUs (H8).
 
 It is what the compact LP of :mod:`copter_frontends.hadar.formulation` relaxes. The shim solves it over the few jobs
 that the LP leaves in doubt; tests solve it over all of them.
@@ -20,7 +20,7 @@ Matrix = sp.csc_array
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Some jobs' options: what :class:`~copter_frontends.hadar.round_values.RoundValues` says of them.
+    """Options of some jobs, taken from :class:`~copter_frontends.hadar.round_values.RoundValues`.
 
     `gpus` (n,), `rate`, `pure`, `mixed` (n, types), `own` (n,) and `held` (n, types); see there.
     """
@@ -34,7 +34,7 @@ class Choices:
 
 
 class ThresholdForm:
-    """max sum P_jq p_jq + sum M_jr z_jr + sum K_j k_j over jobs that take one option or none (H8).
+    """The program max sum P_jq p_jq + sum M_jr z_jr + sum K_j k_j over jobs with at most one option (H8).
 
     p_jq: W_j GPUs of type q. z_jr: a mixture with r its slowest type, of n_jrq GPUs of the types q that are at least
     as fast. k_j: what the job has. Given whole p, z and k the GPUs n are a transportation problem, so that they are
@@ -81,7 +81,7 @@ class ThresholdForm:
         return np.asarray((held.sum(axis=1) == gpus) & (held.max(axis=1, initial=0) == gpus))
 
     def linear_program(self, whole: bool = True) -> LinearProgram:
-        """The program, as a maximisation; `whole` asks for whole p, z and k."""
+        """Return the program as a maximisation; with `whole`, p, z and k are integer."""
         c = self.choices
         pure, mixed, own, parts = self.pure, self.mixed, self.own, self.parts
         n_pure, n_mixed, n_own, n_parts = len(pure), len(mixed), len(own), len(parts)

@@ -1,4 +1,4 @@
-"""Utilities: what finishing a job at a given time is worth (the paper's U_j, section III-A; docs/papers/hadar.md, H2).
+"""Utilities: the worth of finishing a job at a given time (the paper's U_j, section III-A; docs/papers/hadar.md, H2).
 
 Every utility is a function of the completion time that is nowhere negative and nowhere increasing. It may also look at
 the state of the job, which is how makespan and finish-time fairness, which are no sums over jobs, get their weights.
@@ -24,7 +24,7 @@ SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times, in seconds, at which
 
 @dataclass(frozen=True, slots=True)
 class JobStates:
-    """Facts about jobs for utilities; arrays (n, 1), which broadcast with completion times (n, types).
+    """Facts about jobs for utilities, in arrays (n, 1) that broadcast with completion times (n, types).
 
     Attributes
     ----------
@@ -43,10 +43,12 @@ class JobStates:
 
 
 class Utility(Protocol):
-    """U_j(f_j - a_j): what a job that came at a_j is worth if it completes at f_j (H2)."""
+    """The utility U_j(f_j - a_j): the worth of a job that arrived at a_j and completes at f_j (H2)."""
 
     def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
-        """Worth of completing after so many seconds from submission, (n, types); >= 0, never rising in the time."""
+        """Return the worth of completion times in seconds after submission, (n, types); >= 0 and never increasing
+        in time.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class EffectiveThroughput:
 
 @dataclass(frozen=True, slots=True)
 class AverageJct:
-    """1 / (1 + t / H): linear in the completion time t while it is small compared with H (min sum (f_j - a_j) / J).
+    """The utility 1 / (1 + t / H), linear in t for t much smaller than H (min sum (f_j - a_j) / J).
 
     Parameters
     ----------
@@ -109,7 +111,7 @@ class Makespan:
 
 @dataclass(frozen=True, slots=True)
 class FinishTimeFairness:
-    """rho^p / t_isolated, rho = (age + rest at best) / t_isolated: jobs that are late for their share come first.
+    """The utility rho^p / t_isolated with rho = (age + least rest) / t_isolated: late jobs come first.
 
     With p = 0 the sum of the jobs' ratios is what is made small; the larger p, the more only the largest ratio counts
     (min max (f_j - a_j) / (f_j^isolated - a_j)).
@@ -126,7 +128,7 @@ class FinishTimeFairness:
 
 @dataclass(frozen=True, slots=True)
 class CompletionUtility:
-    """A user's own utility: any function of the completion time, the same for all jobs.
+    """A user-defined utility: any function of the completion time, the same for all jobs.
 
     Parameters
     ----------
@@ -172,7 +174,7 @@ UTILITIES: dict[str, Callable[[], Utility]] = {
 
 
 def utility_named(name: str) -> Utility:
-    """One of the paper's objectives; SettingsError for another name."""
+    """Return one of the paper's objectives; raises SettingsError for another name."""
     try:
         return UTILITIES[name]()
     except KeyError:
@@ -180,7 +182,7 @@ def utility_named(name: str) -> Utility:
 
 
 def positive(name: str, value: float) -> float:
-    """The value; SettingsError unless it is finite and > 0."""
+    """Return the value; raises SettingsError unless it is finite and positive."""
     if not (isfinite(value) and value > 0):
         raise SettingsError(f"{name} is {value}, must be finite and > 0")
     return value

@@ -1,4 +1,4 @@
-"""The paper's evaluation workload: five models, four sizes of job, arrivals all at once or one by one (section IV)."""
+"""The paper's evaluation workload: five models, four job sizes, arrivals at once or one by one (section IV)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LEAST_GPU_HOURS = 0.05  # least GPU-hours of a drawn job
 def table_source(
     cluster: Cluster, restart_s: float | Mapping[str, float] = 10.0, spread_cost: float = 0.0
 ) -> TableSource:
-    """The five models' rates on a cluster's GPU types, as the simulator takes them.
+    """Return the five models' rates on a cluster's GPU types, for the simulator.
 
     `restart_s`: of all models, or by model (:data:`RESTART_S`).
     """
@@ -88,7 +88,7 @@ def hadar_jobs(
     arrivals : {"static", "continuous"}
         All at the beginning, or as a Poisson process.
     jobs_per_hour : float
-        Of the Poisson process.
+        Rate of the Poisson process.
     seed : int
     scale : float
         Factor on all GPU-hours.

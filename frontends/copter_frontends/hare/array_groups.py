@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 
 
 class JobRows(NamedTuple):
-    """What a job's own rows are made of (docs/papers/hare.md, HR4 to HR9); attributes as in :class:`.Relaxation`.
+    """Data of the jobs' own rows (docs/papers/hare.md, HR4 to HR9); attributes as in :class:`.Relaxation`.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Switching(NamedTuple):
 
 
 class ExecutionCounts(NamedTuple):
-    """Counts of a run of the tasks; kernels write them.
+    """Counters of a run of the tasks, written by kernels.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The certified bound that any prices of GPU seconds give for every schedule (docs/papers/hare.md, HR11 and HR12)."""
+"""The certified bound on every schedule that any prices of GPU seconds give (docs/papers/hare.md, HR11 and HR12)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def job_value(
     lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats
 ) -> tuple[float, float, float]:
-    """(value, slope in lam, work-weighted start) of HR12 for one job, without nu h; its slope in nu is h + the last."""
+    """Return (value, slope in lam, work-weighted start) of HR12 for one job, without nu h; the slope in nu is h +
+    the last.
+    """
     value, slope, mean = lam, 1.0, 0.0
     for i in range(first, price.shape[0]):
         best, share = 0.0, 0.0
@@ -129,7 +131,7 @@ def job_bounds(low: int, high: int, jobs: JobRows, price: Floats, lam: Floats, n
 def best_prices(
     data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None, ranges: int = 16
 ) -> tuple[Floats, Floats, Floats]:
-    """(phi, lam, nu), each (N,): HR12 of every job at the prices, and the job's own prices that give it."""
+    """Return (phi, lam, nu), each (N,): HR12 of every job at the prices, and the job's own prices that attain it."""
     n = len(data.weight)
     lam, nu, phi = lam.copy(), nu.copy(), np.zeros(n)
     jobs, paid = data.rows, np.maximum(price, 0.0)
@@ -141,7 +143,7 @@ def best_prices(
 def certified_bound(
     data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None, ranges: int = 16
 ) -> float:
-    """A value that no schedule beats (HR11), constant included, whatever the arguments are.
+    """Return a value that no schedule beats (HR11), constant included, for any arguments.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from copter_frontends.hare.schedule import HareSchedule
 
 
 def faults(schedule: HareSchedule, tolerance_s: float = 1e-9) -> list[str]:
-    """Faults of a schedule; empty if it is feasible.
+    """Return the faults of a schedule; empty if it is feasible.
 
     Checked: every task on a GPU that can run it, none before its job arrives (4), none before every task of the chunk
     before has synchronised (7), no two at once on a GPU (8), and completion times that are the tasks' own (6).

@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import InvalidJobError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunks:
-    """The rounds of all jobs cut into chunks; a chunk of one round is a round.
+    """The rounds of all jobs, divided into chunks of one or more rounds.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Chunks:
 
     @classmethod
     def cut(cls, instance: HareInstance, size: Ints) -> Chunks:
-        """Cut job n into chunks of ``size[n]`` rounds, the last one as long as what is left, (N,)."""
+        """Cut job n into chunks of ``size[n]`` rounds, the last one with the rest, (N,)."""
         count = -(-instance.rounds // size)
         first = np.concatenate(([0], np.cumsum(count))).astype(np.int64)
         job = np.repeat(np.arange(instance.n_jobs), count)
@@ -65,7 +65,7 @@ class Chunks:
 
     @classmethod
     def growing(cls, instance: HareInstance, size: Ints, near: int) -> Chunks:
-        """Cut job n into `near` chunks of ``size[n]`` rounds, and what comes later into chunks each twice as long.
+        """Cut job n into `near` chunks of ``size[n]`` rounds, then into chunks of doubling size.
 
         What is far ahead is planned anew before it is carried out. The bound holds for chunks of any lengths (HR17).
         """

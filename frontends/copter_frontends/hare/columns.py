@@ -1,4 +1,4 @@
-"""Which columns of the relaxation each job has in the engine's model: priced in, as they are worth having (HR12)."""
+"""The relaxation's columns of each job in the engine's model, added when their price makes them attractive (HR12)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FASTEST = 3  # each job's fastest types that a start without prices takes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobColumns:
-    """The columns of one job, in the units of a relaxation.
+    """The columns of one job, in a relaxation's units.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class JobColumns:
 
     @classmethod
     def of_jobs(cls, data: Relaxation, used: Bools, edges: Floats) -> list[JobColumns]:
-        """Those of every job, `used` (N, L, G), with the right edges of the intervals; the arrays are views."""
+        """Return the jobs' columns given by `used` (N, L, G), with the intervals' right edges; arrays are views."""
         job, interval, kind = np.nonzero(used)
         live = used.any(axis=2)
         row = (np.cumsum(live, axis=1) - 1)[job, interval]
@@ -68,7 +68,7 @@ def whole(data: Relaxation, jobs: Ints) -> bool:
 
 
 def first_columns(data: Relaxation, v: Floats) -> Bools:
-    """Columns to start with where there are no prices: those of a point, and their neighbours on the fastest types."""
+    """Return starting columns without prices: those of a point and their neighbours on the fastest types."""
     near: Bools = np.asarray((v > 0).any(axis=2))
     near[:, 1:] |= near[:, :-1]
     near[:, :-1] |= near[:, 1:]
@@ -78,7 +78,7 @@ def first_columns(data: Relaxation, v: Floats) -> Bools:
 
 
 def priced_columns(data: Relaxation, jobs: Ints, at: Standing, v: Floats) -> Bools:
-    """Columns that some jobs would have at prices, near ones, and those of a point, (jobs, L, G).
+    """Return attractive and nearly attractive columns of some jobs at prices, and those of a point, (jobs, L, G).
 
     Parameters
     ----------

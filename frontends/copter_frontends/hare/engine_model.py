@@ -1,4 +1,4 @@
-"""The relaxation on the engine: a request per job with rows of its own, a resource per GPU type and interval (HR13)."""
+"""The relaxation in the engine: a request per job with private rows, a resource per GPU type and interval (HR13)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = tuple[int, float]  # GPU type, and the right edge of an interval in second
 
 
 class EngineModel:
-    """One :class:`copter.Session` for all rounds; resources are keyed by absolute time, requests by job.
+    """The relaxation in one :class:`copter.Session`; resources are keyed by absolute time, requests by job.
 
     A request's columns are its GPU seconds, its excess and the share of its work that is left undone (which costs more
     than any column, so that there always is a solution). Its private rows are the parallelism of each interval (HR5),
@@ -51,7 +51,7 @@ class EngineModel:
         self._rows: dict[Row, float] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the last answer, which belongs to the process."""
+        """Return all fields but the last solution, which is not saved."""
         return {**self.__dict__, "solution": None}
 
     def begin(self) -> None:
@@ -61,7 +61,7 @@ class EngineModel:
     # Edits --------------------------------------------------------------------------------------------------------
 
     def set_rows(self, capacity: Mapping[Row, float]) -> None:
-        """Have these resources: elapsed ones are dropped, new ones added, others' units changed where they differ."""
+        """Make these the resources: past ones are dropped, new ones added, changed capacities updated."""
         gone = [row for row in self._rows if row not in capacity]
         fresh = [row for row in capacity if row not in self._rows]
         moved = [row for row, units in self._rows.items() if row in capacity and capacity[row] != units]
@@ -79,7 +79,7 @@ class EngineModel:
         self._rows = dict(capacity)
 
     def set_jobs(self, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
-        """Have these requests: others are removed, and those whose columns or coefficients changed added again."""
+        """Make these the requests: others are removed, and those with changed columns or coefficients added again."""
         self.remove([job for job in self._jobs if job not in jobs])
         bounds: dict[str, tuple[JobColumns, float]] = {}
         fresh: dict[str, JobColumns] = {}
@@ -105,7 +105,7 @@ class EngineModel:
             self.edits.removed += len(jobs)
 
     def _add(self, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
-        """Add requests in one edit; all of their work is ahead of them."""
+        """Add requests in one edit; all of their work is still to be done."""
         if not jobs:
             return
         own = list(jobs.values())
@@ -148,7 +148,7 @@ class EngineModel:
         self.edits.added += len(jobs)
 
     def _usage(self, own: list[JobColumns], at: Ints, n: int) -> csc_array:
-        """What the columns at these places, of n, use: a second of the type in the interval each."""
+        """Return the usage of n columns: each uses seconds of its type in its interval."""
         kind, edge = (np.concatenate([getattr(each, what) for each in own]) for what in ("kind", "edge"))
         edges, place = np.unique(edge, return_inverse=True)
         number = {row: k for k, row in enumerate(self._rows)}
@@ -173,7 +173,7 @@ class EngineModel:
     # Answers ------------------------------------------------------------------------------------------------------
 
     def solve(self, tolerance: float, time_limit_s: float) -> Solution:
-        """Solve the model as it stands; rows hold to the relative tolerance (a repair follows)."""
+        """Solve the current model; rows hold to the relative tolerance, and a repair follows."""
         settings = self.session.settings
         if settings.tolerance != tolerance:
             self.session.settings = Settings(
@@ -191,7 +191,7 @@ class EngineModel:
         return [np.maximum(values[at[n] : at[n + 1] - 2], 0.0) for n in range(len(jobs))]
 
     def prices(self, solution: Solution, rows: list[Row]) -> Floats:
-        """What one more second of one GPU is worth, at least zero."""
+        """Return the worth of one more second of one GPU, at least zero."""
         return np.abs(solution.prices(rows))
 
 
@@ -200,7 +200,7 @@ def _rows_of(own: JobColumns) -> list[Row]:
 
 
 def _bounds(own: JobColumns, left: float) -> tuple[Floats, Floats]:
-    """Bounds of a job's private rows where a share of the work that it came with is left."""
+    """Return bounds of a job's private rows when this share of its original work is left."""
     none = np.full(len(own.parallel), -np.inf)
     return np.append(none, (left, left * own.excess)), np.append(own.parallel, (left, np.inf))
 
@@ -213,7 +213,7 @@ def _same(had: tuple[JobColumns, float], now: tuple[JobColumns, float]) -> bool:
 
 
 def _left(had: JobColumns, own: JobColumns) -> float | None:
-    """Share of the work that is left since the columns were added; None where columns or coefficients are others."""
+    """Return the share of work left since the columns were added; None if columns or coefficients differ."""
     same = (
         np.array_equal(had.edge, own.edge)
         and np.array_equal(had.kind, own.kind)

@@ -9,7 +9,7 @@ from copter.errors import InvalidDataError
 
 
 def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """Weights w_n by job id, copied; InvalidDataError unless all are finite and above zero."""
+    """Return a copy of weights w_n by job id; raises InvalidDataError unless all are finite and positive."""
     for job_id, weight in (weights or {}).items():
         if not (math.isfinite(weight) and weight > 0):
             raise InvalidDataError(f"job {job_id!r}: its weight is {weight}, must be finite and > 0")

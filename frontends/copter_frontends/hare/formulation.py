@@ -1,4 +1,4 @@
-"""The interval-indexed linear program, a lower bound for every schedule (papers/hare.md, HR3 to HR9), as arrays."""
+"""The interval-indexed LP, a lower bound on every schedule (papers/hare.md, HR3 to HR9), as arrays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Relaxation:
 
     @classmethod
     def of(cls, instance: HareInstance, grid: TimeGrid) -> Relaxation:
-        """The program of an instance over a grid.
+        """Return the program of an instance on a grid.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Relaxation:
 
     @property
     def rows(self) -> JobRows:
-        """What the jobs' own rows are made of, for the kernels: views, no copies."""
+        """Return views of the jobs' own rows, for the kernels."""
         return JobRows(self.first, self.start, self.parallel, self.alpha, self.weight, self.excess)
 
     @property
@@ -106,7 +106,7 @@ class Relaxation:
         return int(self.usable.sum()) + len(self.weight)
 
     def in_units(self, unit_s: float, unit_weight: float) -> Relaxation:
-        """The same with time in units of `unit_s` and weights in units of `unit_weight`."""
+        """Return the program with time in units of `unit_s` and weights in units of `unit_weight`."""
         return Relaxation(
             capacity=self.capacity / unit_s,
             parallel=self.parallel / unit_s,
@@ -119,16 +119,16 @@ class Relaxation:
         )
 
     def of_jobs(self, jobs: Ints) -> Relaxation:
-        """That of some of the jobs alone, with all capacities."""
+        """Return the program of some jobs alone, with full capacities."""
         own = ("parallel", "alpha", "start", "first", "floor", "excess", "weight")
         return replace(self, **{name: getattr(self, name)[jobs] for name in own})
 
     def with_capacity(self, capacity: Floats) -> Relaxation:
-        """The same with other capacities, (L, G)."""
+        """Return the program with other capacities, (L, G)."""
         return replace(self, capacity=capacity)
 
     def program(self) -> LinearProgram:
-        """The same as a general linear program, for other solvers.
+        """Return the program as a general LP, for other solvers.
 
         Columns: the usable v in order, then e. Rows: capacity (L G), then a job's parallelism (HR5, its intervals in
         order), its work (HR6) and its excess (HR8) row, job by job.
@@ -192,7 +192,7 @@ def completion_floors(instance: HareInstance, arrival_s: Floats) -> tuple[Floats
 
 
 def sufficient_horizon_s(instance: HareInstance, start_s: float = 0.0) -> float:
-    """A time by which all jobs can be done, so that the program is feasible (HR10), seconds."""
+    """Return a time, in seconds, by which all jobs can be done, so that the program is feasible (HR10)."""
     if instance.n_jobs == 0:
         return start_s + 1.0
     best = np.argmin(instance.train_s, axis=1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A rigid job: GPUs that it needs at once, w_n, and seconds that it takes on each type that can run it."""
+    """A rigid job: GPUs it needs at once, w_n, and its seconds on each type that can run it."""
 
     gpus: int
     weight: float
@@ -35,7 +35,7 @@ class GangSchedule:
 
 
 def gang_schedule(gangs: Mapping[str, Gang], order: Sequence[str], free: Mapping[str, int]) -> GangSchedule:
-    """Give each job in turn the type on which it would finish first; then give idle GPUs to jobs that can start now.
+    """Give each job in turn the type with the earliest finish, then let waiting jobs backfill idle GPUs.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _start(heap: list[tuple[float, int]], gpus: int) -> float:
 
 
 def _take(heap: list[tuple[float, int]], gpus: int, until: float) -> None:
-    """Hold so many GPUs, those that come free first, until a time."""
+    """Occupy this many GPUs, those free first, until a time."""
     short = gpus
     while short > 0:
         when, count = heapq.heappop(heap)

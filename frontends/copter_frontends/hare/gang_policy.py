@@ -15,7 +15,7 @@ ROUND_S = 300.0  # seconds between two plans
 
 
 class GangPolicy(RoundPolicy):
-    """A policy of jobs that are one chunk of as many tasks as their users asked for GPUs, all on one type in a round.
+    """A policy that treats a job as one chunk with as many tasks as requested GPUs, all on one type per round.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class GangPolicy(RoundPolicy):
         return self.book.weight(job_id)
 
     def seconds_left(self, job_id: str) -> dict[str, float]:
-        """Seconds that a job still takes on each type that can run it."""
+        """Return the job's remaining seconds on each type that can run it."""
         return self.book.seconds_left(self.jobs[job_id], self.service[job_id].progress)
 
     def _runs(self, job: Job, gpu_type: str, gpus: int) -> bool:

@@ -1,4 +1,4 @@
-"""The time intervals of the relaxation, and how they roll on."""
+"""The relaxation's time intervals, and how they move with time."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class TimeGrid:
         return np.diff(self.edges)
 
     def until(self, horizon_s: float) -> TimeGrid:
-        """Longer by intervals of the same growth until `horizon_s` is covered; all edges stay."""
+        """Extend the grid by intervals of the same growth to cover `horizon_s`; all edges stay."""
         edges = self.edges.tolist()
         while edges[-1] < horizon_s:
             edges.append(edges[-1] + (edges[-1] - edges[-2]) * self.growth)
         return TimeGrid(np.array(edges), self.growth)
 
     def rolled(self, now_s: float, resplit: bool = True) -> TimeGrid:
-        """The grid seen from `now_s`: what has elapsed is dropped, the interval that now lies in is cut.
+        """Return the grid seen from `now_s`: past intervals are dropped and the current one is cut.
 
         All later edges stay where they are, so that only the columns of the first interval change. With `resplit` an
         interval that has come so near that it is too coarse is halved, and its left half again: where its
@@ -85,14 +85,14 @@ class TimeGrid:
         return TimeGrid(edges, self.growth)
 
     def overlap(self, other: TimeGrid) -> Floats:
-        """Share of each interval of this grid that lies in each interval of another, (L, L')."""
+        """Return the share of each interval in each interval of another grid, (L, L')."""
         low = np.maximum(self.left[:, None], other.left[None, :])
         high = np.minimum(self.right[:, None], other.right[None, :])
         return np.asarray(np.maximum(high - low, 0.0) / self.length[:, None])
 
 
 def _halvings(left: float, right: float, now_s: float, growth: float, unit: float) -> list[float]:
-    """Edges inside an interval that is too coarse, seen from now: its left part is halved until it is not."""
+    """Return edges inside a coarse interval: its left part is halved until it is fine enough at the current time."""
     inside: list[float] = []
     while right - left > 2 * unit and right - now_s > growth**2 * max(left - now_s, unit) * (1 + 1e-9):
         right = 0.5 * (left + right)

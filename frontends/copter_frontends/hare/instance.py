@@ -1,4 +1,4 @@
-"""Jobs and GPUs as arrays: what the relaxation, the list scheduler and the baselines read."""
+"""Jobs and GPUs as arrays, the input of the relaxation, the list scheduler and the baselines."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class HareInstance:
 
 
 def check_job(job: HareJob, gpus: Mapping[str, int], horizon_s: float | None = None) -> None:
-    """InvalidJobError for a job that no GPU can run, or that arrives after the horizon."""
+    """Raise InvalidJobError for a job that no GPU can run, or that arrives after the horizon."""
     if not any(gpus.get(kind, 0) > 0 for kind in job.train_s):
         here = ", ".join(kind for kind, count in gpus.items() if count) or "none"
         raise InvalidJobError(

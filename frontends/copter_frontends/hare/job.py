@@ -1,4 +1,4 @@
-"""A job as Hare sees it: rounds of equal tasks, with times on every GPU type."""
+"""A job in Hare's form: rounds of equal tasks, with times on every GPU type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from copter_frontends.vocabulary import InvalidJobError
 
 @dataclass(frozen=True, slots=True)
 class HareJob:
-    """A job of `rounds` rounds of `tasks` equal tasks (the paper's section 5.1, with its own stable times).
+    """A job with `rounds` rounds of `tasks` equal tasks (section 5.1 of the paper, with stable times).
 
     The tasks of a round may start once every task of the round before has trained and synchronised. They need not run
     at the same time (relaxed scale-fixed synchronisation): two of them may follow each other on one GPU.

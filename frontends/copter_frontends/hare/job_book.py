@@ -1,4 +1,4 @@
-"""What Hare's round-based policies know of each job: its weight, and how long it takes on each GPU type."""
+"""Data of the jobs of Hare's round-based policies: weight, and run time on each GPU type."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JobBook:
         return self.weights.get(job_id, 1.0)
 
     def seconds_left(self, job: Job, progress: float) -> dict[str, float]:
-        """Seconds that a job still takes on each type that can run it."""
+        """Return the job's remaining seconds on each type that can run it."""
         left = max(1.0 - progress, LEAST_LEFT)
         return {kind: left * whole for kind, whole in self.speeds.seconds(job).items()}
 

@@ -1,4 +1,4 @@
-"""The list scheduler's loop over tasks, compiled: the GPUs of each type sorted by when they are free."""
+"""The compiled list scheduler; the GPUs of each type are sorted by the time at which they are free."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compiled
 def latest_free(times: Floats, first: int, end: int, ready: float) -> int:
-    """Place of the GPU that became free last of those free by `ready`; of the one that is free first if none is."""
+    """Return the GPU that became free last among those free by `ready`; otherwise the first to become free."""
     low, high = first, end
     while low < high:
         middle = (low + high) // 2
@@ -54,7 +54,7 @@ def occupy(times: Floats, gpu: Ints, at: int, count: int, end: int, until: float
 
 @_compiled
 def choose_type(ready: float, count: float, train: Floats, sync: Floats, free: FreeTimes, paper: bool) -> int:
-    """Type of the GPU that a task goes to: earliest finish (HR19), or earliest free as Algorithm 1's line 12 (HR20)."""
+    """Return the type of GPU for a task: earliest finish (HR19), or earliest free as in Algorithm 1, line 12 (HR20)."""
     times, gpu, first, end = free.times, free.gpu, free.first, free.end
     best, best_time, best_train = -1, np.inf, np.inf
     for g in range(train.shape[0]):
@@ -82,7 +82,7 @@ def list_schedule(
     start: Floats,
     where: Ints,
 ) -> None:
-    """Place the tasks of the chunks in their order, one by one; those that find GPUs of one type idle, at once.
+    """Place the chunks' tasks in order; tasks that find idle GPUs of one type start at once.
 
     `ready` (N,), when each job's next chunk may start, and `free` are kept up to date; no job's first chunk is done
     before `synced` (N,), when those of its tasks that run already will have synchronised. Chunk b's tasks are written

@@ -58,7 +58,7 @@ class HareModel:
         return self.v100_s * self.speed["v100"] / self.speed[gpu_type] * batch
 
     def sync_s(self, gbps: float = REFERENCE_GBPS) -> float:
-        """Seconds in which gradients go up to the parameter server and the model comes down (HR31)."""
+        """Return the seconds to send gradients to the parameter server and receive the model (HR31)."""
         if not gbps > 0:
             raise InvalidJobError(f"the network's speed is {gbps} Gbps, must be > 0")
         return 2.0 * self.parameters_mb * 8e-3 / gbps

@@ -1,4 +1,4 @@
-"""Jobs that arrive one by one: tasks that have started stay, all others are planned again (papers/hare.md, HR23)."""
+"""Online arrivals: started tasks stay, all others are planned again (papers/hare.md, HR23)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from copter_frontends.policy_kit import Edits
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One replanning: its time, its jobs, how the relaxation was solved, and what was edited for it."""
+    """One replanning: time, jobs, how the relaxation was solved, and what was edited."""
 
     now_s: float
     jobs: int
@@ -33,7 +33,7 @@ class Event:
 
 @dataclass(slots=True, eq=False)
 class _Progress:
-    """How far the jobs are, and what has started.
+    """The jobs' progress and started tasks.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class _Progress:
 
 
 class OnlineHare:
-    """Plans with the jobs that have arrived, knowing nothing of later ones.
+    """Plans with the jobs that have arrived, without knowledge of later ones.
 
     The grid is absolute and rolls (:meth:`.TimeGrid.rolled`): at an event only the interval that now lies in is cut, so
     that the relaxation is solved from the last prices. Tasks that have started are carried out as they were planned;
@@ -67,7 +67,7 @@ class OnlineHare:
     ----------
     gpus : mapping of GPU type to int
     growth, rule, tolerance, threads
-        As for :class:`.HareScheduler`.
+        See :class:`.HareScheduler`.
     max_tasks : int
         Of all jobs together; chunk sizes are fixed when :meth:`run` begins.
     event_s : float
@@ -93,7 +93,7 @@ class OnlineHare:
         self.events: list[Event] = []
 
     def run(self, jobs: Sequence[HareJob]) -> HareSchedule:
-        """Schedule all jobs as they arrive; the schedule as it was carried out."""
+        """Schedule all jobs as they arrive; returns the executed schedule."""
         whole = HareInstance.of(jobs, self.gpus)
         chunks, n = Chunks.of(whole, self.max_tasks), whole.n_jobs
         count, none = np.diff(chunks.first), np.zeros(n, dtype=np.int64)
@@ -128,7 +128,7 @@ class OnlineHare:
     def _plan(
         self, whole: HareInstance, chunks: Chunks, here: Ints, at: _Progress, now: float, grid: TimeGrid | None
     ) -> tuple[HareInstance, HareSchedule, TimeGrid]:
-        """Instance, schedule and grid of what has not started of the jobs that have arrived.
+        """Return instance, schedule and grid of the arrived jobs' tasks that have not started.
 
         The relaxation counts a round that has begun whole; only its tasks that have not started are placed.
         """

@@ -1,4 +1,4 @@
-"""Hare as a round-based policy: rigid jobs, in the order of the relaxation, each where it would finish first."""
+"""Hare as a policy for rigid jobs: in the relaxation's order, each on the type with the earliest finish."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HarePolicy(GangPolicy):
     round_s : float
         Seconds between plans.
     growth, threads
-        As for :class:`.HareScheduler`.
+        See :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
         w_n; 1 for jobs that are absent.
 
@@ -93,7 +93,7 @@ class HarePolicy(GangPolicy):
         return result
 
     def _relaxed_order(self, gangs: Mapping[str, Gang], deadline_s: float) -> tuple[list[str], float]:
-        """Jobs by the relaxation's middle completion (HR18), and its bound on sum w C from now on."""
+        """Order jobs by the relaxation's middle completion (HR18); also returns its bound on sum w C from now on."""
         capacity = self.capacity()
         jobs, fits = [], []
         for job_id, gang in gangs.items():
@@ -111,7 +111,7 @@ class HarePolicy(GangPolicy):
 
 
 def _power_of_two(seconds: float) -> float:
-    """The next power of two, so that the grid stays the same from round to round."""
+    """Return the next power of two, so that the grid is the same from round to round."""
     size = 1.0
     while size < seconds:
         size *= 2.0

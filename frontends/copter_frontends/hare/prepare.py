@@ -1,4 +1,4 @@
-"""Compiles the passes over jobs and tasks before the first round: a fresh installation takes seconds for it."""
+"""Compilation of the passes over jobs and tasks before the first round; it takes seconds after an installation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from copter_frontends.hare.standing import Standing
 
 @cache
 def compile_passes() -> None:
-    """Run every pass once on one small job; later calls do nothing. What is compiled is kept on disk by Numba."""
+    """Run every pass once on a small job, so that Numba compiles and caches it; later calls do nothing."""
     instance = HareInstance.of([HareJob("one", 2, 2, {"fast": 1.0, "slow": 2.0})], {"fast": 1, "slow": 1})
     data = Relaxation.of(instance, TimeGrid.geometric(0.0, sufficient_horizon_s(instance)))
     repaired(data, np.zeros(data.shape), data.weight)

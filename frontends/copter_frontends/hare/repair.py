@@ -1,4 +1,4 @@
-"""From a point near the relaxation's rows to one that keeps them exactly (docs/papers/hare.md, HR15)."""
+"""Repair of a point near the relaxation's rows, so that it satisfies them exactly (docs/papers/hare.md, HR15)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST = 1e-14  # a row with less room than this share of its right-hand side cou
 
 
 def repaired(data: Relaxation, near: Floats, urgency: Floats, least_share: float = 0.0) -> Floats | None:
-    """A point that keeps HR4 to HR6 and v >= 0, to rounding; None where the grid has no room for all work.
+    """Return a point that satisfies HR4 to HR6 and v >= 0 to rounding; None if the grid has no room for all work.
 
     Columns with less than `least_share` of the most they could hold are emptied. Rows that are too full are scaled
     down. What work a job then lacks it gets in the earliest intervals with room, on the type that does most of it a
@@ -44,7 +44,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def shrink(
     first: Ints, alpha: Floats, parallel: Floats, capacity: Floats, least_share: float, v: Floats, room: Floats
 ) -> None:
-    """Empty small columns, then scale the rows of HR5 and HR4 and each job's work down to what they may be.
+    """Set small columns to zero, then scale the rows of HR5 and HR4 and each job's work to their limits.
 
     Written: `v`, and `room` (L, G), what is left of the capacities.
     """
@@ -79,7 +79,7 @@ def shrink(
 
 @_compiled
 def fill(order: Ints, first: Ints, alpha: Floats, parallel: Floats, v: Floats, room: Floats) -> float:
-    """Give the jobs in `order` the work that they lack, earliest intervals first; return the most still lacking.
+    """Give the jobs in `order` their missing work, earliest intervals first; returns the largest remaining shortage.
 
     Changed: `v` (N, L, G) and `room` (L, G).
     """

@@ -29,7 +29,7 @@ def fits(seconds: float, train: Floats, sync: Floats, tasks: int, gpus: Ints) ->
 
 @_compiled
 def least_rounds(train: Floats, sync: Floats, tasks: Ints, gpus: Ints, least: Floats) -> None:
-    """HR2 of each job, by bisection where its fastest type has too few GPUs; `least` (N,) is written.
+    """Compute HR2 of each job, by bisection if its fastest type has too few GPUs; `least` (N,) is written.
 
     `gpus` has a row for each job, or one row for all.
     """
@@ -55,7 +55,7 @@ def least_rounds(train: Floats, sync: Floats, tasks: Ints, gpus: Ints, least: Fl
 def kept_or_wanted(
     order: Ints, stays: Ints, held: Ints, wanted: Ints, tasks: Ints, train: Floats, left: Ints, result: Ints
 ) -> None:
-    """GPUs of each job in its turn: those that it has, or those that it wants, as far as they are left.
+    """Return the GPUs of each job in turn: its current ones or its wanted ones, as far as available.
 
     Jobs without any then take what is left, quickest types first. Written: `left` (G,) and `result` (N, G).
     """

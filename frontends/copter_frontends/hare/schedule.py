@@ -44,7 +44,7 @@ class HareSchedule(Completions):
         return self.chunks.job[self.chunk]
 
     def sequences(self) -> dict[int, Ints]:
-        """Tasks of each GPU that has any, in the order in which it runs them."""
+        """Return each used GPU's tasks in order of execution."""
         order = np.lexsort((self.start_s, self.gpu))
         used, first = np.unique(self.gpu[order], return_index=True)
         return dict(zip(used.tolist(), np.split(order, first[1:]), strict=True))
@@ -62,7 +62,7 @@ def gpu_type_of(instance: HareInstance) -> Ints:
 def timed(
     instance: HareInstance, chunks: Chunks, chunk: Ints, gpu: Ints, start_s: Floats, completion_s: Floats
 ) -> HareSchedule:
-    """A schedule with the tasks' ends worked out (HR17)."""
+    """Return a schedule with computed task ends (HR17)."""
     job, kind = chunks.job[chunk], gpu_type_of(instance)[gpu]
     count = chunks.rounds[chunk].astype(np.float64)
     train, sync = instance.train_s[job, kind], instance.sync_s[job, kind]

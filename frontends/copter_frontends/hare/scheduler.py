@@ -18,7 +18,7 @@ from copter_frontends.hare.solver import RelaxationSolution, RelaxationSolver
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scheduled:
-    """A schedule and the relaxation it was made from.
+    """A schedule and its relaxation.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Scheduled:
 
     @property
     def ratio(self) -> float:
-        """Objective over bound; one for no jobs."""
+        """Objective divided by bound; one without jobs."""
         bound = self.relaxation.bound
         return self.schedule.objective / bound if bound > 0 else 1.0
 
@@ -53,7 +53,7 @@ class HareScheduler:
     max_tasks : int
         Rounds are chunked until there are no more tasks than this.
     tolerance : float
-        Of the relaxation.
+        Relative tolerance of the relaxation.
     threads : int
     """
 

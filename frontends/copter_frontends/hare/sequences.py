@@ -1,4 +1,4 @@
-"""Sequences of tasks as a file for an executor, and what really happened, read back (docs/papers/hare.md)."""
+"""Task sequences as a file for an executor, and the executor's report read back (docs/papers/hare.md)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write_sequences(schedule: HareSchedule, path: str | Path) -> None:
 
 
 def read_outcome(schedule: HareSchedule, path: str | Path) -> list[HareJob]:
-    """Read an executor's report on a schedule's tasks; return the jobs with the task times that it saw.
+    """Read an executor's report on a schedule's tasks; returns the jobs with the observed task times.
 
     Lines may be of some of the tasks only. A type on which a job was not seen keeps its time.
 
@@ -101,7 +101,7 @@ def read_outcome(schedule: HareSchedule, path: str | Path) -> list[HareJob]:
 
 
 def _mean(spent: tuple[float, int] | None, planned: float) -> float:
-    """Mean seconds of a task where some were seen, else what was planned."""
+    """Return the mean observed seconds of a task, or the planned ones without observations."""
     return planned if spent is None or not spent[0] > 0 else spent[0] / spent[1]
 
 

@@ -1,4 +1,4 @@
-"""From the relaxation's solution to a whole schedule: an order of chunks, then list scheduling (Algorithm 1)."""
+"""The shim from the relaxation's solution to a schedule: an order of chunks, then list scheduling (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rule = Literal["earliest_finish", "paper"]
 
 
 def middle_order(instance: HareInstance, chunks: Chunks, mean_busy_s: Floats) -> Ints:
-    """Chunks by their middle completion H_i (HR18); the chunks of a job stay in order.
+    """Order chunks by middle completion H_i (HR18); a job's chunks stay in order.
 
     Parameters
     ----------

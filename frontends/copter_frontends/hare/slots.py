@@ -1,4 +1,4 @@
-"""From a list schedule to who has which GPUs until the next plan (docs/papers/hare.md, HR27)."""
+"""Conversion of a list schedule to GPU ownership until the next plan (docs/papers/hare.md, HR27)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter_frontends.hare.schedule import HareSchedule
 
 
 def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
-    """The job that each GPU works for most of the time between two plans; -1 for a GPU without tasks, (GPUs,).
+    """Return, per GPU, the job it works for most of the time between two plans; -1 without tasks, (GPUs,).
 
     A job has no more GPUs than a round has tasks: the fastest for it, of those that its tasks were put on.
     """
@@ -33,7 +33,7 @@ def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
 
 
 def fill_idle(schedule: HareSchedule, owner: Ints, order: Ints) -> Ints:
-    """GPUs that no task was put on, given in the order of the jobs to those with fewer GPUs than tasks, (GPUs,).
+    """Give GPUs without tasks to jobs with fewer GPUs than tasks, in order, (GPUs,).
 
     They go to the types on which the job's tasks are quickest.
     """

@@ -1,4 +1,4 @@
-"""Solves the relaxation on the engine, from round to round: jobs that stand well stay, the others are solved for."""
+"""Solver of the relaxation from round to round: near-optimal jobs are fixed, the others are solved for."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RelaxationSolution:
 
 @dataclass(slots=True)
 class _Kept:
-    """The last solve: its jobs and grid, and its point and prices in the solver's units."""
+    """The last solve: jobs, grid, point and prices in the solver's units."""
 
     jobs: tuple[HareJob, ...]
     grid: TimeGrid
@@ -99,7 +99,7 @@ class _Kept:
 
 
 class RelaxationSolver:
-    """Solves relaxations one after the other on one :class:`.EngineModel`.
+    """Solves a series of relaxations on one :class:`.EngineModel`.
 
     The columns that are worth having at the last prices are in the model, others are priced in until the certified gap
     of the whole program is within the tolerance (HR14). From the second round on only the jobs that are furthest from
@@ -203,7 +203,7 @@ class RelaxationSolver:
 
 
 class _Round:
-    """One solve: `data` is in the solver's units."""
+    """One solve, with `data` in the solver's units."""
 
     def __init__(
         self,
@@ -224,7 +224,8 @@ class _Round:
     # Where it begins ----------------------------------------------------------------------------------------------
 
     def filled(self) -> Standing:
-        """A point filled in by falling weight per second of floor, and no prices, at which no excess is the bound.
+        """Return a point filled by falling weight per second of floor, without prices; it is optimal if no job has
+        excess.
 
         Where GPUs are plenty that point has next to no excess, and no program is left to solve.
         """
@@ -235,7 +236,7 @@ class _Round:
         return standing if v is None else standing.with_point(data, v)
 
     def prices_of_sample(self) -> Standing:
-        """Prices of a part of the jobs on a part of the GPUs, or none, and no point."""
+        """Return prices from a sample of the jobs on a proportional sample of the GPUs, and no point."""
         data, n = self.data, len(self.names)
         price = np.zeros_like(data.capacity)
         if n > SAMPLED and time.perf_counter() < self.until:
@@ -243,7 +244,7 @@ class _Round:
         return Standing.at_prices(data, price, data.weight * data.floor, 0.5 * data.weight, self.pool)
 
     def _sampled(self) -> Floats:
-        """Prices of one job in so many, on as small a share of the GPUs."""
+        """Return prices from every k-th job on a 1/k share of the GPUs."""
         jobs = self.instance.jobs[::SAMPLE]
         part = RelaxationSolver(10.0 * self.solver.tolerance, self.solver.threads, self.solver.max_passes)
         gpus = dict(zip(self.instance.gpu_types, self.instance.gpus.tolist(), strict=True))
@@ -255,7 +256,7 @@ class _Round:
         return np.asarray(price * (part._unit_weight / self.solver._unit_weight))
 
     def from_kept(self, kept: _Kept) -> Standing | None:
-        """The last point and prices on this grid, brought within the rows; None where there is no room for that."""
+        """Return the last point and prices on this grid, repaired to satisfy the rows; None if there is no room."""
         data, before = self.data, kept.standing
         where = {job.id: k for k, job in enumerate(kept.jobs)}
         place = np.array([where.get(job, -1) for job in self.names], dtype=np.int64)
@@ -336,13 +337,13 @@ class _Round:
         return max(FREE_LEAST, int(FREE_SHARE * len(self.names)))
 
     def _more(self, free: Ints, at: Standing) -> Ints:
-        """As many jobs again: those that would gain most at the prices."""
+        """Double the set of free jobs, adding those with the largest regret at the prices."""
         gain = at.regret(self.data)
         gain[free] = -np.inf
         return np.union1d(free, np.argsort(-gain, kind="stable")[: len(free)])
 
     def _solved(self, best: Standing, free: Ints, used: Bools) -> Standing | None:
-        """The whole at the freed jobs' point, and at their prices; None where they have no room or no answer came."""
+        """Return the solution with the free jobs solved by the engine; None without room or an answer."""
         data, engine = self.data, self.solver.engine
         stay = np.ones(len(self.names), dtype=np.bool_)
         stay[free] = False
@@ -373,14 +374,14 @@ class _Round:
         return {(g, edge): float(room[i, g]) for i, edge in enumerate(edges) for g in kinds}
 
     def _undone_at(self) -> float:
-        """When work that finds no room counts as done: a power of four, so that it stays from round to round."""
+        """Return the time at which work without room counts as done: a power of four, stable between rounds."""
         at = 4.0
         while at < 2.0 * float(self.data.start.max()):
             at *= 4.0
         return at
 
     def _engine_tolerance(self, best: Standing, free: Ints) -> float:
-        """What the engine is asked for: an aim that is a small part of the gap off, smaller after every slow pass."""
+        """Return the tolerance for the engine: a small fraction of the gap, smaller after every slow pass."""
         data = self.data
         late = np.maximum(data.excess + data.mean_busy_s(best.v), 0.0)[free]
         asked = max(self.solver.tolerance, 0.1 * min(best.gap, 1.0)) * abs(best.value if best.feasible else best.bound)
@@ -389,7 +390,7 @@ class _Round:
 
 
 def _price_on(before: TimeGrid, grid: TimeGrid, price: Floats) -> Floats:
-    """Prices as they were at each new interval's middle, the last ones beyond the end."""
+    """Return the prices at each new interval's middle; beyond the end, the last ones."""
     middle = 0.5 * (grid.left + grid.right)
     return np.asarray(price[np.clip(np.searchsorted(before.right, middle), 0, before.intervals - 1)])
 

@@ -1,4 +1,4 @@
-"""How long a rigid job takes on each GPU type, from the goodput model."""
+"""Run times of a rigid job on each GPU type, from the goodput model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 
 class Speeds:
-    """Progress per second of a job on as many GPUs as its user asked for, per GPU type; cached by application.
+    """A job's progress per second on its requested number of GPUs, by GPU type; cached by application.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Speeds:
         self._rates: dict[tuple[str, int, int | None], dict[str, float]] = {}
 
     def seconds(self, job: Job) -> dict[str, float]:
-        """Seconds of the whole job on each type that can run it; UnknownApplicationError."""
+        """Return the seconds of the whole job on each type that can run it; raises UnknownApplicationError."""
         application = application_of(job.application, self._applications)
         work = job.work_samples or application.work_samples
         return {kind: work / rate for kind, rate in self._rate(job).items()}

@@ -65,29 +65,29 @@ class Standing:
         return (self.value - self.bound) / max(abs(self.value), 1e-300) if self.feasible else np.inf
 
     def with_point(self, data: Relaxation, v: Floats, feasible: bool = True) -> Standing:
-        """The same prices with another point."""
+        """Return the same prices with another point."""
         value = float(data.weight @ data.completion_s(v)) if feasible else np.inf
         return replace(self, v=v, value=value)
 
     def with_jobs(self, data: Relaxation, others: Floats, jobs: Ints, v: Floats) -> Standing:
-        """The same prices with a point (N, L, G) whose columns of some jobs are replaced."""
+        """Return the same prices with a point (N, L, G) in which some jobs' columns are replaced."""
         whole = others.copy()
         whole[jobs] = v
         return self.with_point(data, whole)
 
     def better(self, other: Standing) -> Standing:
-        """The point of smaller value of the two, with the prices of larger bound."""
+        """Combine the better point and the better prices of the two."""
         point = other if other.value <= self.value or not self.feasible else self
         prices = other if other.bound > self.bound else self
         return replace(prices, v=point.v, value=point.value)
 
     def ended(self, status: Status, iterations: int, free_jobs: int) -> Standing:
-        """The same with the status and counts of the solve."""
+        """Return the same with the status and counts of the solve."""
         return replace(self, status=status, iterations=iterations, free_jobs=free_jobs)
 
     # From round to round ------------------------------------------------------------------------------------------
 
     def regret(self, data: Relaxation) -> Floats:
-        """How far each job is from its best at the prices, (N,): w e + y v - phi (HR16)."""
+        """Return each job's distance from its best at the prices, (N,): w e + y v - phi (HR16)."""
         late = np.maximum(data.excess + data.mean_busy_s(self.v), 0.0)
         return np.asarray(data.weight * late + np.einsum("nlg,lg->n", self.v, self.price) - self.phi)

@@ -1,4 +1,4 @@
-"""Seconds of switching a GPU from a task of one job to a task of another (the paper's section 4 and Table 3)."""
+"""Seconds to switch a GPU from one job's task to another's (section 4 and Table 3 of the paper)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def switch_cost(model: str, scheme: Scheme) -> SwitchCost:
 
 
 def model_of(name: str) -> HareModel:
-    """The model of this name; InvalidJobError if there is none."""
+    """Return the model of this name; raises InvalidJobError if there is none."""
     if name not in MODELS:
         raise InvalidJobError(f"no model is named {name!r}; there are {', '.join(MODELS)}")
     return MODELS[name]

@@ -1,4 +1,4 @@
-"""What the task scheduler knows of each job, as arrays that follow arrivals, progress and departures."""
+"""The task scheduler's data about jobs, as arrays that follow arrivals, progress and departures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_ROWS = 64
 
 
 class TaskBook:
-    """A row for each job, in the order in which they came; a departure leaves a hole, which is closed now and then.
+    """One row per job in order of arrival; rows of departed jobs are removed from time to time.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class TaskBook:
         return job_id in self._row
 
     def add(self, job_id: str, times: JobTimes, tasks: int, weight: float, model: str) -> None:
-        """Write a job down; InvalidJobError for times that are no times."""
+        """Add a job; raises InvalidJobError for invalid times."""
         job = HareJob(job_id, times.rounds, tasks, times.train_s, times.sync_s, weight, 0.0, model)
         row = len(self._jobs)
         if row == len(self.done):
@@ -77,7 +77,7 @@ class TaskBook:
                 self.held[row, self._number[kind]] = gpus
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         self._jobs[self._row.pop(job_id)] = None
         del self.times[job_id]
         if len(self._jobs) > 2 * max(len(self._row), FIRST_ROWS):

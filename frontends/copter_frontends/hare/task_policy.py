@@ -1,4 +1,4 @@
-"""The paper's scheduler as a round-based policy: tasks on mixed GPU types, planned again on arrival and completion."""
+"""The paper's scheduler as a round-based policy: tasks on mixed GPU types, replanned on arrival and completion."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SPARE = 2.0  # times the sufficient horizon that a new grid reaches to
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Order:
-    """What the last solve said: the jobs and GPUs that it was of, and each job's middle (HR18).
+    """The result of the last solve: its jobs and GPUs, and each job's middle (HR18).
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     round_s : float
         Seconds between plans.
     growth, threads
-        As for :class:`.HareScheduler`.
+        See :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
         w_n; 1 for jobs that are absent.
 
@@ -128,21 +128,23 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     @property
     def model(self) -> Model:
-        """The relaxation as the engine solved it last: the jobs that were freed, with the columns priced in so far."""
+        """The relaxation of the engine's last solve: the freed jobs with the columns added so far."""
         return self.solver.engine.model
 
     @property
     def seldom(self) -> str:
-        """What makes rounds without a program."""
+        """Why some rounds have no program."""
         return "the relaxation is solved where jobs or GPUs have come or gone, and GPUs are scarce"
 
     @property
     def figures(self) -> dict[str, float]:
-        """The last instance's alpha, and the factor of the paper's Theorem 4, which docs/papers/hare.md refutes."""
+        """Return the last instance's alpha, and the factor of the paper's Theorem 4, which docs/papers/hare.md
+        refutes.
+        """
         return {} if self.alpha is None else {"alpha": self.alpha, "alpha_factor": self.alpha * (2.0 + self.alpha)}
 
     def explained(self, job_id: str) -> dict[str, Any]:
-        """Where a job stands in the relaxation's order, what its tasks take, and what it has."""
+        """Return a job's position in the relaxation's order, its task times, and its GPUs."""
         job, order, held = self.job(job_id), self._order_kept, self.held.get(job_id)
         times = self.times.of(job)
         done = times.rounds_done(self.service[job_id].progress)
@@ -161,13 +163,13 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         }
 
     def sizes(self, job: Job) -> Iterable[int]:
-        """Any number up to one for each task: the tasks of a round run in turns on fewer."""
+        """Return any number up to one GPU per task; tasks of a round share fewer GPUs in turns."""
         return range(1, requested_gpus(job) + 1)
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`; InvalidJobError for an application of which nothing is known."""
+        """See :meth:`.RoundPolicy.add_job`; raises InvalidJobError for an unknown application."""
         super().add_job(job)
         weight = self.weights.get(job.id, 1.0)
         try:
@@ -177,22 +179,22 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             raise
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """As :meth:`.RoundPolicy.update_job`."""
+        """See :meth:`.RoundPolicy.update_job`."""
         super().update_job(job_id, **what_changed)
         self.book.progress(job_id, self.service[job_id].progress)
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.book.remove(job_id)
 
     def hold(self, job_id: str, allocation: Allocation) -> None:
-        """As :meth:`.RoundPolicy.hold`."""
+        """See :meth:`.RoundPolicy.hold`."""
         super().hold(job_id, allocation)
         self.book.hold(job_id, allocation)
 
     def release(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.release`."""
+        """See :meth:`.RoundPolicy.release`."""
         super().release(job_id)
         if job_id in self.book:
             self.book.hold(job_id, None)
@@ -224,7 +226,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         )
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """The very nodes that were chosen."""
+        """Assign exactly the chosen nodes."""
         self.settle_as(self._chosen)
 
     def room(self) -> dict[str, int]:
@@ -238,8 +240,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _left(self, now_s: float, gpus: Mapping[str, int]) -> tuple[NDArray[np.intp], HareInstance]:
-        """What is left of every job that is not pinned and that some GPU can run, and the rows of these jobs in the
-        book; begun rounds count whole."""
+        """Return what is left of every unpinned job that some GPU can run, and the jobs' rows; begun rounds count
+        whole.
+        """
         book, count = self.book, np.array([gpus[kind] for kind in self.book.kinds], dtype=np.int64)
         rows = book.rows(self.pins.keys())
         rows = rows[(np.isfinite(book.train_s[rows]) & (count > 0)).any(axis=1)]
@@ -258,7 +261,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         )
 
     def _order_of(self, instance: HareInstance, now_s: float, deadline_s: float) -> _Order:
-        """The kept order where jobs and GPUs are what they were, else that of a new solve."""
+        """Return the kept order if jobs and GPUs are unchanged, otherwise the order of a new solve."""
         jobs, gpus = frozenset(job.id for job in instance.jobs), tuple(instance.gpus.tolist())
         kept = self._order_kept
         if kept is not None and kept.jobs == jobs and kept.gpus == gpus:
@@ -281,7 +284,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         return self._order_kept
 
     def _placed(self, instance: HareInstance, order: _Order, now_s: float) -> tuple[HareSchedule, Ints]:
-        """The better list schedule of what is left, and the jobs in its order.
+        """Return the better list schedule of the remaining work, and the jobs in its order.
 
         One order is by work and weight alone (HR26), the other, where the relaxation has prices, by its middles (HR25).
         """
@@ -304,14 +307,14 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         return schedule, np.argsort(mean, kind="stable")
 
     def _counts(self, instance: HareInstance, owner: Ints, by_middle: Ints, held: Ints, restart_s: Floats) -> Ints:
-        """GPUs of each type for each job: as the tasks have them, and as they are where a restart would not repay."""
+        """Return GPUs of each type per job: those of the tasks, or the current ones if a restart would not repay."""
         wanted = counts_of(instance, owner)
         if not restart_s.any():
             return wanted
         return steady_counts(instance, wanted, held, by_middle, restart_s, self.round_s)
 
     def _allocations(self, instance: HareInstance, counts: Ints, held: Ints) -> dict[str, Allocation]:
-        """GPUs on nodes for each job: on those that it has where it keeps as many, then on the fullest with room.
+        """Return GPUs on nodes per job: current nodes if the number is unchanged, then the fullest with room.
 
         A job that has as many of each type as before keeps what it has, and is not gone through.
         """
@@ -361,7 +364,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
 
 def alpha_of(instance: HareInstance) -> float:
-    """Largest ratio of a job's task times on two GPU types that run it."""
+    """Return the largest ratio of a job's task times on two usable GPU types."""
     usable = np.isfinite(instance.train_s)
     seconds = np.where(usable, instance.train_s + instance.sync_s, 0.0)
     return float((seconds.max(axis=1) / np.where(usable, seconds, np.inf).min(axis=1)).max())
@@ -374,5 +377,5 @@ class RunsTasks:
     times: TaskTimes
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whatever the number of GPUs; InvalidJobError for an application of which nothing is known."""
+        """Whether a job runs on a type with any number of GPUs; raises InvalidJobError for an unknown application."""
         return gpu_type in self.times.kinds(job)

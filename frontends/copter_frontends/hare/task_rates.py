@@ -1,4 +1,6 @@
-"""How fast a job's rounds of tasks go on any set of GPUs: on mixed types, and in turns on few (hare.md, HR24)."""
+"""Speed of a job's rounds of tasks on any set of GPUs, mixed types and fewer GPUs than tasks included (hare.md,
+HR24).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Key = tuple[str, int, tuple[tuple[str, int], ...]]
 
 
 def round_s(model: str, tasks: int, gpus: dict[str, int]) -> float:
-    """Seconds of a round of `tasks` tasks on these GPUs: HR2 with what the job has in place of all GPUs.
+    """Return the seconds of a round of `tasks` tasks on these GPUs: HR2 with the job's GPUs in place of all.
 
     Tasks of a round need not run at once: a fast GPU takes several of them while a slow one has its first. Infinite
     where no type can run the model.
@@ -31,7 +33,7 @@ def round_s(model: str, tasks: int, gpus: dict[str, int]) -> float:
 
 
 class TaskRates:
-    """Rates of Hare's jobs by the GPUs that they have; stands in for the simulator's own table of rates.
+    """Rates of Hare's jobs by their GPUs; replaces the simulator's table of rates.
 
     Attributes
     ----------
@@ -46,7 +48,9 @@ class TaskRates:
         self._rates: list[float] = []
 
     def curve(self, job: Job, allocation: Allocation) -> int:
-        """Number of the rate at which this job's model and tasks go on these GPUs; SimulationError if they cannot."""
+        """Return the number of the rate of this job's model and tasks on these GPUs; raises SimulationError if
+        impossible.
+        """
         tasks = requested_gpus(job)
         key = (job.application, tasks, tuple(sorted(allocation.by_type.items())))
         if key not in self._curves:
@@ -66,8 +70,8 @@ class TaskRates:
 
 
 class TaskGoodput(GoodputModel):
-    """The goodput model of Hare's applications, whose jobs the simulator trains by tasks."""
+    """The goodput model of Hare's applications; the simulator trains their jobs by tasks."""
 
     def rate_table(self, applications: list[str]) -> TaskRates:
-        """The table from which the simulator takes rates."""
+        """Return the table from which the simulator reads rates."""
         return TaskRates(applications)

@@ -1,4 +1,4 @@
-"""How long a job's tasks take on each GPU type: of the paper's models, or of any application (hare.md, HR28)."""
+"""Task times of jobs on each GPU type, for the paper's models or any application (hare.md, HR28)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUND_S = 20.0  # seconds of a made-up round on an application's fastest type (H
 
 @dataclass(frozen=True, slots=True)
 class JobTimes:
-    """Times of one job.
+    """Task times of one job.
 
     Attributes
     ----------
@@ -42,10 +42,10 @@ class JobTimes:
 
 
 class TaskTimes(Protocol):
-    """Where task times come from."""
+    """Interface of a source of task times."""
 
     def of(self, job: Job) -> JobTimes:
-        """A job's times; InvalidJobError where nothing is known of its application."""
+        """Return a job's times; raises InvalidJobError for an unknown application."""
 
     def kinds(self, job: Job) -> Collection[str]:
         """GPU types that its tasks run on."""
@@ -55,14 +55,14 @@ class ModelTaskTimes:
     """Task times of the paper's eight models (Table 3); one unit of a job's ``work_samples`` is one task."""
 
     def of(self, job: Job) -> JobTimes:
-        """As :class:`TaskTimes` says; InvalidJobError for a model that is none of the eight."""
+        """See :class:`TaskTimes`; raises InvalidJobError for a model other than the eight."""
         known = model_of(job.application)
         rounds = max(round((job.work_samples or 0.0) / requested_gpus(job)), 1)
         train = {kind: known.train_s(kind) for kind in known.speed}
         return JobTimes(rounds, train, dict.fromkeys(train, known.sync_s()))
 
     def kinds(self, job: Job) -> Collection[str]:
-        """As :class:`TaskTimes` says."""
+        """See :class:`TaskTimes`."""
         return model_of(job.application).speed.keys()
 
 
@@ -83,7 +83,7 @@ class GoodputTaskTimes:
         self._known: dict[tuple[Shape, int], _Unit] = {}
 
     def of(self, job: Job) -> JobTimes:
-        """As :class:`TaskTimes` says; InvalidJobError for an application without a model, or that runs nowhere."""
+        """See :class:`TaskTimes`; raises InvalidJobError for an application without a model or that runs nowhere."""
         unit, work = self._unit(job), self._rates.work(job)
         rounds = max(round(work * unit.shortest_s / ROUND_S), 1)
         scale = work / rounds
@@ -96,11 +96,11 @@ class GoodputTaskTimes:
         )
 
     def kinds(self, job: Job) -> Collection[str]:
-        """As :class:`TaskTimes` says, with the errors of :meth:`of`."""
+        """See :class:`TaskTimes`; errors as in :meth:`of`."""
         return self._unit(job).train_s.keys()
 
     def _unit(self, job: Job) -> _Unit:
-        """Times of a unit of work; alike for jobs of one shape that ask for as many GPUs."""
+        """Return times of a unit of work, cached for jobs of equal shape and requested GPUs."""
         key = job.shape, requested_gpus(job)
         known = self._known.get(key)
         if known is None:
@@ -123,7 +123,9 @@ class GoodputTaskTimes:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Seconds of a unit of work on each type as tasks, training and synchronising; the least of both; their course."""
+    """Seconds of a unit of work as tasks on each type (training, synchronising), the least of both, and their
+    course.
+    """
 
     train_s: Mapping[str, float]
     sync_s: Mapping[str, float]

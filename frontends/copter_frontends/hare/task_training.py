@@ -16,7 +16,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, Configuration, Job,
 
 
 class TaskRateTable(RateTable):
-    """As the simulator's own table where a job has as many GPUs of one type as it asked for.
+    """The simulator's own table for jobs with their requested GPUs of one type; otherwise task rates.
 
     On other GPUs its rate is that on its fastest type of them, times what a round takes there over what it takes with
     these GPUs.
@@ -30,7 +30,7 @@ class TaskRateTable(RateTable):
         self._factor: dict[int, float] = {}
 
     def curve(self, job: Job, allocation: Allocation) -> int:
-        """Number of the curve; SimulationError where none of the GPUs can run the job."""
+        """Return the number of the curve; raises SimulationError if none of the GPUs can run the job."""
         tasks, gpus = requested_gpus(job), allocation.by_type
         if len(gpus) == 1 and allocation.gpus == tasks:
             return super().curve(job, allocation)
@@ -72,16 +72,16 @@ class TasksGoodput(GoodputModel):
         self.plain, self.cluster = model, cluster
 
     def over(self, configurations: object) -> GoodputModel:
-        """The plain model over other configurations."""
+        """Return the plain model over other configurations."""
         return self.plain.over(configurations)  # type: ignore[arg-type]
 
     def rate_table(self, applications: list[str]) -> TaskRateTable:
-        """The table from which the simulator takes rates."""
+        """Return the table from which the simulator reads rates."""
         return TaskRateTable(self.plain, applications, GoodputTaskTimes(self.cluster, self.plain), self.cluster)
 
 
 def round_on_s(times: JobTimes, tasks: int, gpus: dict[str, int]) -> float:
-    """Seconds of a round on these GPUs, all of types that run it (HR24)."""
+    """Return the seconds of a round on these GPUs, all of types that can run it (HR24)."""
     train = np.array([[times.train_s[kind] for kind in gpus]])
     sync = np.array([[times.sync_s[kind] for kind in gpus]])
     return float(least_round_s(train, sync, np.array([tasks]), np.array(list(gpus.values()), dtype=np.int64))[0])

@@ -1,4 +1,4 @@
-"""The jobs whose choice is close at the LP's prices, chosen together by a small MILP (HP25)."""
+"""Joint choice, by a small MILP, of the jobs that are close at the LP's prices (HP25)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def choose_columns(
     gap_goal: float,
     time_limit_s: float,
 ) -> dict[str, int]:
-    """A column for every job that gets one: the best one at the LP's prices, or what a MILP says where that is close.
+    """Return a column per served job: the best at the LP's prices, or a MILP's choice for close jobs.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _program(
     left: Floats,
     limits: tuple[float, float, int],
 ) -> list[int]:
-    """Solve the MILP over each job's most profitable columns; the column of each, or -1.
+    """Solve the MILP over each job's most profitable columns; returns each job's column, or -1.
 
     limits: seconds, relative gap, nodes.
     """

@@ -1,4 +1,4 @@
-"""Data loading as a mixture of two states: in memory, or still to be read (equation 3; HP5)."""
+"""Data loading as a mixture of two states: cached, or still to be read (equation 3; HP5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APART = 3.0  # least distance of two states' means, in standard deviations
 
 @dataclass(frozen=True, slots=True)
 class LoadingState:
-    """Seconds of a load in one state, normally distributed, and the wait for slower processes that goes with it.
+    """Loading time in one state, normally distributed in seconds, and the wait for slower processes.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class LoadingState:
 
 @dataclass(frozen=True, slots=True)
 class DataLoading:
-    """T_d and T_w: the cached state with probability `cached_share`, else the slow one (3).
+    """T_d and T_w: the cached state with probability `cached_share`, otherwise the slow state (3).
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class DataLoading:
 
     @classmethod
     def steady(cls, seconds: float, wait_s: float = 0.0) -> DataLoading:
-        """One state, no spread."""
+        """Return loading with one state and no variance."""
         state = LoadingState(seconds, 0.0, wait_s)
         return cls(state, state, 1.0)
 
@@ -92,7 +92,7 @@ class DataLoading:
 
 
 def fit_loading(seconds: Sequence[float] | Floats, waits_s: Sequence[float] | Floats | None = None) -> DataLoading:
-    """Fit the two states to observed loads by expectation maximisation; one state where two are not told apart.
+    """Fit the two states to observed loads by expectation maximisation; one state if they are indistinguishable.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ class ThroughputDatabase:
                 yield job, kind, server, bool(spread), count, observations, per_gpu
 
     def on_server(self, job: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float | None:
-        """Server layer: mean per-GPU throughput there; None without a record."""
+        """Server layer: mean per-GPU throughput on this server; None without a record."""
         return self._measured(job, gpu_type, server, gpus, nodes)
 
     def on_type(self, job: str, gpu_type: str, gpus: int, nodes: int) -> float | None:
@@ -123,7 +123,7 @@ class ThroughputDatabase:
         return self._measured(job, gpu_type, ANY_SERVER, gpus, nodes)
 
     def theory(self, job: str, gpu_type: str) -> IterationTimes | None:
-        """Read the profiled parts of an iteration of a job on a GPU type (the theory layer); None if never profiled.
+        """Theory layer: the profiled parts of a job's iteration on a GPU type; None if never profiled.
 
         Raises
         ------

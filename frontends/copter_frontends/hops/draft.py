@@ -1,4 +1,4 @@
-"""A plan under construction: which job has which offer on which servers, and what is free (HP24)."""
+"""A plan under construction: the servers of every job's offer, and the free GPUs (HP24)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Slowdown = Callable[[str, int, int, int], float]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A job's GPUs: size, servers with the GPUs on each, and what that is worth (weight times gain)."""
+    """A job's GPUs: size, servers with the GPUs on each, and worth (weight times gain)."""
 
     kind: int
     gpus: int
@@ -25,14 +25,14 @@ class Placed:
 
 
 class Draft:
-    """Servers' free GPUs and the jobs placed so far; every change updates both.
+    """The servers' free GPUs and the jobs placed so far.
 
     Parameters
     ----------
     groups : ServerGroups
     free : int64 array (servers,)
     held : mapping of job id to Shares
-        What jobs have now.
+        Current allocations of jobs.
     slowdown : callable (job id, group, GPUs, nodes) -> float
         Speed on so many nodes relative to that on the fewest possible, at most 1.
     stay_bonus : float
@@ -72,7 +72,7 @@ class Draft:
         return sum(each.value for each in self.placed.values())
 
     def worth(self, job: str, kind: int, gpus: int, shares: Shares) -> float:
-        """w_i (G_ij + sigma if it stays): the slowest server sets the pace; 0 where the job has no such offer."""
+        """Return w_i (G_ij + sigma if it stays), limited by the slowest server; 0 if the job has no such offer."""
         wish = self.wishes[job]
         gain = float("inf")
         groups = {self._group[server] for server, _ in shares} if len(shares) > 1 else (self._group[shares[0][0]],)
@@ -88,7 +88,7 @@ class Draft:
         return wish.weight * (gain + (self.stay_bonus if stays else 0.0))
 
     def copy(self) -> Draft:
-        """An independent copy: changes to it leave this draft alone."""
+        """Return an independent copy."""
         other = copy(self)
         other.wishes, other.placed, other.fixed = dict(self.wishes), dict(self.placed), set(self.fixed)
         other.free, other.left = list(self.free), list(self.left)
@@ -98,7 +98,7 @@ class Draft:
     # Changes ------------------------------------------------------------------------------------------------------
 
     def put(self, job: str, kind: int, gpus: int, shares: Shares) -> bool:
-        """Give a job these GPUs, if they are free and the job can use them."""
+        """Give a job these GPUs, if they are free and usable; returns whether they were."""
         if any(self.free[server] < count for server, count in shares):
             return False
         value = self.worth(job, kind, gpus, shares)
@@ -114,7 +114,7 @@ class Draft:
         self.wishes.update(wishes)
 
     def hold(self, job: str, shares: Shares, fixed: bool) -> None:
-        """Let a job keep these GPUs, whatever their value; a `fixed` (pinned) one is not moved later either."""
+        """Let a job keep these GPUs regardless of value; a `fixed` (pinned) job is never moved."""
         if fixed:
             self.fixed.add(job)
         gpus = sum(count for _, count in shares)
@@ -125,14 +125,14 @@ class Draft:
         self.placed[job] = Placed(kind, gpus, shares, value)
 
     def take_back(self, job: str) -> Placed:
-        """Free a placed job's GPUs, and return what it had."""
+        """Free a placed job's GPUs; returns its previous placement."""
         had = self.placed.pop(job)
         for server, count in had.shares:
             self._set(server, self.free[server] + count)
         return had
 
     def place(self, job: str, kind: int, group: int, gpus: int) -> bool:
-        """Find servers for an offer: those that the job has, else the fullest that fits, or as few as can be."""
+        """Find servers for an offer: the current ones, the fullest that fits, or the fewest possible."""
         had = self.held.get(job)
         if had is not None and sum(count for _, count in had) == gpus and (len(had) > 1) == (kind == SPREAD):
             same = all(self._group[server] == group for server, _ in had)
@@ -142,7 +142,7 @@ class Draft:
         return shares is not None and self.put(job, kind, gpus, shares)
 
     def find(self, kind: int, group: int, gpus: int) -> Shares | None:
-        """Servers with room for an offer; None if there are none."""
+        """Return servers with room for an offer; None if there are none."""
         if gpus > self.idle:
             return None
         if kind == PACKED:
@@ -156,7 +156,7 @@ class Draft:
         return self._gather(alike, gpus) if sum(self.left[g] for g in alike) >= gpus else None
 
     def _gather(self, among: Iterable[int], gpus: int) -> Shares | None:
-        """GPUs on several servers, the emptiest first, the rest where it fits best."""
+        """Return GPUs on several servers, the emptiest first and the rest by best fit."""
         groups = list(among)
         shares: list[tuple[int, int]] = []
         left = gpus
@@ -172,7 +172,7 @@ class Draft:
         return tuple(sorted(shares))
 
     def _best_for(self, groups: list[int], left: int, taken: set[int], first: bool) -> int | None:
-        """The fullest server that ends the search, or the one with most free GPUs."""
+        """Return the fullest server that completes the search, or the one with most free GPUs."""
         top = max(len(self._with_free[g]) for g in groups)
         order = [*range(left, top), *range(min(left, top) - 1, 0, -1)]
         if first:  # spread: the first server cannot hold all
@@ -186,7 +186,7 @@ class Draft:
         return None
 
     def largest_hole(self, group: int) -> int:
-        """Most GPUs free on one server of a group."""
+        """Return the most free GPUs on one server of a group."""
         buckets = self._with_free[group]
         return next((free for free in range(len(buckets) - 1, 0, -1) if buckets[free]), 0)
 

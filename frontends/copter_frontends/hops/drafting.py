@@ -1,4 +1,4 @@
-"""Drafts of one plan: what jobs wish for and what they have, as servers of groups."""
+"""Construction of drafts and wishes for one plan, on servers in groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from copter_frontends.vocabulary import Allocation, Job
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """Makes wishes and drafts from what is known when a plan is made.
+    """Makes wishes and drafts from the data at the time of a plan.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ class Drafting:
     book : JobBook
     jobs : mapping of job id to Job
     held : mapping of job id to Allocation
-        What jobs have now.
+        Current allocations of jobs.
     pins : mapping of job id to Allocation
         What jobs must keep.
     weight : mapping of job id to float
         Priority weights of the jobs with offers.
     stay_bonus : float
-        As for :class:`.HopsPolicy`.
+        See :class:`.HopsPolicy`.
     """
 
     groups: ServerGroups
@@ -42,12 +42,12 @@ class Drafting:
     stay_bonus: float
 
     def wish(self, job: str) -> Wish:
-        """A job's wish for this plan."""
+        """Return a job's wish for this plan."""
         offers = self.book.offers[job]
         return Wish(offers, self.weight[job], self.present_column(offers, self.held.get(job)))
 
     def draft(self, kept: Mapping[str, Allocation]) -> Draft:
-        """A draft in which these jobs have their GPUs."""
+        """Return a draft in which these jobs keep their GPUs."""
         held = {job: self.groups.shares(each.nodes) for job, each in self.held.items()}
         book, groups = self.book, self.groups
 
@@ -61,7 +61,7 @@ class Drafting:
         return draft
 
     def better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:
-        """The present plan, filled up, where that is worth more than the draft; else None."""
+        """Return the current plan, filled up, if it is worth more than the draft; otherwise None."""
         pinned.admit({job: each for job, each in draft.wishes.items() if job not in pinned.wishes})
         for job in draft.wishes:
             had = draft.held.get(job)
@@ -74,7 +74,7 @@ class Drafting:
         return pinned
 
     def present_column(self, offers: Offers, held: Allocation | None) -> int:
-        """Column of what a job has; -1 where it has nothing, or servers of several groups."""
+        """Return the column of a job's current GPUs; -1 without GPUs or with servers of several groups."""
         if held is None:
             return NONE
         of, nodes = self.groups.group_of, held.nodes
@@ -84,7 +84,7 @@ class Drafting:
         return offers.at(SPREAD, group, held.gpus) if all(of[node] == group for node, _ in nodes) else NONE
 
     def allocations(self, draft: Draft) -> dict[str, Allocation]:
-        """Allocation of every job that the draft places; a job that stays has the one that it had."""
+        """Return the allocation of every placed job; unmoved jobs keep theirs."""
         had = draft.held
         return {
             job: self.held[job] if had.get(job) == each.shares else self.allocation(each.shares)

@@ -1,4 +1,4 @@
-"""Throughput of any configuration, from the database's layers top-down (section 3.5; HP7)."""
+"""Estimates of the throughput of any configuration, from the database's layers top-down (section 3.5; HP7)."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ class ThroughputEstimator:
 
     @property
     def version(self) -> int:
-        """Changes of estimates so far; an observation that confirms what is known is none."""
+        """Number of changes of estimates; an observation that confirms an estimate does not count."""
         return self._settled().changes
 
     @property
     def speeds_version(self) -> int:
-        """The last change of servers' speeds."""
+        """Version at which a server's speed last changed."""
         return self._settled().speeds_changed
 
     def changed_since(self, version: int) -> frozenset[Hashable]:
-        """Keys of the jobs whose own records, or whose servers, have changed since then.
+        """Return keys of jobs whose own records or servers have changed since a version.
 
         The rates of the others on servers that are alike are in proportion to the mean of these servers' speeds.
         """
         return frozenset(key for key, change in self._settled().changed.items() if change > version)
 
     def seen_on(self, servers: Iterable[tuple[str, str]]) -> frozenset[Hashable]:
-        """Keys of the jobs that have records of their own on one of these (GPU type, server)."""
+        """Return keys of jobs with own records on one of these (GPU type, server)."""
         return frozenset(self._current().jobs_on(servers))
 
     def key(self, job: Job) -> Hashable:
@@ -63,7 +63,7 @@ class ThroughputEstimator:
     # What was measured --------------------------------------------------------------------------------------------
 
     def profile(self, job: Job, parts: Mapping[str, IterationTimes]) -> None:
-        """Write down what profiling a job for a few iterations on each GPU type gave."""
+        """Store a job's profile from a few iterations on each GPU type."""
         records, key = self._current(), self._key(job)
         for gpu_type, each in parts.items():
             self.database.set_theory(key, gpu_type, each)
@@ -72,7 +72,9 @@ class ThroughputEstimator:
         records.moved(key)
 
     def observe(self, job: Job, gpu_type: str, placement: Mapping[str, int], rate: float) -> None:
-        """Take in a measured rate, samples per second of a whole job on {server: GPUs}; ThroughputError if not > 0."""
+        """Record a measured rate, samples per second of a whole job on {server: GPUs}; raises ThroughputError if
+        not > 0.
+        """
         gpus = sum(placement.values())
         if not placement or min(placement.values()) < 1:
             raise ThroughputError(
@@ -84,11 +86,11 @@ class ThroughputEstimator:
         self._seen = self.database.version
 
     def began(self, job_id: str) -> None:
-        """A job has come, or come again: its records stay."""
+        """Note that a job has arrived, or arrived again; its records stay."""
         self._ended.pop(job_id, None)
 
     def ended(self, job_id: str) -> None:
-        """A job has gone: its records tell of servers for some time yet. Those of applications stay for good."""
+        """Note that a job has left: its records inform about servers for a while; those of applications stay."""
         if self.by_application:
             return
         self._ended[job_id] = None
@@ -103,7 +105,8 @@ class ThroughputEstimator:
     # Estimates ----------------------------------------------------------------------------------------------------
 
     def per_gpu(self, job: Job, gpu_type: str, server: str, gpus: int, nodes: int) -> float:
-        """Samples per second of one GPU of a job that has `gpus` on `nodes` servers, this one of them; 0: none known.
+        """Return samples per second of one GPU of a job with `gpus` on `nodes` servers including this one; 0 if
+        unknown.
 
         Three layers, top first (Figure 3); what the lower two say is for an average server of the type.
         """
@@ -117,11 +120,11 @@ class ThroughputEstimator:
         return min(self.per_gpu(job, gpu_type, server, gpus, len(placement)) for server in placement) * gpus
 
     def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
-        """Mean over like servers of what the job does on them, samples per second."""
+        """Return the job's mean samples per second over similar servers."""
         return self.rates(job)(gpu_type, gpus, nodes, servers)
 
     def rates(self, job: Job) -> Callable[[str, int, int, Sequence[str]], float]:
-        """:meth:`rate` of one job, for many questions at one time: (GPU type, GPUs, nodes, servers)."""
+        """Return :meth:`rate` of one job as a function of (GPU type, GPUs, nodes, servers), for many calls."""
         records, key = self._settled(), self._key(job)
         below: dict[tuple[str, int, int], float] = {}
 
@@ -139,13 +142,13 @@ class ThroughputEstimator:
         return rate
 
     def work(self, job: Job) -> float:
-        """Samples of the whole job; InvalidJobError if it does not say."""
+        """Return the samples of the whole job; raises InvalidJobError if it does not give them."""
         if job.work_samples is None:
             raise InvalidJobError(f"job {job.id!r}: its work is not known; give work_samples")
         return job.work_samples
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """How fast a server has been relative to its type, 1 if nothing ran there."""
+        """Return a server's speed relative to its type; 1 without observations."""
         return self._settled().speed(gpu_type, server)
 
     # Inside -------------------------------------------------------------------------------------------------------
@@ -154,7 +157,7 @@ class ThroughputEstimator:
         return job.application if self.by_application else job.id
 
     def _current(self) -> Records:
-        """The records; read again if somebody else has written to the database."""
+        """Return the records, reloaded if another process has written to the database."""
         if self._seen != self.database.version:
             self._seen = self.database.version
             self._parts.clear()
@@ -162,13 +165,13 @@ class ThroughputEstimator:
         return self._records
 
     def _settled(self) -> Records:
-        """The records, and the servers' speeds as they have them."""
+        """Return the records with up-to-date server speeds."""
         records = self._current()
         records.settle()
         return records
 
     def _below(self, key: str, gpu_type: str, gpus: int, nodes: int) -> float:
-        """Rate by the type layer, else by the theory; 0 if the job was never profiled on the type."""
+        """Return the rate from the type layer or the theory; 0 if the job was never profiled on the type."""
         result = self._records.on_average(key, gpu_type, gpus, nodes)
         if result is not None:
             return result
@@ -176,12 +179,12 @@ class ThroughputEstimator:
         return 0.0 if parts is None else parts.throughput(gpus, nodes)
 
     def _profiled(self, key: str, gpu_type: str, gpus: int) -> float | None:
-        """Per-GPU throughput on one server by the profile; None without one."""
+        """Return per-GPU throughput on one server from the profile; None without one."""
         parts = self._theory(key, gpu_type)
         return None if parts is None else parts.throughput(gpus, 1)
 
     def _theory(self, key: str, gpu_type: str) -> IterationTimes | None:
-        """The job's profile on the type; None without one."""
+        """Return the job's profile on the type; None without one."""
         if (key, gpu_type) not in self._parts:
             self._parts[key, gpu_type] = self.database.theory(key, gpu_type)
         return self._parts[key, gpu_type]

@@ -1,4 +1,4 @@
-"""The program as the paper writes it, a column for every configuration on single servers (11)-(13); HP13, HP15."""
+"""The paper's program (11)-(13), with a column for every configuration on single servers; HP13, HP15."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def columns_of(
     held: Shares | None = None,
     slowdown: Callable[[str, int, int, int], float] | None = None,
 ) -> list[PlacedColumn]:
-    """All configurations of a job: every server with room, and every window of neighbouring servers, filled in order.
+    """Return all configurations of a job: every server with room, and every window of neighbouring servers filled in
+    order.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def columns_of(
     bonus : float
         sigma, for the servers `held`.
     slowdown : callable (job, group, GPUs, nodes) -> float, optional
-        As for :class:`.Draft`.
+        See :class:`.Draft`.
     """
     offers, result = wish.offers, []
 
@@ -80,7 +81,7 @@ def placed_program(
     free: Ints,
     slowdown: Callable[[str, int, int, int], float] | None = None,
 ) -> tuple[LinearProgram, list[PlacedColumn]]:
-    """(11)-(13) with (13) summed over jobs too: maximise over all columns; rows of the servers, then of the jobs."""
+    """Return (11)-(13), with (13) summed over jobs: the LP (rows of servers, then jobs) and its columns."""
     columns = [c for job, wish in wishes.items() for c in columns_of(job, wish, groups, free, slowdown=slowdown)]
     index = {job: len(free) + i for i, job in enumerate(wishes)}
     entries = [(server, j, float(gpus)) for j, c in enumerate(columns) for server, gpus in c.shares]
@@ -99,7 +100,7 @@ def placed_program(
 
 
 def _window(servers: list[int], free: Ints, gpus: int) -> Shares | None:
-    """GPUs on neighbouring servers, each filled as much as possible; None if there are too few, or one is full."""
+    """Return GPUs on neighbouring servers, each filled as far as possible; None if there are too few."""
     shares, left = [], gpus
     for server in servers:
         count = min(int(free[server]), left)

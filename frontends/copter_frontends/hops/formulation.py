@@ -42,7 +42,7 @@ class Wish:
 
 
 class GroupFormulation:
-    """max sum w_i G_ij x_ij over (kind, group, size) columns; GPUs and slots of every group are the resources (HP16).
+    """The program max sum w_i G_ij x_ij over (kind, group, size) columns; resources are GPUs and slots by group (HP16).
 
     The slots rows are cuts: a server with f free GPUs holds at most floor(f / r) jobs of r GPUs or more.
 
@@ -76,13 +76,13 @@ class GroupFormulation:
 
     @property
     def templates(self) -> int:
-        """Usage blocks that the model holds, those that no job uses included."""
+        """Number of usage blocks in the model, unused ones included."""
         return len(self._templates) + sum(map(len, self._spare.values()))
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def regroup(self, groups: ServerGroups) -> None:
-        """Take over groups that have the former ones in their places; new ones get rows, and the session goes on."""
+        """Adopt groups that keep the positions of the former ones; new groups get rows, and the session continues."""
         self.groups = groups
         if len(groups) > len(self._cuts):
             self._add_rows()
@@ -106,7 +106,7 @@ class GroupFormulation:
         return result
 
     def set_wishes(self, wishes: Mapping[str, Wish]) -> None:
-        """Bring the requests up to date: jobs that left the window go, new ones come, weights are sent."""
+        """Update the requests: remove jobs that left the window, add new ones, send weights."""
         with self.model.batch():
             known = self.wishes
             same = [job for job in wishes if job in known and wishes[job].offers.key == known[job].offers.key]
@@ -146,7 +146,7 @@ class GroupFormulation:
     # The solve ----------------------------------------------------------------------------------------------------
 
     def solve(self, deadline_s: float | None = None) -> Solution:
-        """Solve the relaxation from where the last round left it; its bound holds for every placement (HP17)."""
+        """Solve the relaxation from the last round's state; its bound holds for every placement (HP17)."""
         return self.session.solve(deadline_s=deadline_s)
 
     def prices(self, solution: Solution) -> Floats:
@@ -154,7 +154,7 @@ class GroupFormulation:
         return np.array([solution.price(row) for row in self.rows])
 
     def most_profit(self, wish: Wish, prices: Floats) -> float:
-        """max(0, max_j v_ij - a_j'pi): what a job that is not in the model may add to its bound (HP17)."""
+        """Return max(0, max_j v_ij - a_j'pi): the most that a job outside the model adds to the bound (HP17)."""
         value = wish.weight * wish.offers.gain
         if wish.stays != NONE:
             value[wish.stays] += wish.weight * self.stay_bonus
@@ -163,7 +163,7 @@ class GroupFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _add_rows(self) -> None:
-        """Rows of the groups that have none yet."""
+        """Add rows for groups without any."""
         first = len(self.rows)
         for g in range(len(self._cuts), len(self.groups)):
             gpus = self.groups.groups[g].gpus
@@ -199,7 +199,7 @@ class GroupFormulation:
         return self._templates[offers.key]
 
     def usage_of(self, offers: Offers) -> sp.csc_array:
-        """As :meth:`usage`, made once for all jobs with such offers."""
+        """Return :meth:`usage`, cached for all jobs with equal offers."""
         if offers.key not in self._usages:
             self._usages[offers.key] = self.usage(offers)
             if len(self._usages) > MOST_USAGES:
@@ -208,7 +208,7 @@ class GroupFormulation:
 
 
 class RoundPrograms:
-    """A policy's two linear programs over the server groups as they are now.
+    """A policy's two linear programs over the current server groups.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class RoundPrograms:
     settings : copter.Settings
         With as many coupling rows as these programs have, of plain requests, they are solved by their rows' prices.
     speed_bin, stay_bonus : float
-        As for :class:`.HopsPolicy`.
+        See :class:`.HopsPolicy`.
 
     Attributes
     ----------
@@ -248,11 +248,11 @@ class RoundPrograms:
         self._build(self._grouped())
 
     def servers_changed(self) -> None:
-        """Servers have come or gone: the next :meth:`regroup` looks at them again."""
+        """Note that servers have changed, so that the next :meth:`regroup` examines them."""
         self._stale = True
 
     def regroup(self) -> bool:
-        """Group the servers again if some have come or gone or are known better; whether all is to be planned again.
+        """Group the servers again if servers or their speeds changed; returns whether all GPUs must be planned again.
 
         A server that changes its speed bin moves from one group to another: rows get other right-hand sides, and the
         sessions go on from where they are.
@@ -282,7 +282,9 @@ class RoundPrograms:
         return self.throughputs.version if version is None else version
 
     def type_prices(self, solution: Solution) -> dict[str, float]:
-        """Worth of one more GPU of each type in a solution of `whole`: the largest over the type's groups."""
+        """Return the worth of one more GPU of each type in a solution of `whole`: the largest over the type's
+        groups.
+        """
         result = dict.fromkeys(self.nodes.types, 0.0)
         for (kind, group, _), price in zip(self.whole.rows, self.whole.prices(solution).tolist(), strict=True):
             if kind == "gpus":
@@ -301,7 +303,8 @@ class RoundPrograms:
 
 
 def telling_sizes(gpus: int) -> list[int]:
-    """Sizes r whose slots row, jobs of r or more at most floor(gpus / r) a server, is not implied by the GPUs row.
+    """Return sizes r whose slots row (at most floor(gpus / r) jobs of r or more GPUs a server) the GPUs row does not
+    imply.
 
     Of sizes with the same floor the smallest; r where r floor(gpus / r) < gpus, so that r of them leave GPUs idle.
     """

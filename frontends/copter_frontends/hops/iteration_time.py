@@ -1,4 +1,4 @@
-"""Seconds of one training iteration, put together from its parts (equations 1, 2, 4, 5; HP3, HP4)."""
+"""Seconds of one training iteration, computed from its parts (equations 1, 2, 4, 5; HP3, HP4)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Links:
                 raise ThroughputError(f"links: {name} is {getattr(self, name)}, must be > 0 parameters per second")
 
     def communication_s(self, parameters: float, gpus: int, nodes: int) -> float:
-        """T_c: a ring of the GPUs of one server, or the network between servers (2)."""
+        """Return T_c: a ring of one server's GPUs, or the network between servers (2)."""
         if nodes > 1:
             return parameters / self.between_servers
         return parameters / self.within_server * (gpus - 1) / gpus
@@ -93,7 +93,7 @@ class IterationTimes:
         return total
 
     def throughput(self, gpus: int, nodes: int) -> float:
-        """Samples per second of one GPU when the job has so many on so many servers (5)."""
+        """Return samples per second of one GPU of a job with this many GPUs on this many servers (5)."""
         if not 1 <= nodes <= gpus:
             raise ThroughputError(f"{gpus} GPUs on {nodes} nodes: each node needs a GPU, and there must be one")
         return self.batch_per_gpu / self.seconds(gpus, nodes)
@@ -112,7 +112,7 @@ class IterationTimes:
 
     @classmethod
     def from_dict(cls, known: dict[str, Any]) -> IterationTimes:
-        """The times that :meth:`to_dict` wrote."""
+        """Return times from the result of :meth:`to_dict`."""
         loading = known["loading"]
         states = {name: LoadingState(**loading[name]) for name in ("cached", "slow")}
         return cls(

@@ -1,4 +1,4 @@
-"""The jobs that a Hops policy knows: their offers, expected ages and learning rates."""
+"""Data of the jobs of a Hops policy: offers, expected ages, learning rates."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class JobBook:
         self._stale: set[Hashable] | None = set()  # keys of jobs whose offers are to be made again; None: all
 
     def add(self, job: Job, groups: ServerGroups, requirements: RequirementSet | Iterable[int] | None = None) -> None:
-        """Write a job down; InvalidJobError if its requirements fit nowhere or it runs nowhere."""
+        """Add a job; raises InvalidJobError if its requirements fit nowhere or it runs nowhere."""
         self._current(groups)
         if requirements is None or isinstance(requirements, RequirementSet):
             wanted = requirements or requirements_of(job)
@@ -89,7 +89,7 @@ class JobBook:
         self._write(job, offers, work, groups)
 
     def check_observed(self, job: Job, held: Allocation | None, rate: object) -> None:
-        """Raise as :meth:`observe` would, and ThroughputError for what is no rate; nothing is taken in."""
+        """Raise what :meth:`observe` would raise, without storing anything."""
         self._learning(job, held)
         if not isinstance(rate, Real) or not 0.0 < float(rate) < np.inf:
             raise ThroughputError(f"job {job.id!r}: observed {rate!r} samples per second, must be finite and > 0")
@@ -108,7 +108,7 @@ class JobBook:
     def observe_loads(
         self, job: Job, held: Allocation | None, loads: Sequence[float], waits: Sequence[float] | None
     ) -> None:
-        """Take in data loads on a job's present GPUs, and the waits that went with them; as :meth:`observe`."""
+        """Record data loads on a job's current GPUs with the corresponding waits; see :meth:`observe`."""
         _, held = self._learning(job, held)
         assert self.loading is not None
         self.loading.observe(job, held.gpu_type, loads, waits)
@@ -121,14 +121,14 @@ class JobBook:
         return self.throughputs, held
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         for known in (self.requirements, self.offers, self.age_s, self.work, self.learning):
             known.pop(job_id, None)
         if isinstance(self.throughputs, ThroughputEstimator):
             self.throughputs.ended(job_id)
 
     def refresh(self, jobs: Mapping[str, Job], groups: ServerGroups) -> dict[str, str]:
-        """Make offers again if servers or estimates have changed; {job: why} of jobs that cannot be considered."""
+        """Update offers after changes of servers or estimates; returns {job: reason} of jobs that cannot run."""
         self._current(groups)
         stale, self._stale = self._stale, set()
         key = self.throughputs.key
@@ -167,7 +167,7 @@ class JobBook:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _current(self, groups: ServerGroups) -> None:
-        """Drop offers that were made for other servers or estimates; the next :meth:`refresh` makes them again."""
+        """Discard offers made for other servers or estimates; the next :meth:`refresh` makes them again."""
         known, version = self.throughputs, self.throughputs.version
         if self._groups is groups and self._version == version:
             return

@@ -1,4 +1,4 @@
-"""Latency-ratio fairness: how long jobs wait relative to how long they run (equations 6 to 9; HP19, HP20)."""
+"""Latency-ratio fairness: waiting time relative to running time (equations 6 to 9; HP19, HP20)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def latency_ratio(standing: Standing) -> float:
 
 
 def finish_time_ratio(standing: Standing) -> float:
-    """rho = T_sh / T_id of section 4.4, as expected now (HP21).
+    """Return the currently expected rho = T_sh / T_id of section 4.4 (HP21).
 
     T_sh: what has passed and what is left. T_id: the whole run on the job's share of the cluster, 1/N of the GPUs and
     no more than it can use; the age (9) is that on its mean requirement. Both are means over the GPU types, as Sia's.
@@ -96,7 +96,7 @@ RULES: Mapping[str, Callable[[Standing], float]] = {
 
 
 class LatencyQueue:
-    """Jobs by priority, highest first; priorities are renewed at most every 30 seconds.
+    """Jobs by descending priority; priorities are updated at most every 30 seconds.
 
     Parameters
     ----------
@@ -115,12 +115,12 @@ class LatencyQueue:
         self._ended: deque[tuple[float, float]] = deque()
 
     def refresh(self, now_s: float, jobs: Mapping[str, Job], standing: Callable[[str], Standing]) -> None:
-        """Renew all priorities if it is time, and give new jobs theirs."""
+        """Update all priorities if due, and give new jobs theirs."""
         rule = RULES[self.priority]
         self.renew(now_s, jobs, lambda job: rule(standing(job)))
 
     def renew(self, now_s: float, jobs: Mapping[str, Job], priority: Callable[[str], float]) -> None:
-        """The same, each job's priority given."""
+        """Update priorities with the given function."""
         for gone in [job for job in self.values if job not in jobs]:
             del self.values[gone]
         late = self._refreshed_s is None or not 0 <= now_s - self._refreshed_s < self.refresh_s
@@ -131,7 +131,7 @@ class LatencyQueue:
             self._refreshed_s = now_s
 
     def order(self, jobs: Mapping[str, Job]) -> list[str]:
-        """Ids, highest priority first; ties by submission, then id."""
+        """Return ids by descending priority; ties by submission, then id."""
         return sorted(jobs, key=lambda job: (-self.values[job], jobs[job].submit_s, job))
 
     def ended(self, now_s: float, ratio: float) -> None:
@@ -141,7 +141,7 @@ class LatencyQueue:
             self._ended.popleft()
 
     def recent_ratio(self, now_s: float, hours: float = 1.0) -> float | None:
-        """RAQLR (7): mean latency ratio of the jobs that ended in the last hours, 24 at most; None if none did."""
+        """Return RAQLR (7): the mean latency ratio of jobs ended in the last hours, 24 at most; None without jobs."""
         if not 0 < 3600.0 * hours <= KEPT_S:
             raise SettingsError(f"hours is {hours}, must be above 0 and at most {KEPT_S / 3600:g}")
         recent = [ratio for ended_s, ratio in self._ended if now_s - 3600.0 * hours < ended_s <= now_s]

@@ -1,4 +1,4 @@
-"""Data loads of running jobs, and the two loading states fitted to them again (sections 3.2 and 3.5; HP11)."""
+"""Data loads of running jobs, and repeated fits of the two loading states (sections 3.2 and 3.5; HP11)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_KEYS = 4096  # windows that are kept; the one without a load for longest is
 
 @dataclass(slots=True)
 class _Window:
-    """The latest loads, the waits that came with them (NaN on one GPU), and how many have come since the last fit."""
+    """The latest loads with their waits (NaN on one GPU), and the number of loads since the last fit."""
 
     loads: array[float] = field(default_factory=lambda: array("d"))
     waits: array[float] = field(default_factory=lambda: array("d"))
@@ -31,7 +31,7 @@ class _Window:
     fitted: int = 0
 
     def add(self, loads: Sequence[float], waits: Sequence[float]) -> None:
-        """Add loads; the oldest beyond WINDOW are dropped."""
+        """Add loads and drop the oldest beyond WINDOW."""
         for kept, new in ((self.loads, loads), (self.waits, waits)):
             kept.extend(new)
             del kept[: max(0, len(kept) - WINDOW)]
@@ -80,7 +80,7 @@ class LoadingRecords:
         return window.fresh >= min(max(FIRST_FIT, window.fitted), WINDOW)
 
     def refit(self, key: str, gpu_type: str, known: IterationTimes) -> IterationTimes:
-        """Return `known` with its loading states fitted to the window; unchanged without any loads.
+        """Return `known` with loading states fitted to the window; unchanged without loads.
 
         A load on one GPU has no wait: it gets that of the known state whose mean is nearer.
         """
@@ -112,7 +112,7 @@ class LearnedLoading:
         self.estimator, self.records = estimator, LoadingRecords()
 
     def observe(self, job: Job, gpu_type: str, loads: Sequence[float], waits: Sequence[float] | None = None) -> None:
-        """Take in loads of a job on a GPU type; one that was never profiled there has no theory to mend."""
+        """Record loads of a job on a GPU type; ignored if the job was never profiled there."""
         key = str(self.estimator.key(job))
         if self.records.add(key, gpu_type, loads, waits):
             known = self.estimator.database.theory(key, gpu_type)

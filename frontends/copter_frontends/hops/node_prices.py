@@ -1,4 +1,4 @@
-"""The formulation with a row per server, solved by column generation (HP18)."""
+"""The formulation with one row per server, solved by column generation (HP18)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Generated:
 
 
 class NodePriceFormulation:
-    """One resource per server; each job has only the configurations that were once worth their price (HP18).
+    """One resource per server; each job has only the configurations that have been attractive at some prices (HP18).
 
     A job's best configuration at given prices is found without listing them: on one server it is the cheapest with
     room, group by group; over several it is the cheapest window, by a sliding sum.
@@ -59,7 +59,7 @@ class NodePriceFormulation:
         self.free = free.copy()
 
     def set_wishes(self, wishes: Mapping[str, Wish]) -> None:
-        """Replace the jobs; columns made so far are kept for those that stay."""
+        """Replace the jobs; remaining jobs keep their columns."""
         for job in [job for job in self.columns if job not in wishes]:
             self.model.remove_request(job)
             del self.columns[job]
@@ -126,7 +126,7 @@ class NodePriceFormulation:
         return self._spread(g, gpus, prices)
 
     def _spread(self, g: int, gpus: int, prices: Floats) -> Shares | None:
-        """The cheapest GPUs of a group, wherever they are: no window of it is cheaper."""
+        """Return the cheapest GPUs of a group on any servers; no window of the group is cheaper."""
         here = np.arange(self.groups.first[g], self.groups.first[g + 1])
         here = here[self.free[here] > 0]
         order = here[np.argsort(prices[here], kind="stable")]

@@ -22,7 +22,7 @@ PACKED, SPREAD = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """A job's columns: (kind, group, size) with their gain.
+    """A job's columns: (kind, group, size) with their gains.
 
     Attributes
     ----------
@@ -49,26 +49,26 @@ class Offers:
     key: bytes
 
     def scaled(self, factor: Floats) -> Offers:
-        """The same where servers of each group have become faster by these factors, (groups,)."""
+        """Return the offers after each group's servers have become faster by these factors, (groups,)."""
         rates = self.gain * factor[self.group]
         least = float(rates.min() / self.gain.min())
         return replace(self, gain=rates / least, base=self.base * least)
 
     def at(self, kind: int, group: int, gpus: int) -> int:
-        """Column of an offer; -1 if there is none."""
+        """Return the column of an offer; -1 if there is none."""
         return _columns_of(self.key).get((kind, group, gpus), -1)
 
 
 @lru_cache(maxsize=4096)
 def _columns_of(key: bytes) -> dict[tuple[int, int, int], int]:
-    """The column of every (kind, group, size); jobs whose columns are the same share it."""
+    """Return the column of every (kind, group, size), cached for jobs with equal columns."""
     parts = np.frombuffer(key, dtype=np.int64).reshape(3, -1)
     return {each: at for at, each in enumerate(zip(*parts.tolist(), strict=True))}
 
 
 @dataclass(frozen=True, slots=True)
 class OfferRules:
-    """How offers are made.
+    """Rules by which offers are made.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class OfferRules:
     scale_by_smallest: bool = False
 
     def make(self, job: Job, requirements: RequirementSet, groups: ServerGroups, rate: Rate) -> Offers | None:
-        """A job's offers on these groups; None if it can run nowhere.
+        """Return a job's offers on these groups; None if it can run nowhere.
 
         Raises
         ------
@@ -115,7 +115,9 @@ class OfferRules:
 
     @staticmethod
     def sensitivity(job: Job, groups: ServerGroups, rate: Rate) -> float:
-        """rho: throughput of one GPU over that of each of two on two servers, the mean over types that run both."""
+        """Return rho: throughput of one GPU over that of each of two on two servers, averaged over types that run
+        both.
+        """
         ratios = []
         for group in _one_a_type(groups):
             alone = _checked(job, group, 1, 1, rate)

@@ -54,7 +54,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         Relative width of the bins in which servers of a type count as alike: by default 5%, and 10% where speeds are
         learned, which in the first hours are no better known.
     settings : copter.Settings, optional
-        Of the LP solver.
+        Settings of the LP solver.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job, requirements: RequirementSet | Iterable[int] | None = None) -> None:
-        """Queue a job, with its requirement set if the job itself does not say.
+        """Queue a job; its requirement set is computed unless given.
 
         Raises
         ------
@@ -147,12 +147,12 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         super().add_job(job)
 
     def sizes(self, job: Job) -> Iterable[int]:
-        """The requirement set."""
+        """Return the requirement set."""
         known = self.book.requirements.get(job.id)
         return (known or requirements_of(job)).sizes
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Take in what changed.
+        """Update a job's data.
 
         ``progress`` (fraction done), ``requirements`` (a set of GPU counts), ``learning_rates``
         (:class:`.LearningRates`), ``observed`` (samples per second on the GPUs that it has now), and ``loads`` with
@@ -176,7 +176,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         super().update_job(job_id, **what_changed)
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job and free its GPUs; its latency ratio counts for the recent average."""
+        """Delete a job and free its GPUs; its latency ratio counts for the recent average."""
         super().remove_job(job_id)
         self.standings.remove(job_id, self._last_plan_s)
         self.book.remove(job_id)
@@ -188,12 +188,12 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         self.programs.servers_changed()
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Take `count` GPUs of a type away as whole nodes; jobs on them go back to the queue."""
+        """Remove `count` GPUs of a type as whole nodes; jobs on them go back to the queue."""
         super().remove_resources(gpu_type, count, nodes)
         self.programs.servers_changed()
 
     def learning_rate(self, job_id: str) -> float | None:
-        """Learning rate to be set on the GPUs that a job has; None without GPUs or a rule."""
+        """Return the learning rate for a job's current GPUs; None without GPUs or a rule."""
         self.job(job_id)
         held, rule = self.held.get(job_id), self.book.learning.get(job_id)
         return None if held is None or rule is None else rule.at(held.gpus)
@@ -201,7 +201,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
     # The round ----------------------------------------------------------------------------------------------------
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Queue, window, relaxation, servers: a new round if it is time, else the idle GPUs of this one."""
+        """Run queue, window, relaxation and shim: for all GPUs if a new round is due, otherwise for idle GPUs."""
         clock = StageClock()
         self._regroup()
         self.skipped = self.book.refresh(self.jobs, self.groups)
@@ -231,10 +231,10 @@ class HopsPolicy(LpPolicy, RoundPolicy):
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _regroup(self) -> None:
-        """Group the servers as they are now; where that changes the groups, the next plan is of all GPUs."""
+        """Group the current servers; if the groups change, the next plan covers all GPUs."""
         if self.programs.regroup():
             self._full_s = None
 
     def _drafting(self, weight: Mapping[str, float]) -> Drafting:
-        """A maker of drafts with the present jobs and these weights."""
+        """Return a maker of drafts with the current jobs and these weights."""
         return Drafting(self.groups, self.book, self.jobs, self.held, self.pins, weight, self.programs.stay_bonus)

@@ -1,4 +1,4 @@
-"""A short profiling run: the parts of a job's iterations, its data loading's two states, its pattern (section 3.2)."""
+"""A short profiling run: the parts of a job's iterations, its loading states, its pattern (section 3.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 def detected_pattern(loads: Floats, computes: Floats, forwards: Floats, totals: Floats) -> Pattern:
-    """Which of HP4's two patterns iterations on one GPU follow: that by which their parts come nearer to their length.
+    """Return which of HP4's two patterns fits the measured iterations on one GPU better.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def profiled(
     iterations: int = 200,
     noise: float = 0.02,
 ) -> IterationTimes:
-    """Profile of a run of so many iterations on one GPU, each on a server drawn by its weight.
+    """Return the profile of `iterations` iterations on one GPU, each on a server drawn by weight.
 
     Means over the servers are all that a profile by GPU type can say; which server is fast is left to observation.
 
@@ -92,7 +92,7 @@ def profile_by_gpu(
     seed: int = 0,
     iterations: int = 200,
 ) -> None:
-    """Profile every application on every GPU, whatever server it is in, as a scheduler by GPU types would.
+    """Profile every application on every GPU type, on any server, as a scheduler by GPU types would.
 
     Parameters
     ----------

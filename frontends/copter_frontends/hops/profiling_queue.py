@@ -1,4 +1,4 @@
-"""The profiling queue: new jobs run for a few iterations on one GPU of every GPU type before they join (3.2; HP12)."""
+"""The profiling queue: new jobs first run a few iterations on one GPU of every type (section 3.2; HP12)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROBE = "(profiling)"  # the application that a probe counts as; its rates decid
 
 @dataclass(slots=True)
 class Entry:
-    """A job that waits to be profiled: its requirements, the GPUs still to be begun on, and the probes that run."""
+    """A job waiting for its profile: requirements, GPU types still to start, and running probes."""
 
     job: Job
     requirements: RequirementSet | None
@@ -30,7 +30,7 @@ class Entry:
 
 
 class ProfilingQueue:
-    """A Hops policy whose new jobs are profiled first (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
+    """A Hops policy that profiles new jobs first.
 
     At the start of a round a probe takes one GPU of every GPU type (``gpu`` of ``gpu-server``) for whole rounds, an
     idle one or else one of the smallest job that may be stopped, and what is left is planned. A job joins when all of
@@ -118,11 +118,11 @@ class ProfilingQueue:
             self._behind.setdefault(job.application, [])
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Pass on what changed of a job that has joined."""
+        """Pass updates of an admitted job on."""
         self._policy.update_job(job_id, **what_changed)
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job; one that waits for its profile only leaves its place."""
+        """Delete a job; a waiting one only leaves the queue."""
         for entries in (self._entries, *self._behind.values()):
             for entry in entries:
                 if entry.job.id == job_id:
@@ -135,7 +135,7 @@ class ProfilingQueue:
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """End the probes whose time is over, begin others, and plan what they leave."""
+        """End finished probes, start others, and plan the remaining GPUs."""
         for entry in list(self._entries):
             for probe in [probe for probe, end_s in entry.probes.items() if end_s <= now_s + 1e-6]:
                 self._policy.remove_job(probe)
@@ -155,7 +155,7 @@ class ProfilingQueue:
         )
 
     def seconds(self, application: str, gpu: str) -> float:
-        """A profiling run's length on a GPU, the slowest server's."""
+        """Return the length of a profiling run on a GPU type, for its slowest server."""
         parts = self._truth[application]
         return self.start_s + self.iterations * max(parts[kind].seconds(1, 1) for kind in self._kinds[gpu])
 
@@ -175,7 +175,7 @@ class ProfilingQueue:
             self._policy.add_job(each.job, each.requirements)
 
     def _begin(self, entry: Entry, gpu: str, now_s: float) -> bool:
-        """Let a job's probe have a GPU; whether there was one."""
+        """Give a job's probe a GPU; returns whether one was available."""
         policy = self._policy
         probe = f"profiling {entry.job.id} on {gpu}"
         rounds = ceil(self.seconds(entry.job.application, gpu) / policy.round_s)
@@ -191,7 +191,9 @@ class ProfilingQueue:
         return False
 
     def _places(self, gpu: str) -> list[tuple[str, str]]:
-        """(type, node) where a probe may go: a node with an idle GPU, the fullest first, else by its smallest job."""
+        """Return (type, node) candidates for a probe: nodes with an idle GPU, fullest first, otherwise by smallest
+        job.
+        """
         policy = self._policy
         smallest: dict[str, int] = {}
         for job, held in policy.held.items():

@@ -1,4 +1,4 @@
-"""What was measured, in memory: an observation is taken in at the cost of the records that it touches (HP7, HP10)."""
+"""Measurements in memory; an observation costs time in proportion to the records it touches (HP7, HP10)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Records:
         self.changes = 0
 
     def load(self, rows: Iterable[tuple[str, str, str, bool, int, int, float]]) -> None:
-        """Replace everything by what a database holds."""
+        """Replace everything by a database's contents."""
         self._layers.clear()
         self._of_job.clear()
         self._on.clear()
@@ -63,7 +63,7 @@ class Records:
         self._speeds_moved()
 
     def _speeds_moved(self) -> None:
-        """Say that all estimates may have changed."""
+        """Note that all estimates may have changed."""
         self.changes += 1
         self.speeds_changed = self.changes
         self._mean_speeds.clear()
@@ -74,7 +74,7 @@ class Records:
         self.changed[job] = self.changes
 
     def add(self, job: str, kind: str, servers: Sequence[str], gpus: int, per_gpu: float) -> None:
-        """Take in an observation, as :meth:`.ThroughputDatabase.record` writes it."""
+        """Record an observation, as :meth:`.ThroughputDatabase.record` writes it."""
         spread = len(servers) > 1
         key = (job, kind, spread, len(servers) if spread else gpus)
         layer = self._layer(key)
@@ -94,7 +94,7 @@ class Records:
             self.moved(job)
 
     def settle(self) -> None:
-        """Find the servers' speeds anew if there is news of them, and tell of those that have moved."""
+        """Fit the servers' speeds again after new observations, and report significant changes."""
         moved = []
         for server, speed in self._fit.settle().items():
             known = self._speeds.get(server, 1.0)
@@ -118,16 +118,16 @@ class Records:
         self.changed.pop(job, None)
 
     def jobs_on(self, servers: Iterable[Server]) -> set[str]:
-        """Jobs (or applications) that have records of their own on one of the servers."""
+        """Return jobs (or applications) with own records on one of the servers."""
         return set().union(*(self._on.get(server, ()) for server in servers))
 
     def on_server(self, job: str, kind: str, server: str, gpus: int, nodes: int) -> float | None:
-        """Per-GPU throughput on a server; None without a record."""
+        """Return per-GPU throughput on a server; None without a record."""
         entry = self._layers.get(_key(job, kind, gpus, nodes), {}).get(server)
         return None if entry is None else entry[1]
 
     def on_average(self, job: str, kind: str, gpus: int, nodes: int) -> float | None:
-        """Per-GPU throughput on an average server of the type, by what was seen on some; None without a record."""
+        """Return per-GPU throughput on an average server of the type, from records on some; None without a record."""
         done = speed = 0.0
         for server, (count, per_gpu, _) in self._layers.get(_key(job, kind, gpus, nodes), {}).items():
             if server != ANY_SERVER:
@@ -137,7 +137,7 @@ class Records:
         return done / speed if speed > 0.0 else None
 
     def mean_on(self, job: str, kind: str, servers: Sequence[str], gpus: int, nodes: int) -> float | None:
-        """Mean of the servers' own records, over those that have one; None if none has."""
+        """Return the mean of the servers' own records, over servers with one; None without any."""
         layer = self._layers.get(_key(job, kind, gpus, nodes))
         if not layer:
             return None
@@ -146,11 +146,11 @@ class Records:
         return sum(found) / len(found) if found else None
 
     def speed(self, kind: str, server: str) -> float:
-        """How fast a server has been relative to its type (HP9), as told; 1 where nothing was seen."""
+        """Return a server's reported speed relative to its type (HP9); 1 without observations."""
         return self._speeds.get((kind, server), 1.0)
 
     def mean_speed(self, kind: str, servers: Sequence[str]) -> float:
-        """The mean of servers' speeds, kept until one changes."""
+        """Return the mean of servers' speeds, cached until one changes."""
         key = (kind, id(servers))
         result = self._mean_speeds.get(key)
         if result is None:
@@ -161,7 +161,7 @@ class Records:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _as_set(self, servers: Sequence[str]) -> frozenset[str]:
-        """A group's servers as a set; the sequence is kept with it, so that its id stays its own."""
+        """Return a group's servers as a set; the sequence is stored so that its id stays unique."""
         known = self._members.get(id(servers))
         if known is None:
             if len(self._members) >= MOST_GROUPS:
@@ -171,7 +171,7 @@ class Records:
         return known[1]
 
     def _layer(self, key: LayerKey) -> dict[str, list[float]]:
-        """A configuration's records; begun where there are none."""
+        """Return a configuration's records, created on first use."""
         known = self._layers.get(key)
         if known is None:
             known = self._layers[key] = {}
@@ -179,7 +179,7 @@ class Records:
         return known
 
     def _note(self, key: LayerKey, layer: dict[str, list[float]], servers: Iterable[str]) -> None:
-        """Hand what a configuration has done on servers to the fit of their speeds; spread ones say nothing of one."""
+        """Pass a configuration's throughput on servers to the fit of speeds; spread configurations are ignored."""
         job, kind, spread, gpus = key
         profile = None if spread else self._profile(job, kind, gpus)
         for server in servers:
@@ -192,5 +192,5 @@ class Records:
 
 
 def _key(job: str, kind: str, gpus: int, nodes: int) -> LayerKey:
-    """Which records a configuration has: by its servers if it is spread, else by its GPUs."""
+    """Return the key of a configuration's records: by servers if spread, otherwise by GPUs."""
     return (job, kind, nodes > 1, nodes if nodes > 1 else gpus)

@@ -1,4 +1,4 @@
-"""What a user asks for: a finite set of GPU counts, and the learning rate at each (HP1, HP2)."""
+"""Users' requirements: a finite set of GPU counts with a learning rate for each (HP1, HP2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rule = Literal["linear", "sqrt"]
 
 @dataclass(frozen=True, slots=True)
 class RequirementSet:
-    """R = {R_1 < R_2 < ...}: the numbers of GPUs that a job may run on (HP1).
+    """The set R = {R_1 < R_2 < ...} of GPU counts on which a job may run (HP1).
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class RequirementSet:
 
     @classmethod
     def of(cls, sizes: Iterable[int]) -> RequirementSet:
-        """A set of the sizes as they are given."""
+        """Return a set of the given sizes."""
         return cls(tuple(sizes))
 
     @classmethod
     def between(cls, smallest: int, largest: int, steps: int = MOST_STEPS) -> RequirementSet:
-        """At most `steps` sizes at equal intervals from smallest to largest, both among them (HP2).
+        """Return at most `steps` sizes at equal intervals, smallest and largest included (HP2).
 
         Raises
         ------
@@ -75,7 +75,7 @@ class RequirementSet:
         return sum(self.sizes) / len(self.sizes)
 
     def check_within(self, job_id: str, gpus_by_type: Mapping[str, int]) -> None:
-        """InvalidJobError if a size is more than the GPUs of the largest type."""
+        """Raise InvalidJobError if a size is more than the GPUs of the largest type."""
         most = max(gpus_by_type.values(), default=0)
         if self.sizes[-1] > most:
             there = ", ".join(f"{kind}: {gpus}" for kind, gpus in gpus_by_type.items())
@@ -86,7 +86,7 @@ class RequirementSet:
 
 
 def requirements_of(job: Job) -> RequirementSet:
-    """The requirement set of a job: its fixed GPUs, equal steps up to its maximum, or what it requested alone."""
+    """Return a job's requirement set: its fixed GPUs, equal steps to its maximum, or only its request."""
     if job.gpus is not None:
         return RequirementSet((job.gpus,))
     if job.max_gpus is not None:
@@ -96,7 +96,7 @@ def requirements_of(job: Job) -> RequirementSet:
 
 @dataclass(frozen=True, slots=True)
 class LearningRates:
-    """The learning rate at each number of GPUs: the batch grows with them, so the rate must too (section 2.2).
+    """The learning rate at each number of GPUs; it must grow with the batch (section 2.2).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One round: window, relaxation, shim; for the whole cluster, or for the GPUs that are idle within a round."""
+"""One round: window, relaxation, shim, for the whole cluster or for its idle GPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOLVE_SHARE = 0.6  # share of a plan's deadline that the LP may use; placement n
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """Which servers jobs get in a round, before that is a plan.
+    """The servers that jobs get in a round.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class RoundResult:
     def choice(
         self, wanted: Wanted, prices: dict[str, float], skipped: dict[str, str], timings: dict[str, float]
     ) -> Choice:
-        """The policy's choice for the round."""
+        """Return the policy's choice for the round."""
         solved = self.solution is None or self.solution.status is Status.OPTIMAL
         gap = relative_gap(self.draft.value, self.bound)
         close = solved and gap <= OPTIMAL_GAP  # then a bound below the value is rounding
@@ -67,7 +67,7 @@ class RoundResult:
 
 @dataclass(frozen=True, slots=True)
 class RoundPlanner:
-    """Plans for the jobs that wait, given a draft with those that keep their GPUs.
+    """Plans waiting jobs, given a draft of the jobs that keep their GPUs.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class RoundPlanner:
     clock: StageClock
 
     def whole(self, draft: Draft, waiting: list[str], on_solved: Callable[[Solution, float], None]) -> RoundResult:
-        """Plan all GPUs that the draft leaves; `on_solved` gets the solution and the seconds that it took."""
+        """Plan all GPUs that the draft leaves; `on_solved` receives the solution and its seconds."""
         book, formulation = self.drafting.book, self.programs.whole
         pinned = draft.copy()
         smallest = {job: book.requirements[job].smallest for job in waiting}
@@ -109,7 +109,7 @@ class RoundPlanner:
         return RoundResult(kept or draft, bound, fractional, solution, kept is not None)
 
     def idle(self, draft: Draft, waiting: list[str]) -> RoundResult:
-        """Plan only the GPUs that are idle; the bound is of this choice alone (HP23)."""
+        """Plan only the idle GPUs; the bound is for this choice alone (HP23)."""
         if not draft.idle or not waiting:
             for stage in ("edit", "solve", "shim"):
                 self.clock.end(stage)
@@ -132,7 +132,7 @@ class RoundPlanner:
         return self.shim(draft, formulation, solution, bound, self.programs.idle, rest_s)
 
     def _fill_fragments(self, draft: Draft, waiting: list[str], solution: Solution) -> float:
-        """Give fragments to jobs behind the window too; return what these may add to the bound (HP23)."""
+        """Give fragments to jobs behind the window; returns their possible contribution to the bound (HP23)."""
         behind: dict[str, Wish] = {}
         for _ in range(self.shim.repeats):
             if draft.idle == 0 or not waiting or not self._plan_again(draft, waiting, behind):
@@ -149,7 +149,7 @@ class RoundPlanner:
         return sum(formulation.most_profit(each, prices) for each in behind.values())
 
     def _plan_again(self, draft: Draft, waiting: list[str], behind: dict[str, Wish]) -> bool:
-        """Solve the program of the idle GPUs for the window made for them; whether more jobs were placed."""
+        """Solve the idle GPUs' program for their window; returns whether more jobs were placed."""
         before = len(draft.placed)
         window = self._admit(draft, waiting, behind)
         program = self.programs.idle
@@ -159,7 +159,7 @@ class RoundPlanner:
         return len(draft.placed) > before
 
     def _admit(self, draft: Draft, waiting: list[str], behind: dict[str, Wish]) -> list[str]:
-        """The window made for the idle GPUs; its jobs are let in, those that were not in the program noted."""
+        """Return the idle GPUs' window after adding its jobs to the program."""
         window = self._fragment_window(waiting, draft.idle)
         fresh = {job: self.drafting.wish(job) for job in window if job not in draft.wishes}
         draft.admit(fresh)
@@ -167,7 +167,7 @@ class RoundPlanner:
         return window
 
     def _fragment_window(self, waiting: list[str], idle: int) -> list[str]:
-        """The jobs that may have the idle GPUs."""
+        """Return the jobs that may use the idle GPUs."""
         book = self.drafting.book
         smallest = {job: book.requirements[job].smallest for job in waiting}
         sensitivity = {job: book.offers[job].sensitivity for job in waiting}

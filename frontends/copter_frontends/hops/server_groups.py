@@ -1,4 +1,4 @@
-"""Servers that are alike: one GPU type, one size, one speed bin (HP16)."""
+"""Groups of similar servers: one GPU type, one size, one speed bin (HP16)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ServerGroup:
 
     @property
     def label(self) -> tuple[str, int, int]:
-        """Type, size and speed bin: they stay while servers come and go."""
+        """Type, size and speed bin; independent of which servers are in the group."""
         return (self.gpu_type, self.gpus, self.bin)
 
 
@@ -77,7 +77,7 @@ class ServerGroups:
         return len(self.groups)
 
     def shares(self, nodes: tuple[tuple[str, int], ...]) -> tuple[tuple[int, int], ...]:
-        """(place of the server, GPUs) of an allocation's nodes, by place; cached, because jobs keep their nodes."""
+        """Return (position of the server, GPUs) of an allocation's nodes; cached, because jobs keep their nodes."""
         found = self._shares.get(nodes)
         if found is None:
             if len(self._shares) >= MOST_SHARES:
@@ -92,7 +92,7 @@ class ServerGroups:
 
     @property
     def servers_by_type(self) -> dict[str, int]:
-        """How many servers of each GPU type there are."""
+        """Return the number of servers of each GPU type."""
         result = dict.fromkeys((group.gpu_type for group in self.groups), 0)
         for group in self.groups:
             result[group.gpu_type] += len(group.servers)
@@ -104,7 +104,7 @@ class ServerGroups:
         return np.array([group.speed for group in self.groups])
 
     def moved_from(self, other: ServerGroups) -> list[tuple[str, str]]:
-        """(GPU type, server) of every server whose group has another place than in `other`, of the same servers."""
+        """Return (GPU type, server) of servers whose group has another position than in `other`."""
         here = self.group.tolist()
         return [
             (self.groups[g].gpu_type, server)
@@ -113,7 +113,7 @@ class ServerGroups:
         ]
 
     def has_columns_of(self, other: ServerGroups) -> bool:
-        """Whether a program written for `other` still fits: the same servers and groups, none in one empty there."""
+        """Whether a program for `other` still fits: the same servers and groups, none newly non-empty."""
         if len(self) != len(other) or frozenset(self.ids) != frozenset(other.ids):
             return False
         pairs = zip(self.groups, other.groups, strict=True)
@@ -147,14 +147,14 @@ def group_servers(
 
 
 def in_places_of(before: ServerGroups, now: ServerGroups) -> ServerGroups:
-    """The groups of `now` in the order of `before`: groups without servers now stay, empty; new groups come last."""
+    """Order the groups of `now` as in `before`; empty groups stay, new ones come last."""
     fresh = {group.label: group for group in now.groups}
     kept = [fresh.pop(group.label, replace(group, servers=())) for group in before.groups]
     return ServerGroups([*kept, *fresh.values()])
 
 
 def regrouped(before: ServerGroups, now: ServerGroups, speed: Callable[[str, str], float]) -> ServerGroups:
-    """The groups of `now` in the places of `before`, and no new ones for a few servers.
+    """Return the groups of `now` in the positions of `before`, without new groups for a few servers.
 
     As long as at most `MOST_ODD` of the servers are in bins that had no servers, these stay with the nearest bin of
     their type and size that has: a new group costs every job new columns.

@@ -1,4 +1,4 @@
-"""How fast servers are relative to their type, from what many jobs did on several of them (HP9)."""
+"""Server speeds relative to their type, from the throughput of many jobs on several servers (HP9)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRECISION = 1e-8  # relative residual at which conjugate gradients end
 
 
 class ServerSpeeds:
-    """Speeds that explain best what all jobs did: log rate = level of the job's configuration + log speed (HP9).
+    """Speeds fitted to all observations: log rate = level of the job's configuration + log speed (HP9).
 
     A job that was seen on one server only says something through its profile, which is right for an average server but
     for an error that all profiles of a GPU type and a number of GPUs share: they count as runs on one more server.
@@ -46,7 +46,7 @@ class ServerSpeeds:
     def observe(
         self, layer: Hashable, kind: str, gpus: int, server: str, weight: float, per_gpu: float, profile: float | None
     ) -> None:
-        """Say what a configuration of a job has done on a server.
+        """Record a configuration's throughput on a server.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class ServerSpeeds:
         self._stale = True
 
     def forget(self, layer: Hashable) -> None:
-        """Drop what a configuration of a job has done."""
+        """Delete the observations of a configuration."""
         at = self._layers.pop(layer, None)
         if at is None:
             return
@@ -93,7 +93,7 @@ class ServerSpeeds:
             self._compact()
 
     def settle(self) -> dict[Server, float]:
-        """Find the speeds anew if there is news: those of all servers that were seen, the geometric mean a type 1."""
+        """Fit the speeds of all observed servers again if needed; each type's geometric mean is 1."""
         if not self._stale:
             return {}
         self._stale = False
@@ -113,7 +113,7 @@ class ServerSpeeds:
         self._weight.values[entry], self._rate.values[entry] = weight, np.log(per_gpu)
 
     def _fitted(self) -> Floats:
-        """Speeds by weighted least squares, from the last ones; of each type the mean logarithm is zero."""
+        """Return speeds by weighted least squares from the last ones; each type's mean logarithm is zero."""
         layer, server, weight, rate = (
             column.values for column in (self._layer, self._server, self._weight, self._rate)
         )
@@ -126,7 +126,7 @@ class ServerSpeeds:
         own = np.where(kind == ERROR, ERROR_WEIGHT, AVERAGE_WEIGHT)
 
         def apply(values: Floats) -> Floats:
-            """The normal equations, the levels of the configurations taken out."""
+            """Apply the normal equations, with the configurations' levels eliminated."""
             values = values.ravel()
             shared = np.bincount(layer, weight * values[server], layers) / whole
             return np.bincount(server, weight * (values[server] - shared[layer]), servers) + own * values
@@ -164,7 +164,7 @@ class ServerSpeeds:
 
 
 class _Column:
-    """Numbers of one type that grow at the end."""
+    """A growing array of numbers of one type."""
 
     def __init__(self, dtype: type) -> None:
         self._room: NDArray[Any] = np.zeros(64, dtype=dtype)
@@ -172,11 +172,11 @@ class _Column:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All of them, a view."""
+        """Return a view of all values."""
         return self._room[: self._size]
 
     def append(self, value: float) -> int:
-        """Its place."""
+        """Append a value; returns its index."""
         if self._size == len(self._room):
             self._room = np.concatenate([self._room, np.zeros_like(self._room)])
         self._room[self._size] = value

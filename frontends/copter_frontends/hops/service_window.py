@@ -1,4 +1,4 @@
-"""Which jobs of the queue may be served: the window at its head, and its adjustment for fragments (HP22, HP23)."""
+"""The service window: the queue's head that may be served, and its adjustment for fragments (HP22, HP23)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 def service_window(order: Sequence[str], smallest: Mapping[str, int], gpus: int) -> list[str]:
-    """The shortest prefix of the queue whose smallest requirements add up to all GPUs or more.
+    """Return the shortest prefix of the queue whose smallest requirements sum to at least all GPUs.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def adjust_for_sensitivity(
     sensitivity: Mapping[str, float],
     idle_gpus: int,
 ) -> list[str]:
-    """Add jobs from behind the window that lose little when spread, until it is no more sensitive than the queue.
+    """Add later jobs that lose little when spread, until the window is no more sensitive than the queue.
 
     Going on from the window's end in the queue's order, a job is added if it is less sensitive than the queue's mean
     and needs less than the idle GPUs.

@@ -1,4 +1,4 @@
-"""From the relaxation to servers: take what is whole, pack, dive on the rest, fill, swap (HP24 to HP27)."""
+"""The shim from the relaxation to servers: take integral columns, pack, dive on the rest, fill, swap (HP24 to HP27)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHOLE, SUPPORT = 1 - 1e-6, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class HopsShim:
-    """How whole plans are made.
+    """Parameters of the construction of integer plans.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class HopsShim:
         residual: GroupFormulation,
         deadline_s: float,
     ) -> tuple[Draft, int]:
-        """Place jobs; return the better of one or two drafts, and how many jobs were fractional in the relaxation."""
+        """Place jobs; returns the better of one or two drafts, and the number of fractional jobs."""
         begun = time.perf_counter()
         empty = draft.copy()
         fractional = place_support(draft, formulation, solution)
@@ -74,7 +74,7 @@ class HopsShim:
         return draft, fractional
 
     def _settle(self, draft: Draft, formulation: GroupFormulation, solution: Solution, limit_s: float) -> None:
-        """Place what the MILP over the close jobs chooses, the largest first."""
+        """Place the choice of the MILP over close jobs, largest first."""
         limits = (self.core_jobs, self.core_nodes, self.core_gap_goal, limit_s)
         capacity = formulation.capacities(np.array(draft.free, dtype=np.int64)).astype(np.float64)
         chosen = choose_columns(formulation, formulation.prices(solution), capacity, *limits)
@@ -103,7 +103,9 @@ def _place(draft: Draft, job: str, column: int) -> bool:
 
 
 def place_support(draft: Draft, formulation: GroupFormulation, solution: Solution) -> int:
-    """Whole columns first, the largest first; then fractional jobs' columns by share; how many jobs are fractional."""
+    """Place integral columns, largest first, then fractional jobs' columns by share; returns how many jobs are
+    fractional.
+    """
     whole: list[tuple[int, float, str, int]] = []
     partial: list[tuple[float, float, str, int]] = []
     fractional = 0
@@ -130,7 +132,7 @@ def place_support(draft: Draft, formulation: GroupFormulation, solution: Solutio
 
 
 def dive(draft: Draft, residual: GroupFormulation) -> bool:
-    """Solve the relaxation again for what is left, from where its last solve ended; whether more jobs were placed."""
+    """Solve the relaxation again for the remaining GPUs; returns whether more jobs were placed."""
     before = len(draft.placed)
     left = {job: wish for job, wish in draft.wishes.items() if job not in draft.placed}
     residual.set_free(np.array(draft.free, dtype=np.int64))
@@ -140,7 +142,7 @@ def dive(draft: Draft, residual: GroupFormulation) -> bool:
 
 
 def fill(draft: Draft) -> None:
-    """Give what is left to idle jobs and to running ones that can grow where they are, most worth per GPU first."""
+    """Give remaining GPUs to idle jobs and to running jobs that can grow in place, most worth per GPU first."""
     while draft.idle and _fill_once(draft):  # every pass that does something leaves fewer GPUs idle
         pass
 
@@ -174,7 +176,7 @@ def _fill_once(draft: Draft) -> bool:
 
 
 def _growths(draft: Draft, job: str, had: Placed) -> list[tuple[float, float, str, int, bool]]:
-    """Larger sizes of a job on the server that it has, as offers of what they add."""
+    """Return larger sizes of a job on its server, as offers of the additional worth."""
     wish, server = draft.wishes[job], had.shares[0][0]
     o, g = wish.offers, int(draft.groups.group[server])
     there = (o.kind == PACKED) & (o.group == g) & (o.gpus > had.gpus) & (o.gpus <= had.gpus + draft.free[server])
@@ -201,7 +203,7 @@ def _grow(draft: Draft, job: str, column: int) -> bool:
 
 
 def swap(draft: Draft) -> bool:
-    """Let an idle job take the place of one that is worth less there; the server's free GPUs count too."""
+    """Replace a job by an idle job that is worth more there, using the server's free GPUs too."""
     best = _best_idle(draft)
     trades: list[tuple[float, str]] = []
     for job, had in draft.placed.items():
@@ -230,7 +232,7 @@ def swap(draft: Draft) -> bool:
 
 
 def _best_idle(draft: Draft) -> dict[int, list[tuple[float, str, int]]]:
-    """{group: for up to n GPUs of a server, (value, job, size) of the idle job worth most there}."""
+    """Return {group: for up to n GPUs of a server, (value, job, size) of the most valuable idle job}."""
     result = {g: [(0.0, "", 0)] * (group.gpus + 1) for g, group in enumerate(draft.groups.groups)}
     for job, wish in draft.wishes.items():
         if job not in draft.placed:

@@ -1,4 +1,4 @@
-"""How long each job has waited and how much of it is done: what the queue's priorities are made of (HP19)."""
+"""Waiting time and progress of each job, from which the queue's priorities follow (HP19)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Standings:
         self._updated_s = 0.0
 
     def remove(self, job_id: str, now_s: float | None) -> None:
-        """Forget a job; its latency ratio counts for the recent average if a plan has been made, at `now_s`."""
+        """Delete a job; its latency ratio at `now_s` counts for the recent average if a plan has been made."""
         if job_id in self.book.age_s and now_s is not None:
             self.queue.ended(now_s, self._waits.get(job_id, 0.0) / self.book.age_s[job_id])
         self._waits.pop(job_id, None)

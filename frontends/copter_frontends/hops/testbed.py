@@ -60,14 +60,16 @@ HOPS_APPLICATIONS: Mapping[str, Application] = MappingProxyType({n: _application
 
 
 class IterationGoodput(GoodputModel):
-    """The goodput model of Table 2's jobs: samples per second by the parts of an iteration (HP22), at any progress."""
+    """The goodput model of Table 2's jobs: samples per second from the parts of an iteration (HP22), for any
+    progress.
+    """
 
     def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
-        """Samples per second in each configuration; the batch is what the GPUs give."""
+        """Return samples per second in each configuration; the batch follows from the GPUs."""
         return self._samples_per_s(application, None)
 
     def job_row(self, job: Job, progress: float) -> NDArray[np.float64]:
-        """The same; of a job with fixed GPUs only where they are held."""
+        """Return samples per second in each configuration; a job with fixed GPUs only where they fit."""
         return self._samples_per_s(job.application, job.gpus)
 
     def _samples_per_s(self, application: str, gpus: int | None) -> NDArray[np.float64]:
@@ -85,7 +87,7 @@ def _rate(application: str, place: Configuration) -> float:
 
 
 def hops_workload(cluster: str, jobs: int | None, seed: int) -> Workload:
-    """The paper's jobs, each with the least and the largest of its requirement set.
+    """Return the paper's jobs with the smallest and largest size of their requirement sets.
 
     Parameters
     ----------

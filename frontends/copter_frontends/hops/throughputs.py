@@ -1,4 +1,4 @@
-"""Speeds as the Hops policy asks for them, and their implementation by a goodput model (HP8)."""
+"""The interface by which the Hops policy reads speeds, and its implementation by a goodput model (HP8)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ class PlacedThroughputs(Protocol):
 
     @property
     def version(self) -> int:
-        """A number that changes whenever an answer may have changed."""
+        """A number that changes whenever a result may have changed."""
 
     def key(self, job: Job) -> Hashable:
         """Jobs with equal keys are equally fast everywhere."""
 
     def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
-        """Samples per second of the whole job on `gpus` GPUs over `nodes` of these like servers; 0: cannot run."""
+        """Return samples per second of the job on `gpus` GPUs over `nodes` of these similar servers; 0 if it cannot
+        run.
+        """
 
     def work(self, job: Job) -> float:
         """Samples of the whole job."""
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """How fast a server is relative to its type; 1 where nothing is known."""
+        """Return a server's speed relative to its type; 1 if unknown."""
 
 
 @runtime_checkable
@@ -43,10 +45,10 @@ class LearnedThroughputs(PlacedThroughputs, Protocol):
         """The version at which a server's speed changed last."""
 
     def changed_since(self, version: int) -> frozenset[Hashable]:
-        """Keys of the jobs whose answers have changed since that version, but for servers' speeds."""
+        """Return keys of jobs whose results have changed since a version, other than by servers' speeds."""
 
     def seen_on(self, servers: Iterable[tuple[str, str]]) -> frozenset[Hashable]:
-        """Keys of the jobs that have been seen on one of these (GPU type, server)."""
+        """Return keys of jobs observed on one of these (GPU type, server)."""
 
 
 class ModelledThroughputs:
@@ -85,5 +87,5 @@ class ModelledThroughputs:
         return self._plain.work(job)
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """All servers of a type are alike here."""
+        """Return 1: all servers of a type are equal in the model."""
         return 1.0

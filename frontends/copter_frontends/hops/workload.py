@@ -80,7 +80,7 @@ MODELS: Mapping[str, TrainedModel] = {
 
 
 def iteration_times(model: TrainedModel, gpu_type: str) -> IterationTimes:
-    """Parts of an iteration on a GPU type (of the paper's clusters; others count as an RTX 3090)."""
+    """Return the parts of an iteration on a GPU type; types outside the paper's clusters count as an RTX 3090."""
     gpu, _, server = gpu_type.partition("-")
     speed, load = SERVER_SPEEDS.get(server, (1.0, 1.0))
     compute_s = model.compute_s / (GPU_SPEEDS.get(gpu, 1.0) * speed)
@@ -116,12 +116,12 @@ class ProfiledModel:
         return configuration.gpus * parts.throughput(configuration.gpus, configuration.nodes)
 
     def draw_loads(self, gpu_type: str, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Seconds of so many data loads on a GPU type, and of the waits that go with them."""
+        """Draw seconds of `count` data loads on a GPU type, and of the corresponding waits."""
         return self.parts[gpu_type].loading.draw_with_waits(count, rng)
 
 
 def iteration_source(cluster: Cluster) -> TableSource:
-    """Table 2's models on a cluster's GPU types, as the simulator takes them: one phase, constant rates."""
+    """Return Table 2's models on a cluster's GPU types for the simulator: one phase, constant rates."""
     applications = {
         name: ProfiledModel({kind: iteration_times(model, kind) for kind in cluster.types})
         for name, model in MODELS.items()

@@ -1,4 +1,4 @@
-"""Placement: which nodes each job's GPUs are on, moving as few jobs as it can."""
+"""Placement of jobs' GPUs on nodes with few moves."""
 
 from copter_frontends.placement.errors import PlacementError
 from copter_frontends.placement.placer import Placer

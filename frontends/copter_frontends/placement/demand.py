@@ -1,4 +1,4 @@
-"""What jobs want, checked before anything is placed."""
+"""Checks of the wanted GPUs before placement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from copter_frontends.placement.node_table import NodeTable
 
 
 def check_demand(wanted: Mapping[str, tuple[str, int]], tables: Mapping[str, NodeTable]) -> None:
-    """Raise unless every job's (type, GPUs) can exist by itself and each type's total fits its capacity.
+    """Raise unless every job's (type, GPUs) is possible by itself and each type's total fits its capacity.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def check_demand(wanted: Mapping[str, tuple[str, int]], tables: Mapping[str, Nod
 
 
 def _complaint(want: tuple[str, int], tables: Mapping[str, NodeTable]) -> str:
-    """The fault of one wanted (type, GPUs), in words; empty without a fault."""
+    """Return what is wrong with one wanted (type, GPUs), in words; an empty string if nothing is."""
     try:
         gpu_type, gpus = want[0], index(want[1])
     except (TypeError, IndexError):

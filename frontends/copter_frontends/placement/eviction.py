@@ -1,4 +1,4 @@
-"""Which jobs to evict when fragmentation leaves another one without room (thesis 3.3.4).
+"""Choice of the jobs to evict when fragmentation leaves another job without room (thesis 3.3.4).
 
 Why eviction of smaller jobs is enough. Let a node with c GPUs free for a size s offer floor(c / s) slots of that size.
 When every size divides the next larger one, a job of size s takes exactly one slot of size s and s / s' slots of each
@@ -16,7 +16,7 @@ from copter_frontends.placement.node_pool import NodePool
 
 
 def nodes_to_clear(pool: NodePool, count: int) -> list[int]:
-    """Up to `count` nodes whose movable small jobs hold the fewest GPUs (then are fewest).
+    """Return up to `count` nodes whose movable small jobs hold the fewest GPUs; ties by the fewest jobs.
 
     Nodes with a pinned job or with a job of whole nodes are no candidates.
     """
@@ -60,7 +60,7 @@ def room_for(pool: NodePool, gpus: int) -> tuple[int, list[str]] | None:
 
 
 def _cheapest(jobs: dict[str, int], below: int, lacking: int) -> tuple[int, list[str]] | None:
-    """A small set of jobs, each of less than `below` GPUs, that hold at least `lacking`: (its GPUs, its job ids).
+    """Return a small set of jobs, each below `below` GPUs, that hold at least `lacking` GPUs: (GPUs, job ids).
 
     Exact where sizes divide each other and the set can hold just `lacking`; else near it. None if all hold too little.
     """

@@ -1,4 +1,4 @@
-"""The nodes of one type during one round of placement: what is free, and which jobs are where."""
+"""The nodes of one type during a placement: free GPUs and the jobs on them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NodePool:
         self._residents: dict[int, dict[str, int]] | None = None
 
     def hold(self, job: str, old: Allocation) -> bool:
-        """Keep a job on its previous nodes; False, and nothing changed, if they are gone, irregular or taken."""
+        """Keep a job on its previous nodes; returns False and changes nothing if they are gone, irregular or taken."""
         size, gpus, nodes, free = self.table.gpus_per_node, old.gpus, old.nodes, self.free
         if gpus <= size:
             if len(nodes) != 1 or nodes[0][1] != gpus:
@@ -77,14 +77,14 @@ class NodePool:
         return held
 
     def sort_nodes(self) -> None:
-        """Put the nodes in buckets by their free GPUs; after the last :meth:`hold`."""
+        """Sort the nodes into buckets by free GPUs; call this after the last :meth:`hold`."""
         self.buckets = [[] for _ in range(self.table.gpus_per_node + 1)]
         for node, free in enumerate(self.free):
             self.buckets[free].append(node)
 
     @property
     def residents(self) -> dict[int, dict[str, int]]:
-        """Movable jobs of less than a node and their GPUs, by node number; made when first asked for."""
+        """Return the movable jobs smaller than a node and their GPUs, by node number; computed on first use."""
         if self._residents is None:
             self._residents = {}
             for job, (node, gpus) in self.homes.items():
@@ -92,21 +92,21 @@ class NodePool:
         return self._residents
 
     def best_fit(self, gpus: int) -> int | None:
-        """The fullest node (the first of equals) with so many free GPUs; None if there is none."""
+        """Return the fullest node with enough free GPUs, the first of equals; None if there is none."""
         for bucket in self.buckets[gpus:]:
             if bucket:
                 return bucket[0]
         return None
 
     def put(self, job: str, gpus: int, node: int) -> None:
-        """Put a job of less than a node on a node with room for it."""
+        """Put a job smaller than a node on a node with room."""
         self._change_free(node, -gpus)
         self.homes[job] = (node, gpus)
         if self._residents is not None:
             self._residents.setdefault(node, {})[job] = gpus
 
     def evict(self, job: str) -> int:
-        """Take a movable job of less than a node off its node; return its GPUs."""
+        """Remove a movable job smaller than a node from its node; returns its GPUs."""
         node, gpus = self.homes.pop(job)
         if self._residents is not None:
             del self._residents[node][job]
@@ -120,7 +120,7 @@ class NodePool:
         self._change_free(node, -self.table.gpus_per_node)
 
     def fill_last(self) -> int:
-        """Give the last of the entirely free nodes, far from the small jobs, to a job of whole nodes; return it."""
+        """Give the last free node, far from the small jobs, to a job of whole nodes; returns the node."""
         node = self.buckets[-1][-1]
         self.fill(node)
         return node

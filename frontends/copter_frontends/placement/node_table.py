@@ -10,7 +10,7 @@ from copter_frontends.vocabulary import Cluster
 
 @dataclass(frozen=True, slots=True)
 class NodeTable:
-    """Ids of the nodes of one type in the cluster's order, and the number of each id."""
+    """Node ids of one type in the cluster's order, and the number of each id."""
 
     gpu_type: str
     gpus_per_node: int

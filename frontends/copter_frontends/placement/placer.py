@@ -1,4 +1,4 @@
-"""The placer: from GPUs of a type to GPUs on nodes."""
+"""The placer: assigns nodes to jobs that have a GPU type and a number of GPUs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Placer:
     def place_what_fits(
         self, wanted: Wanted, previous: Mapping[str, Allocation], pinned: Collection[str] = ()
     ) -> tuple[dict[str, Allocation], frozenset[str], tuple[str, ...]]:
-        """As :meth:`place`, but a job for which pinned jobs leave no room is left out instead of raising.
+        """Do :meth:`place`, but leave out jobs for which pinned jobs leave no room, instead of raising.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class Placer:
                 del rest[error.job_id]
 
     def _current_tables(self) -> dict[str, NodeTable]:
-        """The numbering of the cluster's nodes, rebuilt if the cluster has changed."""
+        """Return the numbering of the cluster's nodes, rebuilt after changes of the cluster."""
         nodes = list(self.cluster.nodes.values())
         if nodes != self._seen_nodes or self.cluster.types != self._seen_types:
             self._tables = node_tables(self.cluster)
@@ -127,7 +127,7 @@ class Placer:
 def _pinned_pools(
     tables: Mapping[str, NodeTable], wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
 ) -> tuple[dict[str, NodePool], dict[str, Allocation]]:
-    """Fresh pools with the pinned jobs on them, and the pinned jobs' allocations."""
+    """Return new pools that contain the pinned jobs, and the pinned jobs' allocations."""
     pools = {name: NodePool(table) for name, table in tables.items()}
     placed = {}
     for job in pins:
@@ -171,7 +171,9 @@ def _pin_complaint(job: str, old: Allocation, pool: NodePool) -> str:
 def _keep(
     items: Iterable[tuple[str, tuple[str, int]]], previous: Mapping[str, Allocation], pools: Mapping[str, NodePool]
 ) -> tuple[dict[str, Allocation], dict[str, dict[str, int]]]:
-    """Hold every unchanged job where it was; return those, and by type the GPUs of the jobs that are to be placed."""
+    """Keep every unchanged job in place; returns their allocations and, by type, the GPUs of the jobs still to
+    place.
+    """
     kept: dict[str, Allocation] = {}
     pending: dict[str, dict[str, int]] = {name: {} for name in pools}
     for job, (gpu_type, gpus) in items:

@@ -57,7 +57,9 @@ def settle(
 
 
 def _clear_nodes(pool: NodePool, whole: list[tuple[str, int]]) -> dict[str, int]:
-    """Evict small jobs until there are entirely free nodes for all jobs of whole nodes; return the evicted's GPUs."""
+    """Evict small jobs until there are enough free nodes for all jobs of whole nodes; returns the evicted jobs'
+    GPUs.
+    """
     available, needed = len(pool.buckets[-1]), sum(gpus for _, gpus in whole) // pool.table.gpus_per_node
     if available >= needed:
         return {}
@@ -71,7 +73,7 @@ def _clear_nodes(pool: NodePool, whole: list[tuple[str, int]]) -> dict[str, int]
 def _place_whole(
     pool: NodePool, whole: list[tuple[str, int]], previous: Mapping[str, Allocation]
 ) -> dict[str, Allocation]:
-    """Give each job its own old nodes first; then, when all have theirs, any entirely free ones."""
+    """Give each job its own old nodes first, then any free nodes."""
     table, size = pool.table, pool.table.gpus_per_node
     spots: dict[str, list[int]] = {}
     for job, gpus in whole:
@@ -94,7 +96,7 @@ def _place_whole(
 
 
 def _place_small(pool: NodePool, queue: list[tuple[int, str]]) -> set[str]:
-    """Best fit in descending size, evicting smaller jobs where none fits; return the ids of those evicted.
+    """Place jobs by best fit in descending size, evicting smaller jobs if needed; returns the evicted ids.
 
     `queue` is a heap of (minus GPUs, job id), used up. What is evicted is smaller, so it comes up later.
     """
@@ -115,7 +117,8 @@ def _place_small(pool: NodePool, queue: list[tuple[int, str]]) -> set[str]:
 
 
 def _repack(pool: NodePool, waiting: list[tuple[int, str]]) -> set[str]:
-    """Take all movable small jobs off and place them again, with the waiting, in descending size; return the taken off.
+    """Remove all movable small jobs and place them again with the waiting ones, in descending size; returns the removed
+    ids.
 
     Sizes that divide each other never get here unless nothing helps; others (3 next to 2) may find room in this way.
     """
@@ -151,7 +154,7 @@ def _refuse_small(pool: NodePool, job: str, gpus: int) -> NoReturn:
 
 
 def _pins(pool: NodePool) -> str:
-    """The pinned jobs in words, a few of them by name."""
+    """Describe the pinned jobs, naming a few."""
     if not pool.pinned:
         return "pinned jobs (there are none)"
     names = ", ".join(repr(job) for job in pool.pinned[:5])

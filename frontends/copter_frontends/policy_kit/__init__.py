@@ -1,4 +1,4 @@
-"""What all policies share: clocks, making room, start, stop and move, the gap, nodes, throughputs."""
+"""Shared parts of the policies: clocks, pins, plan changes, the gap, nodes, throughputs."""
 
 from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, checked_rate, requested_gpus
 from copter_frontends.policy_kit.checks import check_nodes, check_round_s, check_times, require_free, require_gpus

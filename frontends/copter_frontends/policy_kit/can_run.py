@@ -1,4 +1,4 @@
-"""Where a job can run at all, and on how many GPUs a rigid one does."""
+"""Where a job can run, and on how many GPUs a rigid job does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CanRun = Callable[[Job, str, int], bool]
 
 
 def requested_gpus(job: Job) -> int:
-    """GPUs of a rigid job: what its user asked for, within the range that it runs on."""
+    """Return a rigid job's GPUs: its user's request, clipped to the range on which it runs."""
     if job.gpus is not None:
         return job.gpus
     wanted = max(job.requested_gpus, job.min_gpus)
@@ -33,12 +33,12 @@ class RunsWith:
     throughputs: Throughputs
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether the throughput is above zero; InvalidJobError for one that is negative or not finite."""
+        """Whether the throughput is positive; raises InvalidJobError if it is negative or not finite."""
         return checked_rate(self.throughputs, job, gpu_type, gpus) > 0
 
 
 def checked_rate(throughputs: Throughputs, job: Job, gpu_type: str, gpus: int) -> float:
-    """A job's throughput; InvalidJobError for one that is negative or not finite."""
+    """Return a job's throughput; raises InvalidJobError if it is negative or not finite."""
     rate = throughputs.rate(job, gpu_type, gpus)
     if not 0 <= rate < inf:
         raise InvalidJobError(

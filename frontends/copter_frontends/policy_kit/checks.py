@@ -20,23 +20,23 @@ class HasNodes(Protocol):
     """Nodes by id."""
 
     def __contains__(self, node: str, /) -> bool:
-        """Whether a node of this id is there."""
+        """Whether a node with this id exists."""
 
 
 def require_gpus(cluster: Cluster) -> None:
-    """InvalidClusterError for a cluster without GPUs."""
+    """Raise InvalidClusterError for a cluster without GPUs."""
     if cluster.gpus == 0:
         raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
 
 
 def check_round_s(round_s: float) -> None:
-    """SettingsError unless the length of a round is finite and above zero."""
+    """Raise SettingsError unless the length of a round is finite and above zero."""
     if not (isfinite(round_s) and round_s > 0):
         raise SettingsError(f"round_s is {round_s}, must be finite and > 0")
 
 
 def check_times(now_s: float, deadline_s: float) -> None:
-    """InvalidDataError unless a plan's time is finite and its deadline above zero."""
+    """Raise InvalidDataError unless a plan's time is finite and its deadline above zero."""
     if not isfinite(now_s):
         raise InvalidDataError(f"now_s is {now_s}, must be finite: the seconds at which the round starts")
     if not deadline_s > 0:
@@ -44,7 +44,7 @@ def check_times(now_s: float, deadline_s: float) -> None:
 
 
 def check_nodes(job_id: str, allocation: Allocation, nodes: HasNodes) -> None:
-    """Refuse a pin that names nodes that are not there, or whose GPUs do not add up.
+    """Raise if a pin names unknown nodes or its GPUs do not add up.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def check_nodes(job_id: str, allocation: Allocation, nodes: HasNodes) -> None:
 
 
 def require_free(job_id: str, allocation: Allocation, node_gpus: int, used: Mapping[str, int]) -> None:
-    """CapacityInUseError if a pin does not fit next to what cannot be moved.
+    """Raise CapacityInUseError if a pin does not fit beside what cannot be moved.
 
     Parameters
     ----------

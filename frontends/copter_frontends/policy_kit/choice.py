@@ -20,7 +20,7 @@ class Choice:
     wanted : dict of job id to (GPU type, GPUs)
         Within each type's capacity, pinned jobs left out.
     objective, bound, fractional_jobs, prices, skipped, status
-        As in :class:`~copter_frontends.vocabulary.Plan`; the objective is the GPUs in use where None is given.
+        See :class:`~copter_frontends.vocabulary.Plan`; the objective is the GPUs in use where None is given.
     timings : mapping of str to float
         Seconds of the stages ``solve`` and ``shim``.
     """

@@ -1,4 +1,4 @@
-"""The time that edits take between two plans."""
+"""Measurement of the time spent in edits between two plans."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from time import perf_counter
 
 
 class EditClock:
-    """Adds up the seconds spent in ``with clock:``; an edit within an edit counts once.
+    """Sums the seconds spent in ``with clock:``; nested edits count once.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How much of a linear program is edited from solve to solve."""
+"""Statistics of how much of a linear program is edited between solves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Edits:
 
 @dataclass(slots=True)
 class EditLog:
-    """Edits of all solves so far, added up.
+    """Sums of the edits over all solves.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class EditLog:
     requests: int = 0
 
     def note(self, edits: Edits) -> None:
-        """Add one solve's."""
+        """Add the edits of one solve."""
         self.solves += 1
         self.added += edits.added
         self.removed += edits.removed
@@ -58,7 +58,7 @@ class EditLog:
         self.requests += edits.requests
 
     def summary(self) -> dict[str, Any]:
-        """Solves, and the mean of each of the others over them."""
+        """Return the number of solves and the mean of every other count."""
         count = max(self.solves, 1)
         means = {name: getattr(self, name) / count for name in ("added", "removed", "changed", "requests")}
         return {"solves": self.solves, **means}

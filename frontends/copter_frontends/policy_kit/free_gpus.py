@@ -39,11 +39,11 @@ class FreeGpus:
         return node in self._free
 
     def free_on(self, node: str) -> int:
-        """Free GPUs of one node."""
+        """Return the free GPUs of one node."""
         return self._free[node]
 
     def has_room(self, shares: Shares) -> bool:
-        """Whether these GPUs are there and free."""
+        """Whether these GPUs exist and are free."""
         return all(self._free.get(node, -1) >= gpus for node, gpus in shares)
 
     def add(self, node: str) -> None:
@@ -52,22 +52,22 @@ class FreeGpus:
         self._by_free[self._gpus_per_node][node] = None
 
     def drop(self, node: str) -> None:
-        """Take a node out, whatever runs on it."""
+        """Remove a node, even if jobs run on it."""
         del self._by_free[self._free.pop(node)][node]
 
     def take(self, shares: Shares) -> None:
-        """Take these GPUs; the caller has seen that they are free."""
+        """Take these GPUs, which the caller has checked to be free."""
         for node, gpus in shares:
             self._set(node, self._free[node] - gpus)
 
     def give(self, shares: Shares) -> None:
-        """Give these GPUs back; nodes that are gone are passed over."""
+        """Return these GPUs; nodes that no longer exist are ignored."""
         for node, gpus in shares:
             if node in self._free:
                 self._set(node, self._free[node] + gpus)
 
     def find(self, gpus: int) -> Shares | None:
-        """Find room for a job on the fewest nodes possible, sorted by node id; None if there is none."""
+        """Find room for a job on the fewest nodes, sorted by node id; None if there is none."""
         whole, rest = divmod(gpus, self._gpus_per_node)
         empty = self._by_free[self._gpus_per_node]
         if len(empty) < whole:
@@ -83,7 +83,7 @@ class FreeGpus:
         return tuple(sorted(shares))
 
     def find_anywhere(self, gpus: int) -> Shares | None:
-        """Find room wherever it is, on the nodes with most of it first, sorted by node id; None if there is none."""
+        """Find room on any nodes, those with most free GPUs first, sorted by node id; None if there is none."""
         shares: list[tuple[str, int]] = []
         left = gpus
         for free in range(self._gpus_per_node, 0, -1):

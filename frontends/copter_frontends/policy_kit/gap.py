@@ -1,4 +1,4 @@
-"""The gap that every policy reports, and when a plan counts as optimal."""
+"""The optimality gap that every policy reports, and the gap at which a plan counts as optimal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def relative_gap(objective: float, bound: float) -> float:
 
 
 def status_of(gap: float, solved: bool, kept: bool = False) -> PlanStatus:
-    """Status of a plan with this gap; `solved` says whether its LP was solved, `kept` whether it is the last plan."""
+    """Return a plan's status from its gap, whether its LP was `solved`, and whether the last plan was `kept`."""
     if kept:
         return PlanStatus.KEPT_PREVIOUS
     return PlanStatus.OPTIMAL if solved and gap <= OPTIMAL_GAP else PlanStatus.FEASIBLE

@@ -1,4 +1,4 @@
-"""The same LPs solved by HiGHS, cold once and then warm, for a comparison with copter's own figures."""
+"""Comparison with HiGHS on the same LPs: one cold solve, then warm ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ComparedRound:
 
 
 class HighsComparison:
-    """Watches a policy; solves every k-th round's LP with HiGHS too, in the round itself, its time not counted.
+    """Observer that solves every k-th LP of a policy with HiGHS; its time does not count for the round.
 
     HiGHS is used in its fastest way: rows and columns are added and deleted and costs changed in place, and its basis
     is kept. Its cold solve (interior point with crossover, which is its fastest here) runs once, on the first
@@ -76,7 +76,7 @@ class HighsComparison:
         policy.observers.append(self.observe)
 
     def observe(self) -> None:
-        """Take a round in; compare it if it is its turn."""
+        """Take note of a round and compare it if it is due."""
         if not self.is_on:
             return
         index, self._seen = self._seen, self._seen + 1
@@ -84,7 +84,7 @@ class HighsComparison:
             self.compare(index - self.skip)
 
     def compare(self, index: int) -> ComparedRound | None:
-        """Solve the policy's last LP with HiGHS and write the round down; None before the first plan."""
+        """Solve the policy's last LP with HiGHS and record the result; None before the first plan."""
         policy = self.policy
         if policy.last_solution is None or policy.variables == 0:
             return None
@@ -99,7 +99,7 @@ class HighsComparison:
         return result
 
     def _cold(self, index: int, mirror: HighsMirror, solution: Solution) -> ComparedRound:
-        """From nothing; from copter's vertex where that does not end in time."""
+        """Solve from scratch, or from copter's vertex if a cold solve does not finish in time."""
         edit_s = mirror.update()
         run = mirror.run(self.time_limit_s, edit_s, solver="ipm")
         cold_s = edit_s + run.solve_s
@@ -111,7 +111,7 @@ class HighsComparison:
         return self._row(index, solution, given.objective, np.nan, cold_s, "given", given.status)
 
     def _warm(self, index: int, mirror: HighsMirror, solution: Solution) -> ComparedRound:
-        """From the last basis."""
+        """Solve from the last basis."""
         edit_s = mirror.update()
         run = mirror.run(self.time_limit_s, edit_s, solver="simplex")
         return self._row(index, solution, run.objective, edit_s + run.solve_s, np.nan, "warm", run.status)
@@ -137,7 +137,7 @@ class HighsComparison:
         return f"no linear program was solved in the rounds that count: {self.policy.seldom or 'no job was there'}"
 
     def table(self) -> list[dict[str, Any]]:
-        """One dictionary a compared round; None where HiGHS was not run that way."""
+        """Return one dictionary per compared round; None marks a way in which HiGHS was not run."""
         rows = [asdict(row) for row in self.rounds]
         return [{key: None if value != value else value for key, value in row.items()} for row in rows]
 
@@ -165,7 +165,7 @@ class HighsComparison:
 
 
 def spread(values: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float | None]:
-    """p50, p99 and max; None where there are no values."""
+    """Return p50, p99 and maximum; None without values."""
     if len(values) == 0:
         return {"p50": None, "p99": None, "max": None}
     return {

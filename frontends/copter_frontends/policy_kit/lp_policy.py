@@ -1,4 +1,4 @@
-"""What a policy that solves a linear program each round shows of it."""
+"""Interface of policies that solve a linear program in every round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter import Model, Solution
 
 
 class LpPolicy(ABC):
-    """Base of policies with an LP: its last solution, and who may look at it before the round goes on.
+    """Base of policies with an LP: its last solution and its observers.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class LpPolicy(ABC):
         self.last_lp_s = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the observers and the last solution, which belong to the process."""
+        """Return all fields but the observers and the last solution, which are not saved."""
         return {**self.__dict__, "observers": [], "last_solution": None}
 
     @property

@@ -1,4 +1,4 @@
-"""Throughputs of rigid jobs from measured steps, as the Gavel port in Sia's public simulator has them (B12)."""
+"""Throughputs of rigid jobs from measured steps, as in the Gavel port of Sia's public simulator (B12)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MeasuredThroughputs:
         return self._known[key]
 
     def work(self, job: Job) -> float:
-        """Scale-invariant iterations at the initial batch size, as if every iteration counted one."""
+        """Return the number of iterations at the initial batch size, if every iteration counted as one."""
         application = profile_of(self._profiles, job)
         if job.work_samples is not None:
             return job.work_samples / application.init_batch_size

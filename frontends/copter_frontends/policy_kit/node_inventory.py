@@ -16,7 +16,7 @@ from copter_frontends.vocabulary import (
 
 
 class NodeInventory:
-    """Nodes by GPU type, and what is free on them.
+    """Nodes by GPU type and their free GPUs.
 
     Parameters
     ----------
@@ -66,7 +66,9 @@ class NodeInventory:
         return node in self._free[gpu_type]
 
     def find(self, gpu_type: str, gpus: int, split: bool = False) -> Shares | None:
-        """(node, GPUs) for a job on the fewest nodes (baselines.md, B3), with `split` on any; None without room."""
+        """Return (node, GPUs) on the fewest nodes (baselines.md, B3), or on any nodes with `split`; None without
+        room.
+        """
         free = self._free[gpu_type]
         shares = free.find(gpus)
         return free.find_anywhere(gpus) if shares is None and split else shares
@@ -77,7 +79,7 @@ class NodeInventory:
             self._free[kind].take(nodes)
 
     def give(self, allocation: Allocation) -> None:
-        """Give GPUs back; nodes that are gone are passed over."""
+        """Return GPUs; nodes that no longer exist are ignored."""
         for kind, nodes in self._by_type(allocation):
             self._free[kind].give(nodes)
 
@@ -91,14 +93,14 @@ class NodeInventory:
         return [node for kind, nodes in parts for node, gpus in nodes if self._free[kind].free_on(node) < gpus]
 
     def _by_type(self, allocation: Allocation) -> list[tuple[str, Shares]]:
-        """Nodes of an allocation by GPU type; of a mixture's nodes those that are gone are of no type."""
+        """Return an allocation's nodes by GPU type; a mixture's removed nodes are left out."""
         if not allocation.mixture:
             return [(allocation.gpu_type, allocation.nodes)]
         own = [(kind, tuple(each for each in allocation.nodes if self.has(kind, each[0]))) for kind in self.types]
         return [(kind, nodes) for kind, nodes in own if nodes]
 
     def require_free(self, job_id: str, allocation: Allocation, held: Iterable[Allocation]) -> None:
-        """CapacityInUseError if an allocation does not fit next to others that cannot be moved."""
+        """Raise CapacityInUseError if an allocation does not fit next to others that cannot be moved."""
         used: dict[str, int] = {}
         for other in held:
             for node, gpus in other.nodes:
@@ -119,7 +121,8 @@ class NodeInventory:
             self._free[gpu_type].add(name)
 
     def choose(self, gpu_type: str, count: int, nodes: Iterable[str], pinned: Collection[str]) -> list[str]:
-        """Ids of the nodes that make up `count` GPUs: the named ones, or the emptiest, newest first; nothing changes.
+        """Return ids of nodes with `count` GPUs in total: the named nodes, or the emptiest, newest first; nothing
+        changes.
 
         CapacityInUseError if there are not so many, or pinned jobs are on them.
         """
@@ -148,7 +151,7 @@ class NodeInventory:
             self._free[gpu_type].drop(name)
 
     def check(self, job_id: str, allocation: Allocation) -> None:
-        """InvalidClusterError or InvalidJobError unless an allocation names nodes that are there and adds up."""
+        """Raise InvalidClusterError or InvalidJobError unless an allocation's nodes exist and its GPUs add up."""
         for kind, gpus in allocation.by_type.items():
             self._whole_nodes(kind, 0, ())
             own = allocation.nodes

@@ -1,4 +1,4 @@
-"""A round's plan from the allocations before and after it: which jobs start, stop and move."""
+"""Derivation of a plan from the allocations before and after: which jobs start, stop and move."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def plan_changes(before: Mapping[str, Allocation], now: Mapping[str, Allocation]
 
 
 def _differs(before: Allocation | None, now: Allocation) -> bool:
-    """Whether a job had something else; one object is like itself, and most jobs keep theirs."""
+    """Whether a job had another allocation; identical objects, the usual case, are recognised first."""
     return before is not None and before is not now and before != now
 
 
 def plan_between(
     before: Mapping[str, Allocation], now: Mapping[str, Allocation], objective: float, bound: float, scale: float = 1.0
 ) -> Plan:
-    """The plan that leads from one set of allocations to another; the policy fills in what else it knows.
+    """Return the plan between two sets of allocations; the policy adds its other fields.
 
     Parameters
     ----------

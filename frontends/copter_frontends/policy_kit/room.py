@@ -1,4 +1,4 @@
-"""Making room for a pin: which jobs are on the nodes, and which of them have to leave."""
+"""Making room for a pin: which jobs are on its nodes and which of them must stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def jobs_to_stop(
     pins: Mapping[str, Allocation],
     parts_of: Callable[[Allocation], Sequence[Allocation]] = _whole,
 ) -> list[str]:
-    """Ids of the jobs that may be stopped so that a job can be pinned; CapacityInUseError if other pins are in the way.
+    """Return the jobs to stop so that a job can be pinned; raises CapacityInUseError if other pins are in the way.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def jobs_to_stop(
     parts : sequence of Allocation
         What it is pinned to, one GPU type each.
     held, pins : mapping of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
     parts_of : callable (Allocation) -> sequence of Allocation
         Cuts an allocation into parts of one GPU type each; by default it is one already.
     """

@@ -28,7 +28,7 @@ from copter_frontends.vocabulary import (
 
 
 class RoundPolicy(ABC):
-    """A scheduling policy whose rule a subclass gives as :meth:`choose`.
+    """A scheduling policy; subclasses define its rule in :meth:`choose`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class RoundPolicy(ABC):
     jobs : dict of job id to Job
         In the order of the calls of :meth:`add_job`.
     held, pins : dict of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
     service : dict of job id to Service
     """
 
@@ -72,10 +72,10 @@ class RoundPolicy(ABC):
 
     @abstractmethod
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Say which of the jobs without a pin get GPUs in the round that starts at `now_s`, and which."""
+        """Set which of the jobs without a pin get GPUs in the round that starts at `now_s`, and which."""
 
     def sizes(self, job: Job) -> Iterable[int]:
-        """GPUs that a job may be given; one of them must run somewhere for the job to be accepted."""
+        """Return the GPU counts a job may get; the job is accepted if one of them runs somewhere."""
         return (requested_gpus(job),)
 
     def queue(self) -> list[str]:
@@ -96,7 +96,7 @@ class RoundPolicy(ABC):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """Queue a job. DuplicateJobError if the id is known, InvalidJobError if it fits nowhere in the cluster."""
+        """Queue a job. Raises DuplicateJobError for a known id, InvalidJobError if it fits nowhere."""
         if job.id in self.jobs:
             raise DuplicateJobError(f"job {job.id!r} is in the queue already; remove it first")
         sizes = list(self.sizes(job))
@@ -111,7 +111,7 @@ class RoundPolicy(ABC):
         self._arrivals += 1
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Take in ``progress``; check the id and what else changed (:func:`.check_facts`)."""
+        """Update a job's ``progress``; other changes are checked by :func:`.check_facts`."""
         self.job(job_id)
         check_facts(job_id, what_changed)
         if what_changed.get("progress") is not None:
@@ -130,7 +130,7 @@ class RoundPolicy(ABC):
         self.nodes.add(gpu_type, count, nodes)
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Take `count` GPUs of a type away as whole nodes: those named, or else the emptiest, newest first.
+        """Remove `count` GPUs of a type as whole nodes: those named, or else the emptiest, newest first.
 
         Jobs on them go back to their place in the queue. CapacityInUseError if a pinned job is on one, or if there are
         not so many GPUs.
@@ -142,7 +142,7 @@ class RoundPolicy(ABC):
         self.nodes.drop(gpu_type, gone)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on exactly this allocation until unpinned with None.
+        """Pin a job to exactly this allocation; None ends the pin.
 
         CapacityInUseError if pinned jobs use the GPUs, or, in a policy that does not preempt, any jobs do;
         InvalidClusterError if they are not there.
@@ -164,7 +164,7 @@ class RoundPolicy(ABC):
         self.pins[job_id] = allocation
 
     def make_room(self, job_id: str, allocation: Allocation) -> None:
-        """Free the GPUs of an allocation by stopping jobs that are not pinned; CapacityInUseError if pins hold them."""
+        """Free an allocation's GPUs by stopping unpinned jobs; raises CapacityInUseError if pinned jobs hold them."""
         if not self.nodes.short_of(allocation):  # then no pinned job has them either
             return
         for other in jobs_to_stop(self.nodes, job_id, [allocation], self.held, self.pins):
@@ -185,7 +185,7 @@ class RoundPolicy(ABC):
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose.
+        """Plan the round that starts at `now_s`: apply the policy's rule, then assign nodes to the chosen jobs.
 
         InvalidDataError for a time that is not finite, or a deadline that is not above zero.
         """
@@ -215,7 +215,8 @@ class RoundPolicy(ABC):
         )
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Give the wanted jobs (id to GPU type and GPUs) nodes: unchanged ones keep theirs, then larger jobs first.
+        """Assign nodes to the wanted jobs (id -> GPU type and GPUs): unchanged jobs keep theirs, then larger jobs
+        first.
 
         A job is split over nodes only if it has to be. Jobs that are neither wanted nor pinned lose their GPUs.
         """
@@ -231,7 +232,7 @@ class RoundPolicy(ABC):
     # Inside -------------------------------------------------------------------------------------------------------
 
     def settle_as(self, chosen: Mapping[str, Allocation]) -> None:
-        """Give jobs exactly the chosen nodes; jobs that are neither chosen nor pinned lose their GPUs."""
+        """Assign exactly the chosen nodes; jobs neither chosen nor pinned lose their GPUs."""
         for job_id, held in list(self.held.items()):
             given = chosen.get(job_id)
             if given is not held and given != held and job_id not in self.pins:
@@ -241,7 +242,7 @@ class RoundPolicy(ABC):
                 self.hold(job_id, allocation)
 
     def job(self, job_id: str) -> Job:
-        """A job by its id; UnknownJobError."""
+        """Return a job by id; raises UnknownJobError."""
         try:
             return self.jobs[job_id]
         except KeyError:
@@ -257,7 +258,7 @@ class RoundPolicy(ABC):
         self.held[job_id] = allocation
 
     def release(self, job_id: str) -> None:
-        """Take a job's GPUs back, if it has any."""
+        """Take away a job's GPUs, if it has any."""
         held = self.held.pop(job_id, None)
         if held is not None:
             self.nodes.give(held)

@@ -1,4 +1,4 @@
-"""Service that a job has had so far, for queues by attained service or by waiting."""
+"""The service a job has received, for queues by attained service or waiting time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Service:
-    """Service that a job has had so far.
+    """The service a job has received.
 
     Attributes
     ----------

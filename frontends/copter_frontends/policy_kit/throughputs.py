@@ -1,4 +1,4 @@
-"""How fast jobs run: what policies ask, of a plain table or of the goodput model (docs/papers/baselines.md, B1)."""
+"""Job speeds for policies, from a table or from the goodput model (docs/papers/baselines.md, B1)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Throughputs(Protocol):
     """Progress per second of a job, in a unit that is the same for all GPU types of the job: samples or iterations."""
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Units per second on `gpus` GPUs of a type, over the fewest nodes possible; 0 where the job cannot run.
+        """Return units per second on `gpus` GPUs of a type on the fewest nodes; 0 if the job cannot run.
 
         `progress` is the fraction of the job that is done, 0 to 1, for sources in which the rate changes with it.
         """
 
     def work(self, job: Job) -> float:
-        """All of a job's work, in the same unit."""
+        """Return a job's total work, in the same unit."""
 
 
 class ThroughputTable:
@@ -62,7 +62,7 @@ class ThroughputTable:
             _check(f"work of {name!r}", units)
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Units per second; InvalidDataError if the table has neither the job nor its application."""
+        """Return units per second; raises InvalidDataError if the table has neither the job nor its application."""
         row = self._rates.get(job.id, self._rates.get(job.application))
         if row is None:
             raise InvalidDataError(
@@ -74,7 +74,7 @@ class ThroughputTable:
         return float(entry) * gpus / job.requested_gpus
 
     def work(self, job: Job) -> float:
-        """Units of work; InvalidDataError if neither the table nor the job says."""
+        """Return units of work; raises InvalidDataError if neither the table nor the job gives them."""
         known = self._work.get(job.id, self._work.get(job.application, job.work_samples))
         if known is None:
             raise InvalidDataError(f"the work of job {job.id!r} is not known: give it in the table, or as work_samples")
@@ -104,12 +104,12 @@ class GoodputThroughputs:
 
     @cached_property
     def _first(self) -> dict[tuple[Shape, str, int], float]:
-        """Rates at the start of jobs, by shape, GPU type and GPUs: most jobs have the shape of an earlier one."""
+        """Cache of rates at the start of jobs, by shape, GPU type and GPUs; most jobs share a shape."""
         return {}
 
     @cached_property
     def _first_rows(self) -> dict[tuple[Shape, tuple[str, ...], int], list[float]]:
-        """The same for several types at once."""
+        """Cache of rates at the start of jobs, for several types at once."""
         return {}
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
@@ -125,7 +125,7 @@ class GoodputThroughputs:
         return known
 
     def rates_at_start(self, job: Job, gpu_types: tuple[str, ...], gpus: int) -> list[float]:
-        """Rates of a job on as many GPUs of each type, before it has begun."""
+        """Return a new job's rates on `gpus` GPUs of each type."""
         if job.own_goodput is not None:
             return [self._rate(job, name, gpus, 0.0) for name in gpu_types]
         key = job.shape, gpu_types, gpus
@@ -152,11 +152,11 @@ class GoodputThroughputs:
         return float(facts.work_samples if known is None else known) / self._samples(job)
 
     def _samples(self, job: Job) -> float:
-        """Samples of one unit."""
+        """Return the samples per unit."""
         return 1.0 if self._unit == "samples" else float(self._facts(job).init_batch_size)
 
     def _facts(self, job: Job) -> Any:
-        """Constants of the job's application; UnknownApplicationError."""
+        """Return the constants of the job's application; raises UnknownApplicationError."""
         known = self._model.applications
         if job.application not in known:
             names = ", ".join(sorted(known)) or "none"
@@ -172,7 +172,7 @@ class GoodputThroughputs:
 
 
 def rates_at_start(throughputs: Throughputs, job: Job, gpu_types: tuple[str, ...], gpus: int) -> list[float]:
-    """A job's rates on as many GPUs of each type, before it has begun; :class:`GoodputThroughputs` keeps them."""
+    """Return a new job's rates on `gpus` GPUs of each type; :class:`GoodputThroughputs` caches them."""
     if type(throughputs) is GoodputThroughputs:
         return throughputs.rates_at_start(job, gpu_types, gpus)
     return [throughputs.rate(job, name, gpus) for name in gpu_types]

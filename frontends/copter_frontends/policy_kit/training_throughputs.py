@@ -17,7 +17,7 @@ Course = tuple[list[float], list[float]]
 
 @runtime_checkable
 class TimedThroughputs(Protocol):
-    """Throughputs that know how a job's time is spread over its work, and what a start costs it."""
+    """Throughputs that also know how time is distributed over a job's work and the cost of a start."""
 
     def time_done(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
         """Fraction of a job's whole time that has passed, on these GPUs, when this fraction of its work is done."""
@@ -27,7 +27,7 @@ class TimedThroughputs(Protocol):
 
 
 class TrainingThroughputs(GoodputThroughputs):
-    """As :class:`.GoodputThroughputs`, but by the clock: work over the rate is how long a job runs (C5).
+    """:class:`.GoodputThroughputs` in wall-clock time: work divided by rate is a job's run time (C5).
 
     A rate is the mean over what is left of a job: phases pass at rates of their own, each the application's slowdown
     below the modelled one. It is a :class:`TimedThroughputs` too.
@@ -38,7 +38,7 @@ class TrainingThroughputs(GoodputThroughputs):
         self._courses: dict[tuple[Shape, str, int], tuple[float, Course]] = {}
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Mean units per second from `progress` on, by wall-clock time; 0 where the job cannot run."""
+        """Return mean units per second from `progress` on, in wall-clock time; 0 if the job cannot run."""
         whole_s, course = self._timed(job, gpu_type, gpus)
         if whole_s == inf:
             return 0.0
@@ -48,20 +48,20 @@ class TrainingThroughputs(GoodputThroughputs):
         return self.work(job) * left / (whole_s * (1.0 - share_of_time(course, 1.0 - left)))
 
     def time_done(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
-        """As :class:`TimedThroughputs` says; `progress` itself where the job cannot run."""
+        """See :class:`TimedThroughputs`; returns `progress` itself if the job cannot run."""
         whole_s, course = self._timed(job, gpu_type, gpus)
         return progress if whole_s == inf else share_of_time(course, progress)
 
     def course(self, job: Job, gpu_type: str, gpus: int) -> Course:
-        """How the time of a job is spread over its work on GPUs that it runs on."""
+        """Return how a job's time is distributed over its work, on GPUs on which it runs."""
         return self._timed(job, gpu_type, gpus)[1]
 
     def restart_s(self, job: Job) -> float:
-        """Seconds that a start takes; 0 for a job that brings its own goodput."""
+        """Return the seconds of a start; 0 for a job with its own goodput."""
         return 0.0 if job.own_goodput is not None else float(self._facts(job).restart_s)
 
     def _timed(self, job: Job, gpu_type: str, gpus: int) -> tuple[float, Course]:
-        """Seconds of the whole job, infinite where it cannot run, and its course; looked up once for alike jobs."""
+        """Return (seconds of the whole job, infinite if it cannot run; its course), cached for similar jobs."""
         key = job.shape, gpu_type, gpus
         known = self._courses.get(key)
         if known is None:

@@ -1,4 +1,4 @@
-"""HiGHS's copy of a model whose resources come and go too: handed over whole, with the last basis by name."""
+"""A copy of a model in HiGHS that also follows changed resources: passed as a whole, with the last basis by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Names = list[Hashable]
 
 
 class WholeMirror(HighsMirror):
-    """A mirror of a model with least sums and resources that change.
+    """A HiGHS copy of a model with least sums and changing resources.
 
     The program is passed whole each time, which takes HiGHS less than editing it where most of it is new; columns are
     known again by request and place, as long as the request was not added again, rows by resource and request.
@@ -26,7 +26,7 @@ class WholeMirror(HighsMirror):
     _names: tuple[Names, Names] = ([], [])
 
     def update(self) -> float:
-        """Hand the model over, and the last basis as far as its columns and rows are still there; HiGHS's seconds."""
+        """Pass the model and the surviving part of the last basis to HiGHS; returns HiGHS's seconds."""
         basis = self.highs.getBasis()
         if basis.valid and self._names[0]:
             self._statuses = (
@@ -67,4 +67,4 @@ class WholeMirror(HighsMirror):
         return seconds
 
     def start_from(self, solution: Solution) -> None:
-        """Nothing is given: HiGHS begins by itself."""
+        """Do nothing: HiGHS starts without a given basis."""

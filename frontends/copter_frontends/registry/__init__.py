@@ -1,1 +1,1 @@
-"""Every policy by its name: how it is made and which options it takes. Only the command line imports this."""
+"""All policies by name, with their constructors and options. Only the command line imports this package."""

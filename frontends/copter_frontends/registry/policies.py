@@ -111,7 +111,7 @@ def round_of_lease_s(lease_s: float) -> float:
 
 
 def _deadline_baseline(name: str) -> PolicyEntry:
-    """A baseline for jobs with deadlines."""
+    """Return the entry of a baseline for jobs with deadlines."""
 
     def make(
         cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, deadlines: DeadlineOptions | None
@@ -122,7 +122,7 @@ def _deadline_baseline(name: str) -> PolicyEntry:
 
 
 def _baseline(name: str) -> PolicyEntry:
-    """A baseline; under the semantics of Sia's public simulator some are as they were ported there."""
+    """Return the entry of a baseline; under the semantics of Sia's public simulator, some are as ported there."""
 
     def make(
         cluster: Cluster,

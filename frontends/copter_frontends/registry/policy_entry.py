@@ -1,4 +1,4 @@
-"""How a policy is made, and which options it takes."""
+"""The constructor of a policy and its options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """How to make a policy.
+    """How to build a policy.
 
     Attributes
     ----------
@@ -54,13 +54,15 @@ class PolicyEntry:
     type_blind: bool = False
 
     def under(self, semantics: Semantics) -> Semantics:
-        """The semantics as they are for the policy: the public simulator runs a type-blind one in a loop of its own."""
+        """Return the semantics for this policy: the public simulator runs type-blind policies in another loop."""
         if not self.type_blind or semantics.training == "exact":
             return semantics
         return replace(semantics, type_blind=True, charge="type_and_shape", pin_restoring=False)
 
     def take(self, jobs: Iterable[Job]) -> list[Job]:
-        """The jobs as the policy's paper has them: for a rigid one per workload's batch size is fixed, and no cap."""
+        """Return the jobs in the form of the policy's paper; a policy for rigid jobs gets fixed batch sizes and no
+        cap.
+        """
         if self.by_tasks:  # as many tasks as a job asks for, in turns on as few GPUs as there are
             jobs = [
                 replace(job, requested_gpus=max(job.requested_gpus, job.min_gpus), min_gpus=1)
@@ -84,7 +86,7 @@ class PolicyEntry:
         options: Mapping[str, Any] | None = None,
         deadlines: DeadlineOptions | None = None,
     ) -> SchedulingPolicy:
-        """Make the policy, with as much of this as it takes."""
+        """Build the policy from the arguments that it accepts."""
         settings = settings or Settings()
         if self.takes_deadlines:
             return self.make(cluster, goodput_model, mode, settings, deadlines)

@@ -1,4 +1,4 @@
-"""A replay as a picture: milliseconds of every round, a line a solver."""
+"""A replay as a picture: milliseconds per round, one line per solver."""
 
 from __future__ import annotations
 

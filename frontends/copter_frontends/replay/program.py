@@ -1,4 +1,4 @@
-"""A round of a family as arrays: what peers are given and the judge judges by. Nothing of copter is in it."""
+"""A round's program as arrays, for peers and for the judge. This file uses nothing of copter."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Program:
         return len(self.row_key), len(self.column_key)
 
     def taken(self, rows: Ints, columns: Ints) -> Program:
-        """The same with rows and columns in another order, or only some of them."""
+        """Return the program with some rows and columns, in the given order."""
         m, n = self.shape
         A = self.A
         if not (len(columns) == n and np.array_equal(columns, np.arange(n))):
@@ -66,13 +66,13 @@ class Program:
 
 
 class Names:
-    """Numbers for names of any kind, the same number whenever a name comes again."""
+    """Numbers for names; equal names always get the same number."""
 
     def __init__(self) -> None:
         self.number: dict[Hashable, int] = {}
 
     def numbers(self, names: Iterable[Hashable]) -> Ints:
-        """A number for each name."""
+        """Return a number for each name."""
         return np.array([self.number.setdefault(name, len(self.number)) for name in names], dtype=np.int64)
 
 
@@ -107,5 +107,5 @@ class Kept:
 
     @property
     def order(self) -> Ints:
-        """Places after, those that stayed first, in the order before; then those that came."""
+        """Return the new positions: survivors in their old order, then additions."""
         return np.concatenate((self.after, self.fresh))

@@ -1,4 +1,4 @@
-"""Solvers on a tape, one process each: what they said of every round, and how each of them ended."""
+"""Runs of solvers on a tape, one process each: their results for every round, and how they ended."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Run:
 
 
 def run_copter(asked: Asked) -> Run:
-    """copter's rounds, each with whether the verifier accepts what was answered now.
+    """Return copter's rounds, each with the verifier's verdict on the new answer.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def run_copter(asked: Asked) -> Run:
 
 
 def _verdicts(path: str) -> list[tuple[int, list[str], list[str]]]:
-    """Verdicts of the verifier on each round; SnapshotError if it does not know an operation."""
+    """Return the verifier's verdicts on each round; raises SnapshotError for an unknown operation."""
     try:
         return list(verify.verify(path))
     except verify.Unusable as error:
@@ -100,12 +100,12 @@ def _verdicts(path: str) -> list[tuple[int, list[str], list[str]]]:
 
 
 def run_peer(way: str, asked: Asked) -> Run:
-    """A peer's rounds; one that fails has fewer of them, and says why."""
+    """Return a peer's rounds; a failed peer has fewer, with the reason."""
     return _run(way, asked, {})
 
 
 def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
-    """The rows of one process."""
+    """Return the rows of one process."""
     copters = solver == "copter"
     order = {
         "solver": solver,
@@ -168,20 +168,20 @@ def _queued(process: subprocess.Popen[str], lines: Queue[str | None]) -> None:
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The least of the values that so large a share of them does not exceed; NaN of none."""
+    """Return the least value that at least this share of the values does not exceed; NaN without values."""
     ordered = sorted(value for value in values if value == value)
     return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else math.nan
 
 
 def times_slower(run: Run, copters: Run) -> float:
-    """Seconds of a solver over copter's, in sum over the rounds that both answered with proof; NaN of none."""
+    """Return a solver's total seconds over copter's, on rounds that both proved; NaN without such rounds."""
     own = {row["round"]: row["total_s"] for row in copters.rows if row["verified"]}
     both = [(row["total_s"], own[row["round"]]) for row in run.rows if row["verified"] and row["round"] in own]
     return sum(theirs for theirs, _ in both) / sum(ours for _, ours in both) if both else math.nan
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """A run's figures in sum."""
+    """Return a run's totals."""
     figures: dict[str, Any] = {"solver": run.solver, "rounds": len(run.rows), "ended": run.ended}
     for stage in STAGES:
         values = [row[stage] for row in run.rows]

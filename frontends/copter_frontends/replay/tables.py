@@ -14,7 +14,7 @@ STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("in all
 
 
 def print_rounds(run: Run, console: Console) -> None:
-    """copter's rounds, one a line."""
+    """Print copter's rounds, one per line."""
     table = Table(box=box.SIMPLE_HEAD, title=f"{run.solver}, milliseconds a round", title_justify="left")
     for name in ("round", "edits", "columns", "edit", "solve", "shim", "gap", "method", "why", "verified", "same"):
         table.add_column(name, justify="left" if name in ("method", "why") else "right")
@@ -34,7 +34,7 @@ def print_rounds(run: Run, console: Console) -> None:
 
 
 def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
-    """All solvers in sum, one a line."""
+    """Print all solvers' totals, one per line."""
     table = Table(box=box.SIMPLE_HEAD, title="milliseconds a round: p50 / p95 / p99", title_justify="left")
     for name in ("solver", "rounds", *(name for name, _ in STAGES), "gap", "difference", "verified", "ended"):
         table.add_column(name, justify="left" if name in ("solver", "ended") else "right")
@@ -57,5 +57,5 @@ def milliseconds(seconds: float) -> str:
 
 
 def verdict(verified: bool | None) -> str:
-    """The verifier's verdict in a word."""
+    """Return the verifier's verdict as a word."""
     return "-" if verified is None else "yes" if verified else "NO"

@@ -1,4 +1,4 @@
-"""The process of one solver: it plays a tape, and prints a line of JSON a round."""
+"""A solver's process: it plays a tape and prints one line of JSON per round."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def rows_of_peer(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A peer's rounds; its points are judged by copter's checker of linear programs, which knows no method."""
+    """Yield a peer's rounds; its points are judged by copter's checker, which is independent of the methods."""
     from copter_frontends.replay.peers import Limits, peer_for
 
     peers: dict[int, tuple[Any, Programs]] = {}
@@ -95,13 +95,13 @@ def rows_of_peer(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class Programs:
-    """A model's programs as arrays, with numbers for columns and rows that stay from round to round."""
+    """A model's programs as arrays, with constant numbers for rows and columns."""
 
     def __init__(self) -> None:
         self.names = Names()
 
     def of(self, model: Model) -> Program:
-        """The program as it stands."""
+        """Return the current program."""
         lp, ledger = model.to_linear_program(), model.ledger
         requests = self.names.numbers((request, at) for request, at in ledger.added_at.items())
         slots = np.fromiter(ledger.slot_of.values(), dtype=np.int32, count=len(ledger.slot_of))
@@ -131,7 +131,7 @@ def numbered(names: Any, counts: Any) -> Any:
 
 
 def relative(one: float, other: float) -> float:
-    """|one - other| / (1 + |other|)."""
+    """Return |one - other| / (1 + |other|)."""
     return abs(one - other) / (1.0 + abs(other))
 
 
@@ -140,7 +140,7 @@ def _same(one: float | None, other: float | None) -> bool:
 
 
 def main() -> int:
-    """Read what is asked from the first argument, JSON; 0 done, 2 for a tape of no use, 3 for want of memory."""
+    """Run the request in the first argument (JSON); exit code 0, 2 for an unusable tape, 3 for lack of memory."""
     asked = json.loads(sys.argv[1])
     if asked["memory_gib"] is not None:
         most = int(asked["memory_gib"] * GIB)

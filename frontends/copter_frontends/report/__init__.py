@@ -1,1 +1,1 @@
-"""What a simulation shows: a live line, a table, Parquet files, plots and one HTML page."""
+"""Output of a simulation: a live line, a table, Parquet files, plots and one HTML page."""

@@ -14,7 +14,7 @@ MOST_JOBS = 160  # most jobs drawn; of more an even sample
 
 
 def drawn_jobs(spans: Sequence[Span]) -> list[str]:
-    """The jobs that the chart shows, by their first start."""
+    """Return the jobs that the chart shows, by first start."""
     first: dict[str, float] = {}
     for span in spans:
         first[span.job] = min(span.begin_s, first.get(span.job, np.inf))
@@ -24,7 +24,7 @@ def drawn_jobs(spans: Sequence[Span]) -> list[str]:
 
 
 def draw_activity(axes: Any, theme: Theme, spans: Sequence[Span], kinds: Sequence[str]) -> None:
-    """One line a job, coloured where it has GPUs."""
+    """Draw one line per job, coloured while it has GPUs."""
     row = {job: i for i, job in enumerate(drawn_jobs(spans))}
     for k, kind in enumerate(kinds):
         colour = theme.series[k % len(theme.series)]

@@ -1,4 +1,4 @@
-"""The plots of a simulation: each draws on the axes that it is given."""
+"""The plots of a simulation; each one draws on given axes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A plot: the name of its file, its title, what it shows, and how to draw it."""
+    """A plot: file name, title, description, and drawing function."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class Chart:
 
 
 def charts_of(result: SimulationResult, comparison: Rows) -> list[Chart]:
-    """The plots that this result has data for."""
+    """Return the plots for which the result has data."""
     measured = [r for r in result.rounds if not r.warmup]
     every = list(result.rounds)
     if not every:
@@ -73,7 +73,7 @@ def _hours(rounds: Sequence[RoundRecord]) -> Floats:
 
 
 def _thin(values: Floats, how: Callable[..., Any]) -> Floats:
-    """At most MOST_POINTS values, each made of as many neighbours; `how` takes an axis."""
+    """Reduce values to at most MOST_POINTS by combining neighbours with `how`, which takes an axis."""
     step = -(-len(values) // MOST_POINTS)
     whole = len(values) // step * step
     thinned: Floats = how(values[:whole].reshape(-1, step), axis=1) if step > 1 else values
@@ -86,7 +86,7 @@ def _over_time(axes: Any, rounds: Sequence[RoundRecord]) -> None:
 
 
 def _end_h(rounds: Sequence[RoundRecord]) -> float:
-    """End of the last round; a lone round is taken as a minute long."""
+    """Return the end of the last round in hours; a single round counts as one minute."""
     length_s = rounds[-1].now_s - rounds[-2].now_s if len(rounds) > 1 else 60.0
     return (rounds[-1].now_s + length_s) / 3600
 
@@ -280,7 +280,7 @@ def _shade_warmup(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> Non
 
 
 def _plain_log_ticks(axis: Any, ratio: float) -> None:
-    """Ticks such as 0.1, 1, 10 on a log axis, with 2 and 5 between them if it spans a short range."""
+    """Use ticks such as 0.1, 1, 10 on a log axis, with 2 and 5 between them on a short range."""
     from matplotlib.ticker import LogLocator, NullFormatter  # of the optional extra `report`
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 300 else (1.0,)))

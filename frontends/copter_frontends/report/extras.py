@@ -14,7 +14,7 @@ class MissingExtraError(FrontendError, ImportError):
 
 
 def check_extras() -> None:
-    """MissingExtraError, which names the extra to install, unless all of :data:`PACKAGES` are there."""
+    """Raise MissingExtraError, with the extra to install, unless all of :data:`PACKAGES` are installed."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise MissingExtraError(f"a report needs {', '.join(missing)}: pip install {' '.join(missing)}")

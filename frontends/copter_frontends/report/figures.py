@@ -1,4 +1,4 @@
-"""From a chart to PNG and SVG."""
+"""Conversion of a chart to PNG and SVG."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PNG_DPI = 200  # dots per inch of PNG files
 
 
 def render(chart: Chart, theme: Theme, form: str) -> bytes:
-    """Draw a chart; `form` is ``png`` or ``svg``. The same chart gives the same bytes."""
+    """Draw a chart as ``png`` or ``svg``; equal charts give equal bytes."""
     import matplotlib as mpl  # of the optional extra `report`
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

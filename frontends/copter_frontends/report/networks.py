@@ -1,4 +1,4 @@
-"""Reports of traffic engineering and of shards: one self-contained page with a plot for each thing to see."""
+"""Reports on traffic engineering and shards: one self-contained page with plots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEMPLATE = "networks.html"
 
 
 def write_traffic_report(results: Sequence[TrafficResult], directory: str | Path, facts: Mapping[str, str]) -> Path:
-    """Write the page of some schemes on one network, and a PNG for each plot; MissingExtraError.
+    """Write the page that compares schemes on one network, and a PNG per plot; raises MissingExtraError.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def write_traffic_report(results: Sequence[TrafficResult], directory: str | Path
 
 
 def write_shard_report(results: Sequence[ShardResult], directory: str | Path, facts: Mapping[str, str]) -> Path:
-    """Write the page of some schemes on one cluster, and a PNG for each plot; MissingExtraError."""
+    """Write the page that compares schemes on one cluster, and a PNG per plot; raises MissingExtraError."""
     check_extras()
     rows = [
         {

@@ -1,4 +1,4 @@
-"""One self-contained HTML page with its plots: a template, the style that all pages have, images inside."""
+"""A self-contained HTML page with plots: a template, a common style, embedded images."""
 
 from __future__ import annotations
 
@@ -35,30 +35,36 @@ def write_page(template: str, charts: Sequence[Chart], directory: str | Path, **
     Path
         Of the page.
     """
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    for chart in charts:
+        (folder / f"{chart.name}.png").write_bytes(render(chart, LIGHT, "png"))
+    target = folder / PAGE
+    target.write_text(page_of(template, charts, **values), encoding="utf-8")
+    return target
+
+
+def page_of(template: str, charts: Sequence[Chart], **values: Any) -> str:
+    """A page of this package with its plots inside it, in a light and a dark form."""
     from jinja2 import Environment  # of the optional extra `report`
     from markupsafe import Markup
 
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for chart in charts:
-        (folder / f"{chart.name}.png").write_bytes(render(chart, LIGHT, "png"))
         images = {theme.name: inline(render(chart, theme, "svg")) for theme in (LIGHT, DARK)}
         drawn.append({"name": chart.name, "title": chart.title, "caption": chart.caption, **images})
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["seconds"] = seconds
     environment.filters["figure"] = number
     page = environment.from_string(text_of(template))
-    target = folder / PAGE
-    target.write_text(page.render(charts=drawn, style=Markup(text_of(STYLE)), **values), encoding="utf-8")
-    return target
+    return page.render(charts=drawn, style=Markup(text_of(STYLE)), **values)
 
 
 def text_of(name: str) -> str:
-    """A file of this package."""
+    """Return a text file of this package."""
     return files("copter_frontends.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def inline(image: bytes) -> str:
-    """An SVG as the address of an image."""
+    """Return an SVG as a data address for an image."""
     return "data:image/svg+xml;base64," + base64.b64encode(image).decode("ascii")

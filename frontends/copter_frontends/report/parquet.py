@@ -16,7 +16,7 @@ _PLAIN = (
 
 
 def round_columns(rounds: Sequence[RoundRecord]) -> dict[str, list[Any]]:
-    """The table of rounds: the plain fields of a record, and one column for each stage, GPU type and price."""
+    """Return the table of rounds: plain fields of the records, and one column per stage, GPU type and price."""
     columns: dict[str, list[Any]] = {name: [getattr(r, name) for r in rounds] for name in _PLAIN}
     columns["status"] = [r.status.value for r in rounds]
     columns["completed_jobs"] = [len(r.completed) for r in rounds]

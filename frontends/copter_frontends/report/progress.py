@@ -14,7 +14,7 @@ PLAIN_LINES = 10
 
 
 class LiveProgress:
-    """Shows jobs, utilisation, round time and gap: one live line on a terminal, else a plain line now and then.
+    """Shows jobs, utilisation, round time and gap: one live line on a terminal, otherwise a plain line at intervals.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from rich.table import Table
 
 _STAGES = (("round", "round_s"), ("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("place", "place_s"))
 _PERCENTILES = ("p50", "p95", "p99")
+LABEL_WIDTH, FIGURE_WIDTH = 26, 20  # characters that a figure's name and one run's figures need, with lines broken
 
 
 def print_summary(summary: Mapping[str, Any], console: Console) -> None:
@@ -34,6 +35,8 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         limited = " (stopped at the time limit)" if highs.get("cold_time_limit_hit") else ""
         times.add_row("HiGHS cold", seconds(highs["cold_s"]) + limited, "", "", "")
     console.print(facts)
+    for note in notes(summary):
+        console.print(f" {note}\n", style="dim")
     console.print(times)
     edits = summary.get("edits_per_solve")
     if edits:
@@ -48,12 +51,21 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f" objective against HiGHS: {highs['objective_rel_diff_max']:.1e} apart at most (relative)\n")
 
 
-def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print the figures of several runs of the same jobs, one column for each run."""
-    table = Table(box=box.SIMPLE_HEAD, title=f"{len(summaries)} policies on {summaries[0]['gpus']:,} GPUs")
-    table.add_column("figure")
+def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console, title: str = "") -> None:
+    """Print the figures of several runs of the same jobs, one column for each run, as many side by side as fit."""
+    title = title or f"{len(summaries)} policies on {summaries[0]['gpus']:,} GPUs"
+    abreast = max(1, (console.width - LABEL_WIDTH) // FIGURE_WIDTH)
+    for first in range(0, len(summaries), abreast):
+        console.print(_side_by_side(summaries[first : first + abreast], title))
+    for note in notes(summaries[0]):
+        console.print(f" {note}\n", style="dim")
+
+
+def _side_by_side(summaries: Sequence[Mapping[str, Any]], title: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title)
+    table.add_column("figure", overflow="fold")
     for summary in summaries:
-        table.add_column(str(summary["policy"]), justify="right")
+        table.add_column(str(summary["policy"]), justify="right", overflow="fold")
     columns = [
         [
             *headline(summary),
@@ -63,7 +75,7 @@ def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console)
     ]
     for row in zip(*columns, strict=True):
         table.add_row(row[0][0], *(text for _, text in row))
-    console.print(table)
+    return table
 
 
 def _triple(times: Mapping[str, float | None]) -> str:
@@ -71,14 +83,20 @@ def _triple(times: Mapping[str, float | None]) -> str:
 
 
 def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The figures of a run that are not wall-clock times, as (name, text)."""
+    """Return a run's figures other than wall-clock times, as (name, text)."""
     warmup = summary.get("warmup_rounds") or 0
     rounds = f"{summary['rounds']:,}" + (f" (+ {warmup:,} to warm up)" if warmup else "")
+    simulated_h = summary["simulated_h"]
+    warmup_h = (
+        f" (+ {simulated_h / summary['rounds'] * warmup:.4g} h to warm up)" if warmup and summary["rounds"] else ""
+    )
+    arrived = summary.get("jobs_arrived", summary["jobs_submitted"])
+    by_then = f" ({arrived:,} by the end of the run)" if arrived != summary["jobs_submitted"] else ""
     variables, fractional, gap = summary["variables"], summary["fractional_jobs"], summary["gap"]
     return [
         ("rounds", rounds),
-        ("simulated", number(summary["simulated_h"], "{:.4g} h")),
-        ("jobs submitted", f"{summary['jobs_submitted']:,}"),
+        ("simulated", number(simulated_h, "{:.4g} h") + warmup_h),
+        ("jobs submitted", f"{summary['jobs_submitted']:,}{by_then}"),
         ("jobs completed", f"{summary['jobs_completed']:,}"),
         ("average JCT", number(summary["avg_jct_h"], "{:.3f} h")),
         *_weighted(summary),
@@ -101,26 +119,38 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def notes(summary: Mapping[str, Any]) -> list[str]:
+    """What the names of figures mean, where they do not say it themselves."""
+    if "finish_time_fairness" not in summary:
+        return []
+    return [
+        "finish-time ρ: a completed job's time over its time alone on an equal share of the GPUs; above 1 the job is "
+        "unfair. Over several GPU types, thesis: the mean of the ratios; artifact: the ratio to the mean time, as "
+        "Sia's public tool has it."
+    ]
+
+
 def _contention(summary: Mapping[str, Any]) -> str:
     """Jobs in the cluster over the rounds that have any."""
     return f"{number(summary['contention'], '{:,.1f}')} / {number(summary['contention_max'], '{:,.0f}')}"
 
 
 def _weighted(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The sum of weights times JCTs, where the jobs have weights."""
+    """Return the sum of weights times JCTs, if the jobs have weights."""
     return [("weighted JCT", f"{summary['weighted_jct_h']:.2f} h")] if "weighted_jct_h" in summary else []
 
 
 def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Finish-time fairness, latency ratio and fragmentation, where the run has them."""
+    """Return finish-time fairness, latency ratio and fragmentation, if the run has them."""
     if "finish_time_fairness" not in summary:
         return []
     thesis, artifact = (summary["finish_time_fairness"][name] for name in ("thesis", "artifact"))
     worst = f"{number(thesis['worst'], '{:.2f}')} / {number(artifact['worst'], '{:.2f}')}"
     unfair = f"{number(thesis['unfair_fraction'], '{:.1%}')} / {number(artifact['unfair_fraction'], '{:.1%}')}"
+    judged = summary["finish_time_fairness"].get("jobs", summary["jobs_completed"])
     return [
         ("worst finish-time ρ, thesis / artifact", worst),
-        ("unfair jobs, thesis / artifact", unfair),
+        ("unfair jobs, thesis / artifact", f"{unfair} of {judged:,}" if judged else "–"),
         ("largest latency ratio", number(summary["latency_ratio"]["max"], "{:.2f}")),
         ("latency ratio of the worst hour", number(summary["latency_ratio"].get("worst_hour"), "{:.2f}")),
         ("GPUs idle while jobs wait", number(summary["fragmentation_gpus"], "{:.2f}")),
@@ -128,7 +158,7 @@ def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _deadlines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How often deadlines are missed, where the jobs have any."""
+    """Return the deadline-miss figures, if the jobs have deadlines."""
     if "deadlines" not in summary:
         return []
     result = summary["deadlines"]
@@ -148,12 +178,12 @@ def _counts(result: Mapping[str, Any], *names: str) -> str:
 
 
 def number(value: float | None, form: str) -> str:
-    """A figure as text; a dash if there is none."""
+    """Return a figure as text; a dash for None."""
     return "–" if value is None else form.format(value)
 
 
 def seconds(value: float | None) -> str:
-    """Seconds as text with three digits, in a unit that suits them."""
+    """Return seconds as text with three digits and a suitable unit."""
     if value is None:
         return "–"
     if value >= 1:

@@ -19,7 +19,7 @@ STEPS = ((0.5, "up to 50%"), (0.8, "50 to 80%"), (0.999, "80 to 99.9%"), (np.inf
 
 
 def traffic_charts(results: Sequence[TrafficResult]) -> list[Chart]:
-    """The plots that these results have data for."""
+    """Return the plots for which the results have data."""
     first = results[0]
     charts = []
     if first.last is not None:
@@ -41,7 +41,7 @@ def traffic_charts(results: Sequence[TrafficResult]) -> list[Chart]:
 
 
 def positions(result: TrafficResult) -> Floats:
-    """Where every node is drawn: on the map, or by the links where the network has no map, (nodes, 2)."""
+    """Return the node positions to draw, from the map or computed from the links, (nodes, 2)."""
     network = result.paths.network
     if network.position is not None:
         known = np.asarray(np.isfinite(network.position).all(axis=1), dtype=np.bool_)
@@ -61,7 +61,7 @@ def positions(result: TrafficResult) -> Floats:
 
 
 def beside_neighbours(network: Network, position: Floats, known: NDArray[np.bool_]) -> Floats:
-    """Positions, those that are not known between the nodes around, (nodes, 2)."""
+    """Place nodes of unknown position between their neighbours, (nodes, 2)."""
     found = np.where(known[:, None], position, np.nanmean(position, axis=0))
     degree = np.maximum(np.bincount(network.source, minlength=network.n_nodes), 1)[:, None]
     for _ in range(100 if not known.all() else 0):
@@ -90,7 +90,7 @@ def _price_map(axes: Any, theme: Theme, result: TrafficResult) -> None:
 def _draw_links(
     axes: Any, theme: Theme, result: TrafficResult, of_arc: Floats, steps: Sequence[tuple[float, str]], widest: float
 ) -> None:
-    """Links on the map by the larger value of their two arcs: coloured by steps, widest at a value; cut ones dotted."""
+    """Draw links coloured by the larger value of their two arcs; failed links are dotted."""
     network, place = result.paths.network, positions(result)
     of_link = np.array([of_arc[link].max() for link in network.links])
     is_cut = np.array([(result.capacity[link] <= 0.0).any() for link in network.links])

@@ -10,7 +10,7 @@ from copter_frontends.report.charts import charts_of
 from copter_frontends.report.extras import check_extras
 from copter_frontends.report.page import write_page
 from copter_frontends.report.parquet import write_tables
-from copter_frontends.report.table import headline, number, seconds
+from copter_frontends.report.table import headline, notes, number, seconds
 from copter_frontends.simulator import SimulationResult
 
 TEMPLATE = "report.html"
@@ -60,6 +60,7 @@ def write_report(
         facts=dict(facts or {}),
         cards=cards_of(summary),
         figures=headline(summary),
+        notes=notes(summary),
         stages=[(name, summary[f"{name}_s"]) for name in ("round", "edit", "solve", "shim", "place")],
         comparison=list(comparison),
         skipped=result.skipped[:20],
@@ -67,15 +68,20 @@ def write_report(
     )
 
 
+def _arrived(summary: Mapping[str, Any]) -> int:
+    """Jobs that were submitted before the run's end."""
+    return int(summary.get("jobs_arrived", summary["jobs_submitted"]))
+
+
 def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """The headline figures: (name, figure, what goes with it)."""
+    """Return the headline figures: (name, figure, remark)."""
     round_s, gap = summary["round_s"], summary["gap"]
     cards = [
         ("Round time", seconds(round_s["p50"]), f"p99 {seconds(round_s['p99'])}"),
         ("Gap", number(gap["p50"], "{:.1e}"), f"largest {number(gap['max'], '{:.1e}')}"),
         ("Average JCT", number(summary["avg_jct_h"], "{:.2f} h"), f"p99 {number(summary['p99_jct_h'], '{:.1f} h')}"),
         ("Utilisation", number(summary["utilisation"], "{:.0%}"), f"of {summary['gpus']:,} GPUs"),
-        ("Jobs completed", f"{summary['jobs_completed']:,}", f"of {summary['jobs_submitted']:,} submitted"),
+        ("Jobs completed", f"{summary['jobs_completed']:,}", f"of {_arrived(summary):,} submitted in the run"),
     ]
     if not summary["variables"]["max"]:
         cards.pop(1)  # a policy that solves nothing has no gap

@@ -1,4 +1,4 @@
-"""A workload, a network and a linear program that come with copter: ``--trace sample`` needs no data of one's own."""
+"""Sample data installed with copter: a workload, a network and a linear program (``--trace sample``)."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ PROGRAM = Path(__file__).parent / "program.mps"
 
 
 def given_or_sample(given: str, shipped: Path) -> str:
-    """The shipped file for the word "sample", unless a file of that name is there; anything else as it is."""
+    """Return the installed file for the word "sample", unless such a file exists here; other values unchanged."""
     return str(shipped) if given == WORD and not Path(given).exists() else given

@@ -1,4 +1,4 @@
-"""The service as an ASGI application: routes and what they answer."""
+"""The service as an ASGI application: its routes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.tenants import tenant_of
 from copter_frontends.serve.volcano import Volcano
+from copter_frontends.serve.waiting import waiting_document
 
 LOG = logging.getLogger("copter.serve")
-EXPLAIN_S = 30.0  # seconds that an explanation may take
+EXPLAIN_S = 30.0  # seconds that an explanation, or the effect of a change, may take
+MOST_CHANGE = 4000  # most characters of a change that is asked about
 MOST_LISTED = 1000  # most job ids in a list of jobs
 PAGE_TYPES = {
     "page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css",
@@ -59,7 +61,7 @@ class Routes:
         self._pages = {name: files("copter_frontends.serve").joinpath("page", name).read_bytes() for name in PAGE_TYPES}
 
     def listed(self) -> list[Route]:
-        """Routes, those that are asked most often first."""
+        """Return the routes, the most frequent first."""
         cluster = "/v1/clusters/{cluster}"
         return [
             Route(f"{cluster}/deltas", self.post_delta, methods=["POST"]),
@@ -68,6 +70,9 @@ class Routes:
             Route(f"{cluster}/plan/stream", self.stream_plans),
             Route(f"{cluster}/plan/jobs/{{job:path}}", self.get_allocation),
             Route(f"{cluster}/explain/{{job:path}}", self.get_explanation),
+            Route(f"{cluster}/what-if", self.get_what_if),
+            Route(f"{cluster}/waiting", self.get_waiting),
+            Route(f"{cluster}/history", self.get_history),
             Route(f"{cluster}/jobs/{{job:path}}", self.get_job),
             Route(f"{cluster}/jobs", self.list_jobs),
             Route("/v1/clusters", self.list_clusters),
@@ -104,7 +109,7 @@ class Routes:
         )
 
     async def stream_plans(self, request: Request) -> Response:
-        """Plans as server-sent events, from now on: whole ones, or changes with ?mode=changes."""
+        """Send plans as server-sent events from now on: complete ones, or changes with ?mode=changes."""
         service = self._cluster(request)
         changes = request.query_params.get("mode") == "changes"
         last = request.headers.get("last-event-id", "")
@@ -123,14 +128,30 @@ class Routes:
         return StreamingResponse(events(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     async def get_explanation(self, request: Request) -> Response:
-        """Why a job got what it got."""
+        """Answer with the explanation of a job's allocation."""
         service, job_id = self._cluster(request), request.path_params["job"]
         if job_id not in service.state.jobs:
             raise Problem(404, f"there is no job {job_id!r}", fix="add it with a delta")
-        return JSONResponse(await service.link.ask(job_id, EXPLAIN_S))
+        return JSONResponse(await service.link.ask({"job": job_id}, EXPLAIN_S))
+
+    async def get_what_if(self, request: Request) -> Response:
+        """What a change would do to the plan of now; nothing is changed."""
+        service, text = self._cluster(request), request.query_params.get("change", "")
+        if len(text) > MOST_CHANGE:
+            raise Problem(422, f"the change has {len(text)} characters, at most {MOST_CHANGE} are taken", "change")
+        return JSONResponse(await service.link.ask({"what_if": text}, EXPLAIN_S))
+
+    async def get_waiting(self, request: Request) -> Response:
+        """The jobs that wait, and for what."""
+        service = self._cluster(request)
+        return JSONResponse(waiting_document(service.state, service.book))
+
+    async def get_history(self, request: Request) -> Response:
+        """Rounds since the service began."""
+        return JSONResponse(self._cluster(request).history.document())
 
     async def get_job(self, request: Request) -> Response:
-        """A job as the service holds it."""
+        """Answer with a job's data."""
         service, job_id = self._cluster(request), request.path_params["job"]
         job = service.state.jobs.get(job_id)
         if job is None:
@@ -153,12 +174,12 @@ class Routes:
     # Clusters -----------------------------------------------------------------------------------------------------
 
     async def list_clusters(self, request: Request) -> Response:
-        """All clusters of the tenant, in short."""
+        """Answer with a summary of all clusters of the tenant."""
         own = self.clusters.of(tenant_of(request.scope))
         return JSONResponse({"clusters": [service.document() for service in own]})
 
     async def put_cluster(self, request: Request) -> Response:
-        """Make a cluster; done twice alike, the second does nothing."""
+        """Create a cluster; repeating the same request does nothing."""
         tenant = tenant_of(request.scope)
         limit = tenant.body_limit(self.settings.max_body)
         record = ClusterRecord.read(
@@ -168,7 +189,7 @@ class Routes:
         return JSONResponse(service.document(), 201 if new else 200)
 
     async def get_cluster(self, request: Request) -> Response:
-        """A cluster, in short."""
+        """Answer with a summary of a cluster."""
         return JSONResponse(self._cluster(request).document())
 
     async def delete_cluster(self, request: Request) -> Response:
@@ -220,7 +241,7 @@ class Routes:
 
 
 def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> ASGIApp:
-    """The application; starting it opens the clusters, ending it closes them."""
+    """Return the application; its start opens the clusters and its end closes them."""
     audit = None if settings.audit is None else Audit(settings.audit)
     routes = Routes(clusters, settings, metrics)
 
@@ -258,11 +279,11 @@ def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> A
 
 
 def problem_response(problem: Problem) -> Response:
-    """A problem as an answer."""
+    """Return a problem as a response."""
     body, headers = problem_message(problem)
     return Response(body, problem.status, dict(headers))
 
 
 def log_lost(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A line for what no task was there to catch."""
+    """Log an exception that no task has caught."""
     LOG.error("%s: %s", context.get("message", "error"), context.get("exception", ""))

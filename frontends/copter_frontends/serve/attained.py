@@ -1,4 +1,4 @@
-"""GPU time that jobs have had, counted from the plans as they come into force, for the schedulers to come."""
+"""GPU time of each job, counted as plans come into force and passed to later schedulers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from copter_frontends.policy_kit import Attained
 
 
 class Had(NamedTuple):
-    """One job: up to `since_s` it has had `gpu_s` and, by type, `by_type`; from then on it holds `gpus` of `kind`."""
+    """One job's GPU time `gpu_s` up to `since_s`, also `by_type`; from then on it holds `gpus` of `kind`."""
 
     since_s: float
     kind: str
@@ -18,7 +18,7 @@ class Had(NamedTuple):
     by_type: Mapping[str, float]
 
     def until(self, now_s: float) -> Had:
-        """The same with the time up to `now_s` counted."""
+        """Return the record with the time up to `now_s` added."""
         passed_s = max(now_s - self.since_s, 0.0)
         if not self.gpus or not passed_s:
             return self
@@ -33,12 +33,12 @@ class AttainedBook:
         self.jobs: dict[str, Had] = {}
 
     def give(self, job_id: str, given: Mapping[str, Any], now_s: float) -> None:
-        """A job has this allocation from now on."""
+        """Record that a job has this allocation from now on."""
         had = self.jobs.get(job_id, Had(now_s, "", 0, 0.0, {})).until(now_s)
         self.jobs[job_id] = Had(now_s, given["gpu_type"], given["gpus"], had.gpu_s, had.by_type)
 
     def end(self, job_id: str, now_s: float) -> None:
-        """A job has nothing from now on."""
+        """Record that a job has no GPUs from now on."""
         had = self.jobs.get(job_id)
         if had is not None and had.gpus:
             had = had.until(now_s)
@@ -50,7 +50,7 @@ class AttainedBook:
             self.jobs.pop(job_id, None)
 
     def at(self, now_s: float) -> dict[str, Attained]:
-        """Service, up to now, of every job that ever had GPUs."""
+        """Return the service up to `now_s` of every job that ever had GPUs."""
         found = {}
         for job_id, had in self.jobs.items():
             now = had.until(now_s)

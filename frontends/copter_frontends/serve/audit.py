@@ -1,4 +1,4 @@
-"""The audit log: a line of JSON for every change that was asked for, in a file that is only appended to."""
+"""The audit log: one line of JSON per requested change, in an append-only file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 300  # characters of a path or an id
 
 
 class Audit:
-    """Appends to the file; a line goes with one write, before the answer is sent.
+    """Appends lines to the file, each by one write before the response is sent.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Audit:
             raise SettingsError(f"the audit log {path} cannot be opened: {error.strerror}") from error
 
     def write(self, scope: Any, who: str, status: int) -> None:
-        """Note who asked when for what, and how it ended; what cannot be written is said in the service's log."""
+        """Record who requested what, when, and the result; failures to write go to the service's log."""
         client = scope.get("client") or ("unknown", 0)
         line = {
             "when": datetime.now(timezone.utc).isoformat(timespec="microseconds"),

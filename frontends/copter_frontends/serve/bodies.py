@@ -10,7 +10,7 @@ from copter_frontends.serve.problems import Problem
 
 
 def header(scope: Scope, name: bytes) -> bytes:
-    """The first header of a name; empty if there is none."""
+    """Return the first header of a name; empty if there is none."""
     for given, value in scope["headers"]:
         if given == name:
             found: bytes = value
@@ -19,7 +19,7 @@ def header(scope: Scope, name: bytes) -> bytes:
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, wait_s: float) -> bytes:
-    """The body.
+    """Read a request's body.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class ClusterRecord:
         return self.policy in RATED
 
     def document(self) -> dict[str, Any]:
-        """The settings as JSON has them."""
+        """Return the settings as a JSON document."""
         return {
             "types": {kind: {"nodes": nodes, "gpus_per_node": size} for kind, (nodes, size) in self.types.items()},
             "policy": self.policy,
@@ -84,7 +84,7 @@ class ClusterRecord:
         }
 
     def cluster(self) -> Cluster:
-        """The cluster as it was made."""
+        """Return the cluster as it was created."""
         return Cluster.of(self.types)
 
 

@@ -19,6 +19,7 @@ from copter_frontends.serve.fields import compact
 from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.plan_book import read_plan
 from copter_frontends.serve.problems import Problem, conflict
+from copter_frontends.serve.round_history import RoundHistory
 from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_snapshot
 from copter_frontends.serve.worker_link import WorkerLink
 
@@ -28,7 +29,7 @@ MOST_WAITING = 20_000  # most accepted deltas that wait for the disk
 
 
 class ClusterService:
-    """A cluster that takes deltas and gives plans.
+    """A cluster that accepts deltas and publishes plans.
 
     Parameters
     ----------
@@ -48,6 +49,7 @@ class ClusterService:
         self.state, self.book = stored.state, stored.book
         self.log = DeltaLog(folder, stored.journal, stored.number, sync, metrics.journal_written)
         self.link = WorkerLink(name, self._start, self._on_plan, threads)
+        self.history = RoundHistory()
         self._watchers: set[asyncio.Event] = set()
         self._waiting = 0
         self._saving: asyncio.Task[None] | None = None
@@ -68,7 +70,7 @@ class ClusterService:
         return max(CLOCK.get().now() - self.created_s, 0.0)
 
     def document(self) -> dict[str, Any]:
-        """A short document about the cluster's present state."""
+        """Return a short document about the cluster's current state."""
         return {
             "id": self.name,
             **self.record.document(),
@@ -83,7 +85,7 @@ class ClusterService:
     # Deltas -------------------------------------------------------------------------------------------------------
 
     async def submit(self, document: Any) -> dict[str, Any]:
-        """Check a delta, do it, journal it; what is answered once it is safe.
+        """Check, apply and journal a delta; returns the response once the delta is durable.
 
         Raises
         ------
@@ -126,7 +128,7 @@ class ClusterService:
         return self._acknowledgement(change["sequence"], repeated=False)
 
     def _on_delta(self, error: Exception | None, change: Change, payload: bytes) -> None:
-        """A delta is safe, whether its sender is still there or not; or has been taken back."""
+        """Finish a delta that is durable, or that had to be undone; its sender may be gone."""
         self._waiting -= 1
         if error is not None:
             self.link.restart()  # it may have begun with what has been taken back, and have planned with it
@@ -166,7 +168,7 @@ class ClusterService:
     # Plans --------------------------------------------------------------------------------------------------------
 
     async def watch(self, edition: int | None) -> AsyncIterator[tuple[int, str, bytes] | None]:
-        """(edition, "plan" or "changes", JSON) of the plan from now on; None where there is nothing new for a while.
+        """Yield (edition, "plan" or "changes", JSON) from now on; None if nothing is new for a while.
 
         Parameters
         ----------
@@ -199,16 +201,16 @@ class ClusterService:
 
     @property
     def watchers(self) -> int:
-        """How many watch."""
+        """Number of watching clients."""
         return len(self._watchers)
 
     def _start(self) -> Callable[[], bytes]:
-        """The start message of a new scheduler: copied now, encoded when the caller calls it."""
+        """Return the start message of a new scheduler: the state is copied now and encoded on call."""
         frozen = Frozen.of(self.state, self.book, self.created_s)
         return lambda: frozen.sealed(History())
 
     def _on_plan(self, content: bytes) -> None:
-        """A plan has come: journal it, then publish it."""
+        """Journal a new plan, then publish it."""
         if self._closed:
             return
         plan, pieces = read_plan(content)
@@ -226,7 +228,7 @@ class ClusterService:
         self._last_plan = self.log.append("plan", content, then=lambda error: self._publish(error, plan, pieces))
 
     def _publish(self, error: Exception | None, plan: dict[str, Any], pieces: list[bytes]) -> None:
-        """Publish a plan; one that could not be journaled, too: the GPUs should not wait for the disk."""
+        """Publish a plan, even if it could not be journaled, because GPUs should not wait for the disk."""
         if error is not None and self.log.undone:
             return  # it may go by deltas that have been taken back; the scheduler begins again, and plans at once
         if error is not None:
@@ -234,6 +236,7 @@ class ClusterService:
             LOG.error("cluster %s: plan %s is not in the journal: %s", self.name, plan["header"]["version"], error)
         self.book.take(plan, self.state, pieces)
         self.metrics.planned(self.name, self.book.header)
+        self.history.take(self.book.header)
         self._notify()
         self._rotate_if_long()
 
@@ -248,7 +251,7 @@ class ClusterService:
             self._saving = asyncio.create_task(self.save(), name=f"snapshot of {self.name}")
 
     async def save(self) -> None:
-        """Write a snapshot, and begin a new segment of the journal; an error is logged, and loses nothing."""
+        """Write a snapshot and start a new journal segment; an error is logged and loses nothing."""
         while self._last_plan is not None and not self._last_plan.done():
             await asyncio.wait([self._last_plan])
         epoch, frozen = self.log.epoch, Frozen.of(self.state, self.book, self.created_s)
@@ -263,7 +266,7 @@ class ClusterService:
             LOG.error("cluster %s: no snapshot: %s; the journal goes on", self.name, error)
 
     async def close(self, keep: bool = True) -> None:
-        """Stop the scheduler, write a snapshot if the cluster is to be kept, close the journal."""
+        """Stop the scheduler, write a snapshot if the cluster is kept, and close the journal."""
         self._closed = True
         self.end_streams()
         await self.link.close()

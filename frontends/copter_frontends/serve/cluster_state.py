@@ -26,7 +26,7 @@ OWN_FIELDS = ("sequence", "time_s", "content", "remove_nodes")  # of a change, w
 
 
 class Accepted(NamedTuple):
-    """A delta that was done: its number, and the digest of its content (None in files of copter 0.1)."""
+    """An applied delta: its number and the digest of its content (None in files of copter 0.1)."""
 
     sequence: int
     content: str | None
@@ -71,7 +71,7 @@ class ClusterState:
         return {kind: len(nodes) * self.node_gpus[kind] for kind, nodes in self.nodes.items()}
 
     def cluster(self) -> Cluster:
-        """Make a Cluster of the nodes that there are now; it has all GPU types, also those without nodes."""
+        """Return a Cluster of the current nodes, with all GPU types, even those without nodes."""
         cluster = Cluster.of({kind: (0, size) for kind, size in self.node_gpus.items()} | self._some_node())
         cluster.remove_nodes(list(cluster.nodes))
         for kind, nodes in self.nodes.items():
@@ -86,7 +86,7 @@ class ClusterState:
     # A delta ------------------------------------------------------------------------------------------------------
 
     def resolve(self, delta: Delta, now_s: float) -> Change:
-        """Check a delta against the present state and return its changes, with every node named; Problem if it fails.
+        """Check a delta against the current state; returns its changes with every node named. Raises Problem.
 
         In the order in which it is done: jobs go, nodes go and come, jobs come, change, are measured, are pinned.
         """
@@ -144,7 +144,7 @@ class ClusterState:
         return change
 
     def apply(self, change: Mapping[str, Any], delta: Delta | None = None) -> Undo:
-        """Do a resolved delta (`delta` is what it was resolved from, if that is at hand); return what takes it back."""
+        """Apply a resolved delta; returns the function that undoes it."""
         if delta is None:
             delta = Delta.read({name: value for name, value in change.items() if name not in OWN_FIELDS})
         before = self.sequence
@@ -219,7 +219,7 @@ class ClusterState:
             raise conflict(where, f"there is no job {job_id!r}", "add it first")
 
     def _resolve_nodes(self, delta: Delta, gone: set[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-        """(nodes that go, nodes that come) by type."""
+        """Return (nodes to remove, nodes to add) by type."""
         removed: dict[str, list[str]] = {}
         added: dict[str, list[str]] = {}
         for k, name in enumerate(delta.remove_nodes):
@@ -325,7 +325,7 @@ class ClusterState:
             self.next_index[kind] = max(self.next_index[kind], int(index) + 1)
 
     def _drop_node(self, name: str) -> Callable[[], None]:
-        """Take a node out; what puts it back where it was."""
+        """Remove a node; returns the function that restores it in its place."""
         kind = self.type_of_node.pop(name)
         before = list(self.nodes[kind])
         del self.nodes[kind][name]
@@ -338,7 +338,7 @@ class ClusterState:
 
 
 def _set(mapping: dict[str, Any], key: str) -> Callable[[], None]:
-    """A function that restores a key's present value or absence; the order of keys is not kept."""
+    """Return a function that restores a key's current value or absence; the order of keys is not kept."""
     if key in mapping:
         value = mapping[key]
         return lambda: mapping.__setitem__(key, value)

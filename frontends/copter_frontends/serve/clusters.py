@@ -1,4 +1,4 @@
-"""All clusters of a service, by id, each in a folder of its own."""
+"""All clusters of a service by id, each in its own folder."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Clusters:
             raise
 
     def _release(self) -> None:
-        """Close what has been opened."""
+        """Close everything that was opened."""
         for stored in self._stored.values():
             stored.journal.close()
         self._disk.close(self._lock)
@@ -93,18 +93,18 @@ class Clusters:
                 LOG.warning("%s is no cluster of this service: it is left as it is", path)
 
     async def open(self) -> None:
-        """Start to serve what was read."""
+        """Start to serve the clusters that were read."""
         for name, stored in self._stored.items():
             self.served[name] = self._serve(name, stored)
         self._stored.clear()
         self.opened = True
 
     def of(self, tenant: Tenant) -> list[ClusterService]:
-        """The clusters that a tenant may see."""
+        """Return the clusters that a tenant may see."""
         return [service for name, service in self.served.items() if tenant.owns(name)]
 
     def get(self, name: str, tenant: Tenant = EVERYBODY) -> ClusterService:
-        """A cluster; Problem 404, which tells of the tenant's own clusters alone."""
+        """Return a cluster; raises Problem 404, which mentions only the tenant's own clusters."""
         found = self.served.get(name) if tenant.owns(name) else None
         if found is None:
             there = ", ".join(sorted(each for each in self.served if tenant.owns(each))[:10]) or "none"
@@ -114,7 +114,7 @@ class Clusters:
         return found
 
     async def make(self, name: str, record: ClusterRecord, tenant: Tenant = EVERYBODY) -> tuple[ClusterService, bool]:
-        """Make a cluster, and whether it is new; one that is there already must have been made alike."""
+        """Create a cluster; returns it and whether it is new. An existing one must have equal settings."""
         if not NAME.fullmatch(name) or name == LOCK:
             raise Problem(
                 422,

@@ -1,4 +1,4 @@
-"""A delta: what changes of a cluster, read from a document and checked as far as the document alone says."""
+"""Deltas: changes of a cluster, read from a document and checked independently of the cluster's state."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Delta:
 
     @classmethod
     def read(cls, value: Any) -> Delta:
-        """The delta in a document; Problem 422."""
+        """Read a delta from a document; raises Problem 422."""
         steps = cls.reading(value)
         while True:
             try:
@@ -64,7 +64,7 @@ class Delta:
 
     @classmethod
     def reading(cls, value: Any) -> Generator[None, None, Delta]:
-        """As :meth:`read`, with a pause now and then: a large delta must not hold up the service."""
+        """Do :meth:`read` with pauses, so that a large delta does not block the service."""
         told = mapping("", value, FIELDS)
         delta = cls()
         if "id" in told:
@@ -102,7 +102,7 @@ class Delta:
 
 
 def read_pin(where: str, value: Any) -> Pin:
-    """GPUs of one type on named nodes."""
+    """Read GPUs of one type on named nodes."""
     told = mapping(where, value, ("gpu_type", "nodes"), ("gpu_type", "nodes"))
     nodes = mapping(f"{where}/nodes", told["nodes"])
     if not nodes:

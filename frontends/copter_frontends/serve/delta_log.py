@@ -1,4 +1,4 @@
-"""The journal of a cluster: what waits is written, and waited for, together, by a thread without Python's lock."""
+"""The journal of a cluster: waiting records are written and synced together, by a thread without Python's lock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESERVE = 4 << 20  # bytes that a segment's file grows by at a time
 
 
 class UncertainWriteError(SnapshotError):
-    """A write failed, and so did taking it back: after a loss of power it may be there."""
+    """A write failed and could not be undone: after a loss of power, the record may exist."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Waiting:
     undo: Undo = field(default_factory=list)
 
     def end(self, error: Exception | None) -> None:
-        """It is safe, or has been taken back: do what comes then, and tell who waits."""
+        """Finish: the record is durable or was undone. Runs the follow-up and informs the waiting task."""
         if self.then is not None:
             try:
                 self.then(error)
@@ -63,7 +63,7 @@ class Group:
 
 
 class DeltaLog:
-    """Appends records to the journal in order; a record's future is done once the record is as safe as `sync` says.
+    """Appends records in order; a record's future completes when it is as durable as `sync` requires.
 
     The event loop encodes records, and a :class:`.DiskThread` writes them and waits for the disk. Records that arrive
     during a write are written together by the next one.
@@ -121,7 +121,7 @@ class DeltaLog:
         undo: Undo | None = None,
         then: Callable[[Exception | None], None] | None = None,
     ) -> asyncio.Future[None]:
-        """Add a record; its future has an OSError or CopterError if it could not be written, and then is undone.
+        """Add a record; on failure, its changes are undone and its future raises OSError or CopterError.
 
         `then` is called before the future is done, with that error or None; whether anybody waits for it or not.
         """
@@ -130,7 +130,7 @@ class DeltaLog:
         return waiting.told
 
     def rotate(self) -> asyncio.Future[History]:
-        """Begin a new segment once all waiting records are written; the future has the history that it begins with."""
+        """Start a new segment after all waiting records; the future returns the history at its start."""
         future: asyncio.Future[History] = self._loop.create_future()
 
         def turn() -> None:
@@ -154,7 +154,7 @@ class DeltaLog:
         return future
 
     async def settled(self) -> None:
-        """Wait until every record and segment asked for so far is written, or taken back."""
+        """Wait until every record and segment requested so far is written or undone."""
         if self._group is None and not self._turning and not self._queue:
             return
         future: asyncio.Future[None] = self._loop.create_future()
@@ -177,7 +177,7 @@ class DeltaLog:
             self._loop.call_soon(self._next)
 
     def _next(self) -> None:
-        """Begin with what waits, unless the disk has something to do."""
+        """Start writing the waiting records, unless the disk is busy."""
         self._called = False
         while self._queue and self._group is None and not self._turning:
             item = self._queue[0]
@@ -203,7 +203,7 @@ class DeltaLog:
         self._disk.put(self.journal.file, record.data, self.sync == "always", room, by)
 
     def _done(self) -> None:
-        """The thread has done what it was given."""
+        """Handle the thread's completion of an order."""
         code, grew, ever = self._disk.outcome()
         group, self._group = self._group, None
         if group is None:
@@ -241,12 +241,12 @@ class DeltaLog:
 
 
 def segment(folder: Path, number: int) -> Path:
-    """The file of a segment."""
+    """Return the path of a segment."""
     return folder / f"journal-{number:08d}"
 
 
 def journal_sync(sync: str) -> Sync:
-    """The journal's own word: it is told of every group as a batch."""
+    """Return the journal's sync policy; every group counts as a batch."""
     return "batch" if sync == "always" else "never"
 
 

@@ -1,4 +1,4 @@
-"""The two requests of which there are most, deltas and plans: ASGI applications that need no routes."""
+"""The two most frequent requests, deltas and plans, as ASGI applications without routing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JSON = (b"content-type", b"application/json")
 
 
 class PostDelta:
-    """Takes a delta; answers when it is journaled, with the plan in force if asked."""
+    """Accepts a delta and answers when it is journaled, with the current plan if asked."""
 
     __name__ = "post_delta"
 
@@ -50,7 +50,7 @@ class PostDelta:
 
 
 class GetPlan:
-    """The plan in force, whole; 304 for one who has it already."""
+    """Returns the complete current plan, or 304 if the client has it."""
 
     __name__ = "get_plan"
 
@@ -68,7 +68,7 @@ class GetPlan:
 
 
 class Direct:
-    """ASGI middleware: calls some applications at ``/v1/clusters/NAME/...`` itself, and leaves the rest to another.
+    """ASGI middleware that handles some ``/v1/clusters/NAME/...`` requests and passes on the rest.
 
     Starlette's routes, requests and responses take a third of the time of a small delta.
 
@@ -101,7 +101,7 @@ class Direct:
 
 
 async def respond(send: Send, status: int, body: bytes | None, headers: list[tuple[bytes, bytes]]) -> None:
-    """Send an answer; one without a body for None."""
+    """Send a response; None sends no body."""
     if body is not None:
         headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})

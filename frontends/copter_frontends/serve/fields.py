@@ -1,4 +1,4 @@
-"""Reading JSON documents field by field; every error names the place."""
+"""Readers of JSON documents, field by field; every error names the position."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 60  # most characters of a value in a message
 
 
 def parse_json(body: bytes) -> Any:
-    """The document; Problem 400 for what is no JSON, NaN and infinities among it."""
+    """Return the parsed document; raises Problem 400 for invalid JSON, including NaN and infinities."""
     try:
         return DECODER.decode(body.decode("utf-8-sig"))
     except RecursionError:
@@ -45,7 +45,7 @@ DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def shown(value: Any) -> str:
-    """A value for a message, cut short."""
+    """Return a value as shortened text for a message."""
     text = repr(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
@@ -53,7 +53,7 @@ def shown(value: Any) -> str:
 def mapping(
     where: str, value: Any, known: Collection[str] | None = None, needed: Collection[str] = ()
 ) -> dict[str, Any]:
-    """An object with no unknown field and all the needed ones."""
+    """Return an object without unknown fields and with all required ones."""
     if not isinstance(value, dict):
         raise invalid(where or "/", f"is {shown(value)}, must be an object")
     if known is not None:
@@ -69,21 +69,21 @@ def mapping(
 
 
 def listing(where: str, value: Any) -> list[Any]:
-    """An array."""
+    """Return an array."""
     if not isinstance(value, list):
         raise invalid(where, f"is {shown(value)}, must be an array")
     return value
 
 
 def identifier(where: str, value: Any) -> str:
-    """A name: 1 to 253 printable characters."""
+    """Return a name of 1 to 253 printable characters."""
     if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_ID or not value.isprintable():
         raise invalid(where, f"is {shown(value)}, must be a text of 1 to {LONGEST_ID} printable characters")
     return value
 
 
 def number(where: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
-    """A finite number, above or at least a bound."""
+    """Return a finite number, above or at least a bound."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise invalid(where, f"is {shown(value)}, must be a number")
     try:
@@ -100,7 +100,7 @@ def number(where: str, value: Any, *, above: float | None = None, least: float |
 
 
 def count(where: str, value: Any, least: int = 1) -> int:
-    """A whole number from `least` to a million."""
+    """Return a whole number from `least` to a million."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_GPUS:
         raise invalid(where, f"is {shown(value)}, must be a whole number from {least} to {MOST_GPUS}")
     return value
@@ -114,5 +114,5 @@ def flag(where: str, value: Any) -> bool:
 
 
 def at(where: str, name: str | int) -> str:
-    """The pointer of a part (RFC 6901)."""
+    """Return the JSON pointer of a part (RFC 6901)."""
     return f"{where}/{str(name).replace('~', '~0').replace('/', '~1')}"

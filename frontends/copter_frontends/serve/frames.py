@@ -1,4 +1,4 @@
-"""Messages between the service and a scheduler's process: a kind of one byte, a length, the content."""
+"""Messages between the service and a scheduler's process: one byte of kind, a length, the content."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ READY, PLAN, ANSWER, FAILED = b"R", b"P", b"A", b"F"  # from it
 
 
 def frame(kind: bytes, content: bytes = b"") -> bytes:
-    """A message."""
+    """Return an encoded message."""
     return HEAD.pack(kind, len(content)) + content
 
 
 def read_frame(stream: BinaryIO) -> tuple[bytes, bytes] | None:
-    """The next message; None at the end of the stream."""
+    """Return the next message; None at the end of the stream."""
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
         return None
@@ -28,7 +28,7 @@ def read_frame(stream: BinaryIO) -> tuple[bytes, bytes] | None:
 
 
 async def receive_frame(stream: asyncio.StreamReader) -> tuple[bytes, bytes] | None:
-    """As :func:`read_frame`, without waiting in the way of others."""
+    """Do :func:`read_frame` asynchronously."""
     try:
         kind, length = HEAD.unpack(await stream.readexactly(HEAD.size))
         return kind, await stream.readexactly(length)

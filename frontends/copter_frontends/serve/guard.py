@@ -1,4 +1,4 @@
-"""The layer around all requests: it checks who asks, and times the answer."""
+"""The layer around all requests: authentication and timing."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Guard:
         return found
 
     def _check(self, scope: Scope) -> None:
-        """Say who asks; Problem 401, 403, 404, 421 or 429 for a request that is not to be served."""
+        """Return the sender's tenant; raises Problem 401, 403, 404, 421 or 429 for a request to be refused."""
         if self._local_only:
             self._check_host(scope)
         if (self._token is None and not self._tenants) or scope["path"] in OPEN:
@@ -119,13 +119,13 @@ class Guard:
             self._check_tenant(tenant, scope["method"], scope["path"])
 
     def _tenant(self, authorization: bytes) -> Tenant | None:
-        """Whose token this is."""
+        """Return the tenant of a token."""
         if self._token is not None:
             return EVERYBODY if hmac.compare_digest(authorization, self._token) else None
         return find_tenant(self._tenants, authorization, time())
 
     def _check_tenant(self, tenant: Tenant, method: str, path: str) -> None:
-        """Problem for a tenant who asks too often, or for what is not its own."""
+        """Raise Problem if a tenant asks too often or for what it does not own."""
         if not self._allowances[tenant.name].take(monotonic()):
             raise Problem(
                 429, f"tenant {tenant.name} may send {tenant.requests_per_s:g} requests a second", fix="send fewer"
@@ -152,7 +152,7 @@ class Guard:
 
 
 def problem_message(problem: Problem) -> tuple[bytes, list[tuple[str, str]]]:
-    """(body, headers) of a problem; the connection ends where the request may not have been read whole."""
+    """Return (body, headers) of a problem; the connection closes if the request may not be fully read."""
     body = json.dumps(problem.document()).encode()
     headers = [("content-type", MEDIA_TYPE), ("content-length", str(len(body)))]
     if problem.status in (400, 401, 408, 413, 415, 421):

@@ -1,4 +1,4 @@
-"""A job as the service holds it."""
+"""The service's record of a job."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class JobRecord:
 
     @classmethod
     def read(cls, where: str, value: Any) -> JobRecord:
-        """A job of a document; Problem 422."""
+        """Read a job from a document; raises Problem 422."""
         told = mapping(where, value, FIELDS, ("id",))
         name = identifier(f"{where}/id", told["id"])
         low = count(f"{where}/min_gpus", told.get("min_gpus", 1))
@@ -94,18 +94,18 @@ class JobRecord:
         )
 
     def changed(self, change: Mapping[str, Any]) -> JobRecord:
-        """The job with a checked change taken in."""
+        """Return the job with a checked change applied."""
         return replace(self, **{name: value for name, value in change.items() if name != "id"})
 
     def measured(self, table: Table) -> JobRecord:
-        """The job with measured throughputs in place of those it had there; zero says that it cannot run."""
+        """Return the job with measured throughputs replaced; zero means that it cannot run."""
         merged: dict[str, Mapping[int, float]] = dict(self.throughputs)
         for kind, by_count in table.items():
             merged[kind] = {**merged.get(kind, {}), **by_count}
         return replace(self, throughputs=merged)
 
     def document(self) -> dict[str, Any]:
-        """The job as JSON has it; :meth:`read` reads it back."""
+        """Return the job as a JSON document, which :meth:`read` accepts."""
         found: dict[str, Any] = {"id": self.id}
         for name in ("application", "submit_s", "max_gpus", "gpus", "work"):
             value = getattr(self, name)
@@ -123,7 +123,7 @@ class JobRecord:
         return found
 
     def job(self) -> Job:
-        """The job as policies have it."""
+        """Return the job in the policies' form."""
         return Job(
             id=self.id,
             application=self.application,
@@ -138,7 +138,7 @@ class JobRecord:
 
 
 def read_table(where: str, value: Any, requested: int | None = None) -> dict[str, dict[int, float]]:
-    """A table of throughputs: {type: {"GPUs": rate}}, or {type: rate} for the GPUs that the job requests."""
+    """Read a table of throughputs: {type: {"GPUs": rate}}, or {type: rate} for the requested GPUs."""
     table: dict[str, dict[int, float]] = {}
     for kind, entry in mapping(where, value).items():
         place = at(where, kind)
@@ -153,7 +153,7 @@ def read_table(where: str, value: Any, requested: int | None = None) -> dict[str
 
 
 def read_rates(where: str, entry: Mapping[str, Any]) -> dict[int, float]:
-    """Rates by number of GPUs; places are worked out for errors only, as this is most of what a delta holds."""
+    """Read rates by number of GPUs; positions are computed only for errors, for speed."""
     found: dict[int, float] = {}
     for text, rate in entry.items():
         gpus = USUAL.get(text)
@@ -165,7 +165,7 @@ def read_rates(where: str, entry: Mapping[str, Any]) -> dict[int, float]:
 
 
 def read_gpus(where: str, text: str) -> int:
-    """A number of GPUs that is the name of a field."""
+    """Read a number of GPUs from a field's name."""
     if not (text.isascii() and text.isdigit() and len(text) <= 7):
         raise invalid(where, f"{shown(text)} is no number of GPUs", 'name the field by a whole number, such as "8"')
     return count(where, int(text))
@@ -185,7 +185,7 @@ def read_change(where: str, value: Any) -> dict[str, Any]:
 
 
 def fraction(where: str, value: Any) -> float:
-    """A number from 0 to 1."""
+    """Return a number from 0 to 1."""
     found = number(where, value, least=0.0)
     if found > 1.0:
         raise invalid(where, f"is {value}, must be a fraction from 0 to 1")
@@ -193,5 +193,5 @@ def fraction(where: str, value: Any) -> float:
 
 
 def table_document(table: Table) -> dict[str, dict[str, float]]:
-    """A table as JSON has it."""
+    """Return a table as a JSON document."""
     return {kind: {str(gpus): rate for gpus, rate in by_count.items()} for kind, by_count in table.items()}

@@ -1,4 +1,4 @@
-"""The numbers that a delta may hold: every policy of the service can plan with any of them."""
+"""Limits of the numbers in a delta, within which every policy can plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_S = 1e11
 
 
 def check_numbers(where: str, job: JobRecord) -> None:
-    """Problem 422 for a job with a number beyond what the policies can take."""
+    """Raise Problem 422 for a job with a number outside the limits."""
     if job.work is not None:
         _within(f"{where}/work", job.work, LEAST_WORK, MOST_WORK)
     check_weight(f"{where}/weight", job.weight)
@@ -30,12 +30,12 @@ def check_numbers(where: str, job: JobRecord) -> None:
 
 
 def check_weight(where: str, weight: float) -> None:
-    """Problem 422 for a weight beyond what the policies can take."""
+    """Raise Problem 422 for a weight outside the limits."""
     _within(where, weight, LEAST_WEIGHT, MOST_WEIGHT)
 
 
 def check_rates(where: str, table: Table) -> None:
-    """Problem 422 for a rate beyond what the policies can take; zero says that the job cannot run."""
+    """Raise Problem 422 for a rate outside the limits; zero means that the job cannot run."""
     for kind, rates in table.items():
         for gpus, rate in rates.items():
             if rate:

@@ -45,7 +45,7 @@ class Metrics:
         self.watchers = Gauge("copter_watchers", "Streams of plans.", ["cluster"], registry=registry)
 
     def journal_written(self, records: int, seconds: float) -> None:
-        """Count a write of a journal; called by its thread."""
+        """Count a journal write; called by the journal's thread."""
         self.journal_seconds.observe(seconds)
         self.journal_records.inc(records)
 
@@ -63,10 +63,10 @@ class Metrics:
             self.price.labels(cluster, kind).set(price or 0.0)
 
     def forget(self, cluster: str) -> None:
-        """Leave a cluster's series out from now on."""
+        """Remove a cluster's series."""
         for metric in (self.deltas, self.plans, self.round_seconds, self.gap, self.jobs, self.gpus, self.price):
             metric.remove_by_labels({"cluster": cluster})
 
     def text(self) -> bytes:
-        """All of them in Prometheus's format."""
+        """Return all metrics in Prometheus's format."""
         return generate_latest(self.registry)

@@ -181,6 +181,22 @@ def _paths() -> Schema:
         f"{root}/explain/{{job}}": {
             "get": _operation("Why a job got what it got", {"200": _answer("Why", any_object)}, errors="401 404 503")
         },
+        f"{root}/what-if": {
+            "get": _operation(
+                "What a change would do to the plan of now; nothing is changed",
+                {"200": _answer("Its effect", any_object)},
+                query=("change",),
+                errors="401 404 409 422 503",
+            )
+        },
+        f"{root}/waiting": {
+            "get": _operation("Jobs that wait, and for what", {"200": _answer("Jobs", any_object)}, errors="401 404")
+        },
+        f"{root}/history": {
+            "get": _operation(
+                "Rounds since the service began", {"200": _answer("Points", any_object)}, errors="401 404"
+            )
+        },
         f"{root}/jobs": {
             "get": _operation(
                 "Ids of the jobs", {"200": _answer("Ids", any_object)}, query=("after",), errors="401 404"

@@ -1,4 +1,4 @@
-"""Which folders the service made, and how it takes them away: nothing else is ever touched.
+"""Ownership of folders: the service marks the folders it creates, and deletes no others.
 
 A cluster's folder is made under a name of its own, marked, filled, and renamed to the cluster's id only when it is
 whole. To delete it, the service renames it into its trash, then removes the files that it writes itself, one by one,
@@ -32,14 +32,14 @@ WRITTEN = re.compile(r"snapshot|journal-\d{8}|\.(snapshot|journal-\d{8}|\.copter
 
 
 def is_owned(folder: Path) -> bool:
-    """Whether the service made a folder: it has the mark, or a snapshot that begins as the service's do."""
+    """Whether the service created a folder: it contains the mark or a snapshot of the service."""
     if DISK.get().kind(folder) != "folder":
         return False
     return begins_with(folder / MARK, WORDS) or begins_with(folder / "snapshot", SNAPSHOT_MAGIC)
 
 
 def begins_with(path: Path, words: bytes) -> bool:
-    """Whether an ordinary file is there, can be read, and begins with these bytes."""
+    """Whether an ordinary, readable file exists and begins with these bytes."""
     try:
         return DISK.get().kind(path) == "file" and DISK.get().read(path, len(words)) == words
     except OSError:
@@ -47,13 +47,13 @@ def begins_with(path: Path, words: bytes) -> bool:
 
 
 def claim(folder: Path) -> None:
-    """Mark a folder that version 0.1 made; SnapshotError if it cannot be written."""
+    """Mark a folder that version 0.1 created; raises SnapshotError if it cannot be written."""
     if DISK.get().kind(folder / MARK) is None:
         write_atomically(folder / MARK, [WORDS])
 
 
 def begin(data: Path, name: str) -> Path:
-    """A new, marked folder beside the clusters, for one that is being made; OSError if it cannot be."""
+    """Create a marked folder beside the clusters, for a cluster under construction; raises OSError."""
     folder = data / f"{MAKING}{name}-{now_ns()}"
     DISK.get().make_folder(folder)
     claim(folder)
@@ -61,7 +61,7 @@ def begin(data: Path, name: str) -> Path:
 
 
 def finish(made: Path, folder: Path) -> None:
-    """Rename `made`, whose files are all written, to `folder`, the cluster's own.
+    """Rename `made`, whose files are complete, to the cluster's folder.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def finish(made: Path, folder: Path) -> None:
 
 
 def take_away(folder: Path) -> bool:
-    """Delete a folder of the service; whether it is gone. Files that the service does not write stay, in the trash."""
+    """Delete a folder of the service; returns whether it is gone. Foreign files are kept in the trash."""
     if not is_owned(folder):
         return False
     disk, doomed = DISK.get(), folder
@@ -96,7 +96,7 @@ def take_away(folder: Path) -> bool:
 
 
 def sweep(data: Path) -> list[Path]:
-    """Finish what a killed service had begun to make or to delete; the folders that could not be removed."""
+    """Finish creations and deletions that a killed service had begun; returns folders that could not be removed."""
     disk, left = DISK.get(), []
     for name in disk.names(data):
         path = data / name
@@ -114,5 +114,5 @@ def sweep(data: Path) -> list[Path]:
 
 
 def now_ns() -> int:
-    """A number for a name."""
+    """Return a number for unique names."""
     return int(CLOCK.get().now() * 1e9)

@@ -1,4 +1,4 @@
-"""The last feasible plan of a cluster, ready to be sent."""
+"""The last feasible plan of a cluster, ready to send."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Allocations = dict[str, dict[str, Any]]
 
 
 class PlanBook:
-    """The plan in force: the last one computed, less what has gone since, so that it is always feasible.
+    """The plan in force: the last computed one without departed jobs and nodes, so that it is always feasible.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class PlanBook:
         self._touch()
 
     def take(self, plan: Mapping[str, Any], state: ClusterState, pieces: Sequence[bytes] | None = None) -> None:
-        """Take a new plan: its header and what changes, as the scheduler sends it.
+        """Store a new plan: its header and changes, as the scheduler sends them.
 
         What concerns jobs and nodes that have gone meanwhile is left out.
 
@@ -96,14 +96,14 @@ class PlanBook:
         self._note(before, told, stopped, self.header)
 
     def _stop(self, job_id: str, now_s: float, stopped: list[str]) -> None:
-        """Leave a job out, if it is there."""
+        """Remove a job from the plan, if present."""
         if self.allocations.pop(job_id, None) is not None:
             self.attained.end(job_id, now_s)
             del self._fragments[job_id]
             stopped.append(job_id)
 
     def follow(self, change: Mapping[str, Any], state: ClusterState) -> None:
-        """Leave out the jobs that a delta has removed, and those on nodes that it has; the state has it already."""
+        """Remove jobs that a delta has removed or that were on removed nodes; the state is already updated."""
         lost = [job_id for job_id in change.get("remove_jobs", ()) if job_id in self.allocations]
         if change.get("remove_nodes"):
             lost += self._fallen(state)
@@ -111,11 +111,11 @@ class PlanBook:
         self.attained.forget(change.get("remove_jobs", ()))
 
     def look_again(self, state: ClusterState, now_s: float) -> None:
-        """Leave out what does not stand in a state from which deltas have been taken back."""
+        """Remove what is invalid after deltas have been undone."""
         self._leave_out(self._fallen(state), now_s)
 
     def _fallen(self, state: ClusterState) -> list[str]:
-        """Jobs of the plan that have gone, or whose nodes have."""
+        """Return jobs of the plan that no longer exist or whose nodes do not."""
         return [
             job_id
             for job_id, given in self.allocations.items()
@@ -133,14 +133,14 @@ class PlanBook:
         self._note(before, [], lost, {})
 
     def body(self) -> bytes:
-        """The whole plan as JSON."""
+        """Return the complete plan as JSON."""
         if self._body is None:
             head = compact({**self.header, "edition": self.edition}).encode()
             self._body = head[:-1] + b',"allocations":{' + b",".join(self._fragments.values()) + b"}}"
         return self._body
 
     def changes_since(self, edition: int) -> list[tuple[int, bytes]] | None:
-        """(edition, JSON) of every change after an edition; None if they are not all kept."""
+        """Return (edition, JSON) of every change after an edition; None if some are no longer kept."""
         if edition == self.edition:
             return []
         found = [(after, body) for before, after, body in self._changes if before >= edition]
@@ -156,25 +156,25 @@ class PlanBook:
 
 
 def stands(given: Mapping[str, Any], type_of_node: Mapping[str, str]) -> bool:
-    """Whether all nodes of an allocation are there, of its types: a name may come back with another type."""
+    """Whether all nodes of an allocation exist with its types; a name may return with another type."""
     kinds = {given["gpu_type"], *(given.get("mixture") or ())}
     return all(type_of_node.get(node) in kinds for node in given["nodes"])
 
 
 def fragment(job_id: str, given: Mapping[str, Any]) -> bytes:
-    """One job's member of the plan's object."""
+    """Return one job's member of the plan's JSON object."""
     return f"{compact(job_id)}:{compact(given)}".encode()
 
 
 def plan_document(plan: Mapping[str, Any]) -> bytes:
-    """A plan as the scheduler sends it: JSON, each member of ``set`` on a line of its own."""
+    """Return a plan as the scheduler sends it: JSON with each member of ``set`` on its own line."""
     head = compact({"header": plan["header"], "stop": plan["stop"]}).encode()
     pieces = [fragment(job_id, given) for job_id, given in plan["set"].items()]
     return head[:-1] + b',"set":{\n' + b",\n".join(pieces) + b"\n}}"
 
 
 def read_plan(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """The plan of a :func:`plan_document`, and the pieces for :meth:`PlanBook.take`.
+    """Return the plan of a :func:`plan_document` and its pieces for :meth:`PlanBook.take`.
 
     JSON has no line's end inside of strings, so that pieces need not be made again, which takes most of the time.
     """

@@ -1,4 +1,4 @@
-"""The policies of the service, made by name, over throughputs that change as they are measured."""
+"""The service's policies by name, with throughputs that change as they are measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configur
 
 
 class ToldThroughputs:
-    """Throughputs as the service was told them (a :class:`~.policy_kit.Throughputs`).
+    """Throughputs reported to the service (a :class:`~.policy_kit.Throughputs`).
 
     A job of which nothing was told runs on every type at 1 for the GPUs that it asks for.
     """
@@ -29,14 +29,14 @@ class ToldThroughputs:
         self._jobs = jobs
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Units per second; 0 where nothing was told."""
+        """Return units per second; 0 if not reported."""
         record = self._jobs.get(job.id)
         if record is None or not record.throughputs:
             return 1.0
         return record.throughputs.get(gpu_type, {}).get(gpus, 0.0)
 
     def work(self, job: Job) -> float:
-        """Units of work; 1 for a job that does not say."""
+        """Return units of work; 1 for a job that gives none."""
         return 1.0 if job.work_samples is None else job.work_samples
 
 

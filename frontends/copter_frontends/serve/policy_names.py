@@ -1,4 +1,4 @@
-"""Names of the policies that the service schedules by; light to import."""
+"""Names of the service's policies; cheap to import."""
 
 from __future__ import annotations
 

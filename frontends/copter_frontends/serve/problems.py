@@ -1,4 +1,4 @@
-"""Faults of requests as problem documents (RFC 9457): what is wrong, where, how to mend it."""
+"""Errors of requests as problem documents (RFC 9457): what is wrong, where, how to fix it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLES = {
 
 
 class Problem(Exception):
-    """A request that cannot be done; nothing has changed.
+    """A refused request; nothing has changed.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ class Problem(Exception):
 
 
 def invalid(where: str, detail: str, fix: str = "") -> Problem:
-    """A document that is well-formed JSON and wrong."""
+    """Return the problem of a well-formed JSON document with invalid content."""
     return Problem(422, f"{where}: {detail}", where, fix)
 
 
 def conflict(where: str, detail: str, fix: str = "") -> Problem:
-    """A document that does not fit the present state."""
+    """Return the problem of a document that contradicts the current state."""
     return Problem(409, f"{where}: {detail}", where, fix)

@@ -1,4 +1,4 @@
-"""HTTP connections that must say what they want within a time, and in few words."""
+"""HTTP connections with limits on the time and size of request heads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINGER_BYTES = 64 << 20  # most bytes dropped in that time
 
 
 class Joining:
-    """A transport that sends the first piece of an answer, its head, together with the second.
+    """A transport that joins the first piece of a response, its head, with the second.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Joining:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send what was held and this; hold it, if nothing was, until the loop's next turn at most."""
+        """Send the data together with any held data; first data is held until the loop's next turn at most."""
         if self._held is None:
             self._held = data
             self._loop.call_soon(self.flush)
@@ -49,7 +49,7 @@ class Joining:
             self._transport.writelines((held, data))
 
     def flush(self) -> None:
-        """Send what is held."""
+        """Send the held data."""
         if self._held is not None:
             held, self._held = self._held, None
             self._transport.write(held)
@@ -71,14 +71,14 @@ class Joining:
         self._loop.call_later(LINGER_S, self._transport.close)
 
     def drop(self, data: bytes) -> None:
-        """Throw away what comes after the answer."""
+        """Discard input after the response."""
         self._dropped += len(data)
         if self._dropped > LINGER_BYTES:
             self._transport.close()
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with an end to its patience: the head of a request comes in time, and is not too long."""
+    """uvicorn's protocol with limits: a request's head must arrive in time and be short."""
 
     head_s = 10.0
 
@@ -89,18 +89,18 @@ class PatientProtocol(HttpToolsProtocol):
         self._flooded = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client is there; its first request is awaited."""
+        """Start waiting for a new client's first request."""
         super().connection_made(transport)
         self.transport = Joining(transport, self.loop, self._unread)  # type: ignore[assignment]
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Clean up after the client has gone."""
         self._disarm()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come; a head that goes on too long ends the connection."""
+        """Parse received data; a head that is too long ends the connection."""
         if self.transport.is_closing():
             self.transport.drop(data)  # type: ignore[attr-defined]
             return
@@ -118,22 +118,22 @@ class PatientProtocol(HttpToolsProtocol):
                 self._refuse(431, "the head of the request is too long")
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start the timer of a request's head."""
         super().on_message_begin()
         if self._timer is None:
             self._arm()
 
     def on_headers_complete(self) -> None:
-        """Its head is there."""
+        """Stop the timer: the head is complete."""
         self._disarm()
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP."""
+        """Refuse data that is not HTTP."""
         self._refuse(400, "this is not HTTP/1.1")
 
     def _unread(self) -> bool:
-        """Whether the client may be sending a body, or a head without end."""
+        """Whether the client may still be sending a body, or an endless head."""
         return self._flooded or (self.cycle is not None and self.cycle.more_body)
 
     def _arm(self) -> None:

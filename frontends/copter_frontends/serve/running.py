@@ -32,7 +32,7 @@ COLLECT = (1_000, 4_000, 50)  # thresholds of the garbage collector's three gene
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which says where it listens, and ends streams when it is told to stop."""
+    """uvicorn's server, extended to report its address and to end streams when it stops."""
 
     clusters: Clusters
 
@@ -47,7 +47,7 @@ class Server(uvicorn.Server):
                 print(f"copter: serving {scheme}://{shown}:{port}/", file=sys.stderr, flush=True)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop as told, with exit code 0; a second Ctrl-C waits for nothing."""
+        """Stop with exit code 0; a second Ctrl-C does not wait."""
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
 
 
 def allow_connections(count: int) -> None:
-    """Raise this process's limit of open files as far as connections need it and the system allows."""
+    """Raise this process's limit of open files as needed for connections, as far as the system allows."""
     if resource is not None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = count + SPARE_FILES
@@ -71,7 +71,7 @@ def allow_connections(count: int) -> None:
 
 
 def collect_seldom() -> None:
-    """Let the collector look at few young objects at a time, and hardly ever at all of them.
+    """Let the garbage collector run rarely and on few young objects.
 
     A collection of all that a cluster of 4,000 jobs holds takes 0.1 s, in which nothing is answered; one of what 600
     new jobs leave, 20,000 young objects, 14 ms. The state is made of records and dictionaries without circles, which
@@ -83,7 +83,7 @@ def collect_seldom() -> None:
 
 
 def run(settings: ServeSettings) -> int:
-    """Serve until told to stop; exit code 0, or 1 where it could not listen.
+    """Serve until stopped; exit code 0, or 1 if it cannot listen.
 
     Raises
     ------

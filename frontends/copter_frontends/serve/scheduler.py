@@ -1,4 +1,4 @@
-"""The scheduler's side of a cluster, in a process of its own: a policy that is told of deltas and asked for plans."""
+"""The scheduler of a cluster, in its own process: a policy that receives deltas and makes plans."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from copter.runtime.clock import CLOCK
 from copter_frontends.allocation import AllocationPolicy
 from copter_frontends.policy_kit import LpPolicy, RoundPolicy
 from copter_frontends.serve.attained import AttainedBook
-from copter_frontends.serve.cluster_state import Change, ClusterState
+from copter_frontends.serve.cluster_state import Change as DeltaDone
+from copter_frontends.serve.cluster_state import ClusterState
+from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.job_record import JobRecord
 from copter_frontends.serve.plan_book import Allocations
 from copter_frontends.serve.policies import make_policy
 from copter_frontends.vocabulary import Allocation, Plan, PlanStatus, SchedulingPolicy
+from copter_frontends.what_if.change import Change
+from copter_frontends.what_if.round import Answer, Planned, copied
 
 LOG = logging.getLogger("copter.serve")
 
@@ -76,7 +80,7 @@ class Scheduler:
             self._end(error)
 
     def _begin(self, now_s: float) -> None:
-        """Make the policy from the state; there is none while the cluster has no node."""
+        """Create the policy from the state; there is none while the cluster has no node."""
         self.policy, self._waiting, self._known = None, set(), set()
         self.refused = {name: f"the policy fails with it: {reason}" for name, reason in self._aside.items()}
         if not self.state.type_of_node:
@@ -99,8 +103,8 @@ class Scheduler:
 
     # Deltas -------------------------------------------------------------------------------------------------------
 
-    def take(self, change: Change) -> None:
-        """Do a resolved delta. What the policy refuses of it stands in the next plan's ``skipped``."""
+    def take(self, change: DeltaDone) -> None:
+        """Apply a resolved delta. What the policy refuses is listed as ``skipped`` in the next plan."""
         self.state.apply(change)
         gone = change.get("remove_jobs", ())
         self.attained.forget(gone)
@@ -116,8 +120,8 @@ class Scheduler:
         except Exception as error:
             self._end(error)
 
-    def _tell(self, policy: SchedulingPolicy, change: Change, back: Collection[str]) -> None:
-        """Tell the policy of a delta that the state has; jobs of `back` were set aside, and are offered again."""
+    def _tell(self, policy: SchedulingPolicy, change: DeltaDone, back: Collection[str]) -> None:
+        """Pass a delta to the policy; jobs of `back` had been set aside and are offered again."""
         for job_id in change.get("remove_jobs", ()):
             if job_id in self._known:
                 policy.remove_job(job_id)
@@ -171,7 +175,7 @@ class Scheduler:
             self.refused[job_id] = str(error)
 
     def _measure(self, policy: SchedulingPolicy, job_id: str) -> None:
-        """Tell the policy of a job's throughputs; those that ask for them each round know already."""
+        """Pass a job's throughputs to the policy, unless the policy reads them every round."""
         if job_id in self._waiting:
             self._add(policy, self.state.jobs[job_id])
         elif isinstance(policy, AllocationPolicy):
@@ -188,7 +192,7 @@ class Scheduler:
             self.refused.pop(job_id, None)
 
     def _adopt(self, policy: SchedulingPolicy) -> None:
-        """Tell the policy what jobs hold: a pin, and its end."""
+        """Pass the jobs' current allocations to the policy, by pinning and unpinning."""
         adopted = []
         for job_id, told in self._sent.items():
             if job_id in self._known:
@@ -201,7 +205,7 @@ class Scheduler:
     # Rounds -------------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float) -> dict[str, Any]:
-        """The next plan: its header, the allocations that are new or others, the jobs that stop."""
+        """Return the next plan: its header, new or changed allocations, stopped jobs."""
         started = CLOCK.get().monotonic()
         plan = self._plan(now_s)
         now = {job_id: document_of(given) for job_id, given in plan.allocations.items()}
@@ -220,7 +224,9 @@ class Scheduler:
         }
 
     def _plan(self, now_s: float) -> Plan:
-        """The policy's plan; where it fails, that of a new one without the fresh jobs, or what is left of the last."""
+        """Return the policy's plan; if it fails, that of a new policy without the new jobs, or the rest of the last
+        plan.
+        """
         try:
             return self._policys_plan(now_s)
         except Exception as error:
@@ -247,7 +253,7 @@ class Scheduler:
         return plan
 
     def _last_plan(self) -> Plan:
-        """The pins, and what fits beside them of the last plan, on the nodes that are there now."""
+        """Return the pins and what fits beside them of the last plan, on existing nodes."""
         free = {node: self.state.node_gpus[kind] for node, kind in self.state.type_of_node.items()}
         pins = {
             job_id: Allocation(kind, sum(gpus for _, gpus in nodes), nodes)
@@ -293,7 +299,7 @@ class Scheduler:
         }
 
     def explain(self, job_id: str) -> dict[str, Any]:
-        """Why a job got what it got, in the last solved program; LookupError where nothing can be said."""
+        """Explain a job's allocation in the last solved program; raises LookupError if there is no explanation."""
         if job_id in self.refused:
             raise LookupError(f"the policy takes no part of job {job_id!r}: {self.refused[job_id]}")
         if self.policy is None:
@@ -310,16 +316,39 @@ class Scheduler:
         except CopterError as error:
             raise LookupError(f"job {job_id!r} is not in the program of the last plan: {error}") from None
 
+    def what_if(self, text: str, now_s: float) -> dict[str, Any]:
+        """What a change would do to the plan of now; this scheduler stays as it is, to the last bit.
+
+        Two copies of it plan, one of them after the change.
+
+        Raises
+        ------
+        WhatIfError, Problem
+            If the change cannot be read, or does not go with the cluster.
+        LookupError
+            If the policy fails in one of the copies.
+        """
+        delta = Delta.read(Change.read(text).delta(self.state.capacity()))
+        before, after = copied(self), copied(self)
+        after.take(after.state.resolve(delta, now_s))
+        try:
+            old, new = (Planned.of(each._policys_plan(now_s), each.policy) for each in (before, after))
+        except Exception as error:
+            raise LookupError(f"the policy fails: {type(error).__name__}: {error}") from error
+        answer = Answer.of(text, old, new, (len(before.state.jobs), len(after.state.jobs)))
+        refused = {name: why for name, why in after.refused.items() if name not in self.refused}
+        return {**answer.as_dict(), "refused": refused, "text": answer.as_text()}
+
 
 def allocation_of(told: Mapping[str, Any]) -> Allocation:
-    """An allocation from its document."""
+    """Return an allocation from its document."""
     nodes = tuple(sorted(told["nodes"].items()))
     mixture = tuple(told["mixture"].items()) if told.get("mixture") else ()
     return Allocation(told["gpu_type"], sum(gpus for _, gpus in nodes), nodes, mixture)
 
 
 def document_of(given: Allocation) -> dict[str, Any]:
-    """An allocation as JSON has it."""
+    """Return an allocation as a JSON document."""
     found: dict[str, Any] = {"gpu_type": given.gpu_type, "gpus": given.gpus, "nodes": dict(given.nodes)}
     if given.mixture:
         found["mixture"] = dict(given.mixture)

@@ -1,4 +1,4 @@
-"""How the service is run."""
+"""Settings of the service."""
 
 from __future__ import annotations
 

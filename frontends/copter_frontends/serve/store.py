@@ -1,4 +1,4 @@
-"""A cluster on disk: a snapshot, and journal segments with what came since."""
+"""A cluster on disk: a snapshot and later journal segments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHUNK = 500  # jobs encoded at a time, before other threads get the processor
 
 @dataclass(slots=True)
 class Stored:
-    """A cluster as it was read: what it is, when it began, and its journal, open."""
+    """A cluster read from disk: its state, creation time, and open journal."""
 
     state: ClusterState
     book: PlanBook
@@ -44,7 +44,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """Contents of a snapshot, copied at one instant; its parts are never changed."""
+    """Contents of a snapshot, copied at one instant and never changed."""
 
     record: ClusterRecord
     created_s: float
@@ -76,7 +76,7 @@ class Frozen:
         )
 
     def parts(self, history: History) -> Iterator[bytes]:
-        """The snapshot, piece by piece."""
+        """Yield the snapshot in pieces."""
         front = {
             "record": self.record.document(),
             "created_s": self.created_s,
@@ -98,7 +98,7 @@ class Frozen:
             yield from (bytes(part) for part in encode(None))
 
     def sealed(self, history: History) -> bytes:
-        """The snapshot in one piece."""
+        """Return the snapshot as one byte string."""
         return b"".join(SEAL.close(list(self.parts(history))))
 
 
@@ -121,7 +121,7 @@ def segments(folder: Path) -> list[int]:
 
 
 def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> Stored:
-    """Make a new cluster's folder, with a first snapshot and an empty journal; return the cluster.
+    """Create a cluster's folder with a first snapshot and an empty journal; returns the cluster.
 
     The folder is written under another name and renamed with its snapshot in it.
 
@@ -159,7 +159,7 @@ def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> 
 
 
 def recover(folder: Path, sync: str) -> Stored:
-    """A cluster as it was when it last acknowledged something.
+    """Return a cluster in the state of its last acknowledged change.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def recover(folder: Path, sync: str) -> Stored:
 
 
 def _replay(state: ClusterState, book: PlanBook, contents: Contents, history: History, where: str) -> None:
-    """Do again what a segment holds and the snapshot does not."""
+    """Apply a segment's records that the snapshot does not contain."""
     if contents.first.lineage != history.lineage:
         raise SnapshotError(f"{where} belongs to another cluster")
     for place, offset, payload in contents.records:
@@ -217,7 +217,7 @@ def _replay(state: ClusterState, book: PlanBook, contents: Contents, history: Hi
 
 
 def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, float, History]:
-    """State, plan, time of creation and place in the journal of a snapshot; SnapshotError."""
+    """Return state, plan, creation time and journal position of a snapshot; raises SnapshotError."""
     reader = Reader(SEAL.open(data, where), where)
     try:
         lineage, edits, chain = reader.value()

@@ -1,4 +1,4 @@
-"""Who may ask for what: tenants with a token each, clusters of their own, and limits."""
+"""Tenants: each with a token, its own clusters, and limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIELDS = {"name", "token", "operator", "expires", "max_clusters", "requests_per_
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """One who may ask.
+    """A user of the service.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Tenant:
     max_body: float = inf
 
     def owns(self, cluster: str) -> bool:
-        """Whether a cluster is one of its own."""
+        """Whether a cluster belongs to the tenant."""
         return self.operator or cluster.startswith(f"{self.name}.")
 
     def body_limit(self, limit: int) -> int:
-        """Bytes that a request may have where the service's limit is this."""
+        """Return the largest request size in bytes, given the service's limit."""
         return int(min(limit, self.max_body))
 
 
@@ -64,14 +64,14 @@ EVERYBODY = Tenant("service", b"", operator=True)
 
 
 def tenant_of(scope: Mapping[str, Any]) -> Tenant:
-    """Who sent a request that the guard let pass."""
+    """Return the sender of a request that the guard has accepted."""
     found: Tenant = scope.get("tenant", EVERYBODY)
     return found
 
 
 @dataclass(slots=True)
 class Allowance:
-    """A bucket of requests that fills again at the tenant's rate."""
+    """A token bucket that refills at the tenant's rate."""
 
     tenant: Tenant
     left: float = field(init=False)
@@ -86,7 +86,7 @@ class Allowance:
         return max(10.0, self.tenant.requests_per_s)
 
     def take(self, now: float) -> bool:
-        """Whether there is one more request at a time on a clock that only goes forward."""
+        """Take a token at a time of a monotonic clock; returns whether there was one."""
         if self.tenant.requests_per_s == inf:
             return True
         since = 0.0 if self.at is None else max(now - self.at, 0.0)
@@ -99,7 +99,7 @@ class Allowance:
 
 
 def find_tenant(tenants: tuple[Tenant, ...], authorization: bytes, now: float) -> Tenant | None:
-    """The tenant whose token a header bears, unless it has expired; every token is compared, in constant time."""
+    """Return the tenant of a header's token, unless expired; all tokens are compared in constant time."""
     kind, _, token = authorization.partition(b" ")
     digest = hashlib.sha256(token).digest()
     found = None
@@ -110,7 +110,7 @@ def find_tenant(tenants: tuple[Tenant, ...], authorization: bytes, now: float) -
 
 
 def read_tenants(path: Path) -> tuple[Tenant, ...]:
-    """The tenants of a file: a JSON list of objects with `name`, `token`, and what limits them.
+    """Read tenants from a file: a JSON list of objects with `name`, `token`, and limits.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _read(where: str, document: Any) -> Tenant:
 
 
 def _time(where: str, value: Any) -> float:
-    """Seconds since 1970 of an ISO 8601 time; one without a zone is UTC."""
+    """Return seconds since 1970 of an ISO 8601 time, UTC by default."""
     if value is None:
         return inf
     try:

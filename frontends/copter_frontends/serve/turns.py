@@ -1,4 +1,4 @@
-"""How soon the operating system lets a process run: answers go before plans."""
+"""Priorities of processes in the operating system: responses run before plans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NICENESS = 10  # niceness of a scheduler's process
 
 
 def short_turns() -> bool:
-    """Ask for turns that are short and come soon, for this thread and those that it starts; whether it was granted.
+    """Request short, early time slices for this thread and the threads it starts; returns whether they were granted.
 
     The share of the processors stays what it was. Linux (since 6.12) lets who asks for a shorter slice run before one
     that has a longer one; otherwise a thread that wakes up waits until another's slice of some milliseconds is over.
@@ -25,7 +25,7 @@ def short_turns() -> bool:
 
 
 def behind_others() -> None:
-    """Let this process go behind what answers, with ordinary slices: at a higher niceness, without hurry."""
+    """Let this process run after others, at higher niceness and with ordinary slices."""
     with suppress(OSError):
         niceness = os.nice(NICENESS)
         _ask(BATCH, niceness, 0)

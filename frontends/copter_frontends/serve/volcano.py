@@ -44,7 +44,7 @@ class Volcano:
         self._opening: set[str] = set()
 
     async def answer(self, service: ClusterService, verb: str, body: bytes) -> dict[str, Any]:
-        """The answer to one call; Problem."""
+        """Return the response to one call; raises Problem."""
         if verb not in VERBS:
             raise Problem(404, f"there is no verb {verb!r}", fix=f"set the extender's verbs to {', '.join(VERBS)}")
         if verb == "onSessionOpen":
@@ -89,7 +89,7 @@ class Volcano:
         return found
 
     async def _open(self, service: ClusterService, body: bytes) -> dict[str, Any]:
-        """Bring jobs and nodes up to date; answered at once where the last session is still being taken in."""
+        """Update jobs and nodes; answers at once if the last session is still being processed."""
         if service.name in self._opening:
             return {"busy": True}
         self._opening.add(service.name)
@@ -103,7 +103,7 @@ class Volcano:
 
 
 def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """(what brings the cluster to a session's jobs and nodes, nodes that no declared type fits)."""
+    """Return (delta that brings the cluster to a session's jobs and nodes, nodes of no declared type)."""
     state = service.state
     delta: dict[str, Any] = {}
     ignored: list[str] = []
@@ -148,7 +148,7 @@ def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[
 
 
 def _same_size(known: JobRecord, told: Mapping[str, Any]) -> bool:
-    """Whether a job still asks for as many GPUs: tasks of it may have ended, or come."""
+    """Whether a job still requests as many GPUs; its tasks may have changed."""
     return bool(known.requested_gpus == told["requested_gpus"])
 
 
@@ -159,7 +159,7 @@ def _given(told: Mapping[str, Any], name: str) -> Any:
 
 
 def _predicate(job: str, node: str, plan: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """A task goes where the plan has its job; tasks of jobs that the service does not know go anywhere.
+    """Allow a task on the nodes of its job's plan; tasks of unknown jobs may go anywhere.
 
     Volcano reads the reason from ``status`` since 1.10 and from ``errorMessage`` up to 1.7. In between ``status`` was a
     list, so it is left out where the task may go.
@@ -185,7 +185,7 @@ def _prioritize(job: str, nodes: list[str], plan: Mapping[str, Any]) -> dict[str
 def _victims(
     evictor: str, evictees: list[tuple[str, str, Any]], plan: Mapping[str, Any], known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Tasks on nodes where the plan no longer has their jobs may go, for a job that the plan has."""
+    """Return tasks on nodes where the plan no longer has their jobs, to make room for a planned job."""
     if evictor not in known:
         return {"status": ABSTAIN, "victims": []}
     if evictor not in plan:

@@ -1,4 +1,4 @@
-"""Volcano's documents, as its extender plugin sends them: jobs, tasks and nodes, cut down to what the service needs.
+"""Documents of Volcano's extender plugin (jobs, tasks, nodes), reduced to what the service needs.
 
 Go writes the plugin's structures field by field: ``UID``, ``Tasks``, ``Resreq.ScalarResources`` in thousandths,
 embedded structures flat; objects of Kubernetes in them have their own names (``metadata.labels``). These functions run
@@ -23,7 +23,7 @@ MILLI = 1000.0  # thousandths of a GPU, Kubernetes's unit, in one GPU
 
 
 def read_session(body: bytes) -> dict[str, Any]:
-    """{"jobs": {id: job document}, "nodes": {name: [type, GPUs]}} of ``onSessionOpen``; Problem for a malformed one."""
+    """Return {"jobs": {id: job document}, "nodes": {name: [type, GPUs]}} of ``onSessionOpen``; raises Problem."""
     told = _object("", parse_json(body))
     jobs, nodes = {}, {}
     for job_id, job in _given(told, "Jobs").items():
@@ -69,7 +69,7 @@ def read_tasks(body: bytes) -> dict[str, Any]:
 
 
 def job_document(job_id: str, job: Mapping[str, Any], gpus: int) -> dict[str, Any]:
-    """A job of the service from one of Volcano's: all its GPUs or none; annotations say weight and throughputs."""
+    """Return a job document from Volcano's job: all its GPUs or none; annotations give weight and throughputs."""
     notes = _annotations(job.get("PodGroup"))
     document: dict[str, Any] = {
         "id": job_id,
@@ -96,7 +96,7 @@ def job_document(job_id: str, job: Mapping[str, Any], gpus: int) -> dict[str, An
 
 
 def _given(told: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A map that must be there, as all that it does not name is taken away; Go writes null for an empty one."""
+    """Return a required map, because a missing entry means removal; Go writes null for an empty one."""
     if name not in told:
         raise invalid(f"/{name}", "is missing", "send all that Volcano's extender plugin sends")
     return {} if told[name] is None else _object(f"/{name}", told[name])
@@ -122,7 +122,7 @@ def _node(where: str, node: Mapping[str, Any]) -> tuple[str, int] | None:
 
 
 def _scalar(where: str, resource: Any) -> float:
-    """GPUs of a resource; Volcano counts in thousandths."""
+    """Return the GPUs of a resource; Volcano counts in thousandths."""
     if not isinstance(resource, dict):
         return 0.0
     value = (resource.get("ScalarResources") or {}).get(GPU, 0.0)
@@ -132,7 +132,7 @@ def _scalar(where: str, resource: Any) -> float:
 
 
 def _annotations(group: Any) -> dict[str, str]:
-    """Annotations of a pod group, whose metadata Go writes flat or nested."""
+    """Return the annotations of a pod group, whose metadata Go writes flat or nested."""
     if not isinstance(group, dict):
         return {}
     inner = group.get("metadata")

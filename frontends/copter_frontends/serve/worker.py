@@ -1,4 +1,4 @@
-"""A scheduler's process: ``python -m copter_frontends.serve.worker`` speaks frames on its stdin and stdout."""
+"""A scheduler's process: ``python -m copter_frontends.serve.worker`` exchanges frames on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import traceback
 from contextlib import suppress
 from typing import BinaryIO
 
+from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
 from copter_frontends.serve.frames import (
     ANSWER,
@@ -24,6 +25,7 @@ from copter_frontends.serve.frames import (
     read_frame,
 )
 from copter_frontends.serve.plan_book import plan_document
+from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.scheduler import Scheduler
 from copter_frontends.serve.store import read_snapshot
 from copter_frontends.serve.turns import behind_others
@@ -32,7 +34,7 @@ Inbox = queue.SimpleQueue[tuple[bytes, bytes] | None]
 
 
 class OutOfStepError(Exception):
-    """A delta is missing; the process ends, and the service starts another with the whole state."""
+    """A delta is missing; the process ends and the service starts another with the complete state."""
 
 
 class Worker:
@@ -63,7 +65,7 @@ class Worker:
                 self.plan()
 
     def listen(self) -> bool:
-        """Take messages in until a plan is due, and then those that are there already; False to end."""
+        """Process messages until a plan is due, then those already received; returns False to end."""
         while (left := self._due() - CLOCK.get().monotonic()) > 0:
             try:
                 message = self.inbox.get(timeout=min(left, threading.TIMEOUT_MAX))
@@ -80,7 +82,7 @@ class Worker:
         return True
 
     def take(self, kind: bytes, content: bytes) -> None:
-        """Take in a delta, or answer a question; other kinds are ignored.
+        """Apply a delta or answer a question; other kinds of messages are ignored.
 
         Raises
         ------
@@ -100,16 +102,24 @@ class Worker:
             self.answer(json.loads(content))
 
     def answer(self, question: dict[str, str | int]) -> None:
-        """Send the explanation of the job that a question names, or why there is none."""
+        """Send what a question asks for, a job's explanation or the effect of a change, or why there is none."""
         reply: dict[str, object] = {"number": question["number"]}
         try:
-            reply["explanation"] = self.scheduler.explain(str(question["job"]))
+            if "what_if" in question:
+                now_s = max(CLOCK.get().now() - self.created_s, 0.0)
+                reply["answer"] = self.scheduler.what_if(str(question["what_if"]), now_s)
+            else:
+                reply["answer"] = self.scheduler.explain(str(question["job"]))
         except LookupError as error:
-            reply["error"] = str(error.args[0])
+            reply["problem"] = [404, str(error.args[0])]
+        except Problem as error:
+            reply["problem"] = [error.status, error.detail, error.where, error.fix]
+        except CopterError as error:
+            reply["problem"] = [422, str(error)]
         self.send(ANSWER, json.dumps(_finite(reply)).encode())
 
     def plan(self) -> None:
-        """Plan, and send the plan."""
+        """Compute the next plan and send it to the service."""
         self._changed_at, self._planned_at = None, CLOCK.get().monotonic()
         plan = self.scheduler.plan(max(CLOCK.get().now() - self.created_s, 0.0))
         self.send(PLAN, plan_document({**plan, "header": _finite(plan["header"])}))
@@ -128,7 +138,7 @@ class Worker:
 
 
 def _finite(value: object) -> object:
-    """The same, with null for what JSON has no number for."""
+    """Return the value with null in place of NaN and infinities."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -137,7 +147,7 @@ def _finite(value: object) -> object:
 
 
 def main() -> int:
-    """Run; exit code 0 when the service is gone, 1 after an error, which goes to stderr whole."""
+    """Run; exit code 0 when the service is gone, 1 after an error, which is printed on stderr."""
     behind_others()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get between messages

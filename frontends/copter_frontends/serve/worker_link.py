@@ -1,4 +1,4 @@
-"""The service's end of a scheduler's process: starts it, feeds it, starts it again when it has died."""
+"""The service's connection to a scheduler's process: starts it, sends messages, restarts it after a crash."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ HOLD_S = 0.005  # seconds for which deltas are collected: each wake of the proce
 
 
 class Input(Protocol):
-    """Where messages to a process go."""
+    """Interface of a process's input."""
 
     def write(self, data: bytes) -> None:
         """Send, without waiting."""
 
 
 class Process(Protocol):
-    """A scheduler's process, as the link needs it."""
+    """Interface of a scheduler's process."""
 
     @property
     def stdin(self) -> Input | None:
-        """To it."""
+        """Input of the process."""
 
     @property
     def stdout(self) -> asyncio.StreamReader | None:
-        """From it."""
+        """Output of the process."""
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs."""
+        """Exit code; None while it runs."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the process at once."""
 
     async def wait(self) -> int:
-        """Its exit code."""
+        """Wait for the exit code."""
 
 
 async def start_process(threads: int) -> Process:
-    """A process of the operating system, of so many threads."""
+    """Start an operating system process with `threads` threads."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(each for each in sys.path if each)
     return await asyncio.create_subprocess_exec(
@@ -82,7 +82,7 @@ LAUNCH: ContextVar[Callable[[int], Awaitable[Process]]] = ContextVar("launch", d
 
 
 class WorkerLink:
-    """A scheduler's process.
+    """The connection to a scheduler's process.
 
     Parameters
     ----------
@@ -121,40 +121,40 @@ class WorkerLink:
         self._task = asyncio.create_task(self._keep_running(), name=f"scheduler of {name}")
 
     def send(self, change: bytes) -> None:
-        """Tell the process of a delta, if there is one; a new one begins with the whole state."""
+        """Send a delta to the process, if it runs; a new process starts with the complete state."""
         if self._feeding:
             if not self._batch:
                 asyncio.get_running_loop().call_later(HOLD_S, self._send_batch)
             self._batch.append(frame(DELTA, change))
 
-    async def ask(self, job_id: str, wait_s: float) -> dict[str, Any]:
-        """An explanation, after the plan that is being made; Problem 404 or 503."""
+    async def ask(self, question: dict[str, str], wait_s: float) -> dict[str, Any]:
+        """Answer to a question, ``job`` or ``what_if``, after the plan that is being made; a Problem where none is."""
         begun = asyncio.get_running_loop().time()
         while not self.ready and asyncio.get_running_loop().time() < begun + wait_s:
             await asyncio.sleep(START_POLL_S)  # a cluster's process takes a second or two to begin
         if not self.ready:
             raise Problem(503, "the scheduler is starting", fix="ask again in a few seconds")
         if len(self._questions) >= MOST_QUESTIONS:
-            raise Problem(503, "too many explanations are being made", fix="ask again in a few seconds")
+            raise Problem(503, "too many questions wait", fix="ask again in a few seconds")
         self._number += 1
         number = self._number
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._questions[number] = future
         self._send_batch()  # it is about what has been acknowledged
-        self._write(frame(QUESTION, json.dumps({"number": number, "job": job_id}).encode()))
+        self._write(frame(QUESTION, json.dumps({"number": number, **question}).encode()))
         try:
             reply = await asyncio.wait_for(future, wait_s)
         except asyncio.TimeoutError:
             raise Problem(503, "a plan is being made and takes long", fix="ask again in a few seconds") from None
         finally:
             self._questions.pop(number, None)
-        if "error" in reply:
-            raise Problem(404, reply["error"])
-        found: dict[str, Any] = reply["explanation"]
+        if "problem" in reply:
+            raise Problem(*reply["problem"])
+        found: dict[str, Any] = reply["answer"]
         return found
 
     def restart(self) -> None:
-        """End the process; another begins with the present state."""
+        """End the process; another starts with the current state."""
         self._feeding = self.ready = False
         self._batch, self._muted = [], True
         if self._process is not None:
@@ -162,7 +162,7 @@ class WorkerLink:
                 self._process.kill()
 
     async def close(self) -> None:
-        """End the process for good, at once: it holds nothing that the journal has not."""
+        """End the process for good, at once: everything it holds is in the journal."""
         self._closing = True
         self.restart()
         self._task.cancel()

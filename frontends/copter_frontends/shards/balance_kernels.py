@@ -15,7 +15,7 @@ TINY = 1e-12  # loads, in mean loads of a server, below which a difference is ro
 
 @numba.njit(cache=True)
 def push(first, shard_of, server, by_first, by, live, part, load, source, limit, downwards, entry, exit_, queue):  # type: ignore[no-untyped-def]
-    """Move load along the shortest chain of copies; how much.
+    """Move load along the shortest chain of copies; returns how much.
 
     Downwards: from a server that is over, to the first that is below `limit`. Otherwise: to a server that is short,
     from the first that is above `limit`. `entry` and `exit_` hold, by server, the copies that a chain comes in and goes
@@ -68,7 +68,7 @@ def push(first, shard_of, server, by_first, by, live, part, load, source, limit,
 
 @numba.njit(cache=True)
 def rebalance(first, shard_of, server, by_first, by, live, part, load, lower, upper, most, whole):  # type: ignore[no-untyped-def]
-    """Bring all servers into the band by moving load between live copies, in place; whether that succeeded.
+    """Bring all servers into the band by moving load between live copies, in place; returns whether that succeeded.
 
     `whole`: go on with the other servers where one cannot be brought into the band.
     """
@@ -97,7 +97,7 @@ def rebalance(first, shard_of, server, by_first, by, live, part, load, lower, up
 
 @numba.njit(cache=True)
 def do_without(first, shard_of, server, by_first, by, live, part, load, lower, upper, order, least, most):  # type: ignore[no-untyped-def]
-    """Take copies out, in the order given, where the others can bring all servers into the band; how many went.
+    """Remove copies in the given order if the others can keep all servers in the band; returns how many were removed.
 
     `least` is the number of copies that every shard must keep.
     """

@@ -1,4 +1,4 @@
-"""Bounds on what a round must cost: from prices (SH4), and from servers that need a copy whatever happens (SH5)."""
+"""Lower bounds on a round's cost: from prices (SH4), and from servers that need a copy in any case (SH5)."""
 
 from __future__ import annotations
 

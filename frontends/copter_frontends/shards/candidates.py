@@ -1,4 +1,4 @@
-"""Columns that a round's program begins with: few of all shards times servers; pricing finds what is missing."""
+"""Initial columns of a round's program, few of all shards times servers; pricing adds missing ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TARGETS = 48  # least loaded servers that shards may go to
 
 
 def first_columns(cluster: ShardCluster, load: Floats) -> Bools:
-    """Copies that there are, and new ones that a balance will most likely want, (shards, servers)."""
+    """Return existing copies and likely new ones, (shards, servers)."""
     columns = cluster.holds.copy()
     up = cluster.is_up
     copies = np.maximum(columns.sum(axis=1), 1)

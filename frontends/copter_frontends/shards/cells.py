@@ -86,16 +86,16 @@ class ShardCells:
 
     @property
     def counts(self) -> dict[Hashable, float]:
-        """Counts of the cells' shared resources: room for load taken in, and load that may be given away."""
+        """Counts of the cells' shared resources: room for incoming load, and load that may leave."""
         return {ROOM: sum(each.most_in for each in self.blocks), NEED: sum(each.most_out for each in self.blocks)}
 
     @property
     def alone(self) -> list[Floats]:
-        """Shares of :attr:`counts` at which no cell gives load away, but for what it takes in."""
+        """Return shares of :attr:`counts` at which no cell gives load away except to take in other load."""
         return [np.array([each.most_in, each.most_out]) for each in self.blocks]
 
     def models(self) -> list[Model]:
-        """A model for each cell, with the rows of what is shared."""
+        """Return a model for each cell, with rows for the shared resources."""
         return [self._model(block) for block in self.blocks]
 
     def _model(self, block: Block) -> Model:
@@ -129,7 +129,7 @@ class ShardCells:
         return model
 
     def shares(self, solutions: Sequence[Solution]) -> Shares:
-        """Shares of every copy in the one program (SH2), from the cells' solutions.
+        """Combine the cells' solutions to shares of every copy in the whole program (SH2).
 
         What cells give away is handed to the servers that take load in, in order.
 
@@ -163,7 +163,7 @@ class ShardCells:
     def _handed_over(
         self, away: list[tuple[int, float]], taken: list[tuple[int, float]]
     ) -> list[tuple[int, int, float]]:
-        """Assign the load given away to the servers that take it in, one after the other."""
+        """Assign outgoing load to the servers that take it in, in order."""
         found: list[tuple[int, int, float]] = []
         waiting = [[server, amount] for server, amount in taken if amount > ALONE]
         for shard, share in away:
@@ -186,7 +186,7 @@ class ShardCells:
         return float((share * self.cluster.new_copy[shard] * ~self.cluster.holds[shard, server]).sum())
 
     def cells(self) -> Cells:
-        """Cells over these models, at first each by itself."""
+        """Return cells over these models, initially independent."""
         from copter.distributed.cells import Cells  # the rest of this file needs no distributed session
 
         return Cells(self.models(), self.counts, capacity=self.alone)

@@ -1,4 +1,4 @@
-"""Shards and servers: sizes, memory, which server holds a copy of which shard, and what a balance must keep to."""
+"""Shards and servers: sizes, memory, copies, and the constraints of a balance."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ShardCluster:
         cls, shards: int, servers: int, memory: ArrayLike = MEMORY, band: float = BAND, replicas: int = 1,
         cost: str = "unit", size: ArrayLike = 1.0,
     ) -> ShardCluster:  # fmt: skip
-        """The published start: shard j on server j mod N; further replicas on the servers after it."""
+        """Return the published start: shard j on server j mod N, further replicas on the following servers."""
         if shards < 1 or servers < 1:
             raise ShardError(f"{shards} shards on {servers} servers: give at least one of each")
         if replicas > servers:
@@ -104,7 +104,7 @@ class ShardCluster:
 
     @property
     def is_up(self) -> Bools:
-        """Servers that are there."""
+        """Mask of running servers."""
         if self.up is None:
             raise ShardError("a cluster without its servers' state")
         return self.up
@@ -125,7 +125,7 @@ class ShardCluster:
         return np.ones(self.n_shards) if self.cost == "unit" else self.size
 
     def checked_loads(self, loads: ArrayLike) -> Floats:
-        """A copy of the shards' loads; ShardError names the first that is wrong."""
+        """Return a copy of the shards' loads; raises ShardError that names the first wrong one."""
         found = np.array(loads, dtype=np.float64)
         if found.shape != (self.n_shards,):
             raise ShardError(f"loads have shape {found.shape}, must be ({self.n_shards},): one for each shard")
@@ -134,18 +134,18 @@ class ShardCluster:
         return found
 
     def with_holds(self, holds: Bools) -> ShardCluster:
-        """The same with other copies."""
+        """Return the cluster with other copies."""
         return replace(self, holds=holds)
 
     def without_server(self, server: int) -> ShardCluster:
-        """The same without a server and its copies; ShardError, UnknownServerError."""
+        """Return the cluster without a server and its copies; raises ShardError or UnknownServerError."""
         self._require(server, True)
         up, holds = self.is_up.copy(), self.holds.copy()
         up[server], holds[:, server] = False, False
         return replace(self, up=up, holds=holds)
 
     def with_server(self, server: int) -> ShardCluster:
-        """The same with a server that was down, empty; UnknownServerError."""
+        """Return the cluster with a failed server back, empty; raises UnknownServerError."""
         self._require(server, False)
         up = self.is_up.copy()
         up[server] = True
@@ -159,5 +159,5 @@ class ShardCluster:
 
 
 def summed(places: Ints, values: Floats, count: int) -> Floats:
-    """Sums of values by place, floats even where there are none."""
+    """Return float sums of values by index; zeros for indices without values."""
     return np.bincount(places, values, count).astype(np.float64)

@@ -1,4 +1,4 @@
-"""What can be wrong with shards, servers or loads; every message says what, where and how to fix it."""
+"""Errors about shards, servers or loads; each says what is wrong, where, and how to fix it."""
 
 from copter_frontends.vocabulary.errors import FrontendError
 
@@ -8,7 +8,7 @@ class ShardError(FrontendError, ValueError):
 
 
 class NoRoomError(ShardError):
-    """Copies for which no arrangement within the servers' memory was found; another choice of copies may have one."""
+    """No arrangement of these copies fits the servers' memory; another choice of copies may fit."""
 
 
 class UnknownServerError(FrontendError, KeyError):

@@ -1,4 +1,4 @@
-"""Loads, sizes and memory from text files: numbers with commas or spaces between them."""
+"""Loads, sizes and memory from text files of numbers separated by commas or blanks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from copter_frontends.shards.errors import ShardError
 
 
 def read_rows(path: str | Path, what: str, length: int) -> list[Floats]:
-    """The lines of a file, each of `length` numbers; empty lines and lines that begin with # are left out.
+    """Return the lines of a file, each with `length` numbers; empty lines and comments (#) are skipped.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def read_rows(path: str | Path, what: str, length: int) -> list[Floats]:
 
 
 def read_column(path: str | Path, what: str, length: int) -> Floats:
-    """A file of one line of numbers, or of one number a line; ShardError."""
+    """Return numbers from a file of one line, or of one number per line; raises ShardError."""
     try:
         lines = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError):

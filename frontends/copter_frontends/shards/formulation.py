@@ -66,7 +66,7 @@ class Relaxed:
 
 
 class ShardFormulation:
-    """The linear programs of the rounds, in one session.
+    """The rounds' linear programs in one session.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class ShardFormulation:
     def solve(
         self, cluster: ShardCluster, load: Floats, standing: Shares | None = None, deadline_s: float | None = None
     ) -> Relaxed:
-        """An optimum for the round's loads, in units of the mean load; shares of the last pass at the deadline.
+        """Return an optimum for the round's loads, in units of the mean load; at the deadline, the last pass's shares.
 
         `standing` are the shares of the copies that there are, which shards without a choice keep.
         """
@@ -136,7 +136,7 @@ class ShardFormulation:
             self._count(cluster, load)
 
     def _count(self, cluster: ShardCluster, load: Floats) -> None:
-        """Bands and memories less what the constants take."""
+        """Set bands and memories, minus what fixed shards use."""
         up = cluster.is_up
         there = summed(self.fixed_on, self.fixed_share * load[self.fixed], self.n)
         lower = np.where(up, 1.0 - cluster.band, 0.0) - there
@@ -148,7 +148,7 @@ class ShardFormulation:
             self.model.update_counts([("memory", server) for server in at], (cluster.memory - size)[at])
 
     def _soften(self, cluster: ShardCluster, load: Floats) -> None:
-        """Columns that leave the band at a price, so that there always is an answer."""
+        """Add columns that leave the band at a price, so that the program is always feasible."""
         positive = load[load > 0.0]
         worst = float(cluster.new_copy.max()) / float(positive.min()) if len(positive) else 1.0
         price = PENALTY * min(worst, 1e4)
@@ -160,7 +160,7 @@ class ShardFormulation:
         self.model.add_request(SOFT, np.full(2 * self.n + m, price), usage, resources=rows, limit=np.inf)
 
     def _put(self, cluster: ShardCluster, load: Floats, shard: int, servers: Ints) -> None:
-        """The request of a shard with a choice, made or brought up to date."""
+        """Add or update the request of a shard with a choice."""
         usage, rows = self._usage(cluster, load, shard, servers)
         cost = cluster.new_copy[shard] * ~cluster.holds[shard, servers]
         known = self.columns.get(shard)
@@ -200,7 +200,7 @@ class ShardFormulation:
         return np.asarray(price, dtype=np.float64), memory
 
     def _over_memory(self, cluster: ShardCluster, solution: Solution) -> Ints:
-        """Servers without a memory row whose memory R would exceed."""
+        """Return servers without a memory row whose memory R would exceed."""
         used = summed(self.fixed_on, self.fixed_share * cluster.size[self.fixed], self.n)
         for shard, servers in self.columns.items():
             used[servers] += cluster.size[shard] * solution.of(shard)
@@ -226,7 +226,7 @@ class ShardFormulation:
     def _price_in(
         self, cluster: ShardCluster, load: Floats, allowed: Bools, price: Floats, memory_price: Floats
     ) -> bool:
-        """Add the columns that would improve the program; whether there were any."""
+        """Add columns that would improve the program; returns whether there were any."""
         reduced = reduced_costs(cluster, load, price, memory_price)
         present = np.where(allowed, reduced, np.inf).min(axis=1)
         present[self.fixed] = 0.0
@@ -259,7 +259,7 @@ class ShardFormulation:
         self, solution: Solution, bound: float, passes: int, iterations: int, seconds: tuple[float, float],
         prices: tuple[Floats, Floats, Floats],
     ) -> Relaxed:  # fmt: skip
-        """The answer of the last pass."""
+        """Return the result of the last pass."""
         shards = list(self.columns)
         offset, value = solution.values_of(shards)
         count = np.diff(offset)
@@ -275,6 +275,6 @@ class ShardFormulation:
 
 
 def even_shares(cluster: ShardCluster) -> Shares:
-    """The copies that there are, each with as much of its shard's load as the others."""
+    """Return existing copies with equal shares of their shard's load."""
     shard, server = np.nonzero(cluster.holds)
     return shard, server, 1.0 / np.bincount(shard, minlength=cluster.n_shards)[shard]

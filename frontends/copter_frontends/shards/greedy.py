@@ -1,4 +1,4 @@
-"""E-Store's greedy balance: the heaviest shards of the most loaded server to the least loaded one, whole (SH12)."""
+"""E-Store's greedy balance: move the heaviest shards from the most to the least loaded server (SH12)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from copter_frontends.shards.shim import Copies, memory_repaired
 
 
 def homes_of(cluster: ShardCluster, load: Floats) -> Ints:
-    """(shards,) the one server of every shard that the cluster's copies give, moved where memory is exceeded.
+    """Return the single server of every shard, (shards,), moved if memory is exceeded.
 
     Raises
     ------
@@ -30,10 +30,10 @@ def homes_of(cluster: ShardCluster, load: Floats) -> Ints:
 
 
 class EStore(ShardBase):
-    """One copy of every shard, always."""
+    """E-Store's balancing with exactly one copy of every shard."""
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """A balance for the round's loads; it may leave the band. NoRoomError."""
+        """Return a plan for the round's loads; it may leave the band. Raises NoRoomError."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         cluster = self.cluster

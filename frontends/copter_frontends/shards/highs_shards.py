@@ -27,7 +27,7 @@ def solve_whole(
     cluster: ShardCluster, load: Floats, integer: bool, time_limit_s: float, gap: float = GAP,
     start: Shares | None = None,
 ) -> tuple[Shares | None, float]:  # fmt: skip
-    """(R where it is not zero, bound) by HiGHS: SH1 with X, or SH2 in R alone; None where it finds nothing in time.
+    """Return (nonzero R, bound) by HiGHS, for SH1 with X or SH2 in R alone; None without a solution in time.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def solve_whole(
 
 
 def _highs(matrix: sp.csc_array, cost: Floats, lower: Floats, upper: Floats, binaries: int) -> highspy.Highs:
-    """A HiGHS with the program; the last `binaries` columns are 0 or 1."""
+    """Return a HiGHS object with the program; the last `binaries` columns are binary."""
     highs = silent_highs()
     highs.setOptionValue("threads", 1)
     data = highspy.HighsLp()
@@ -124,7 +124,7 @@ class HighsBase(ShardBase):
         self, loads: Floats, load: Floats, found: Shares | None, bound: float, seconds: dict[str, float],
         shim: bool = True,
     ) -> ShardPlan:  # fmt: skip
-        """The plan of HiGHS's shares, by the thesis's shim where they are not whole."""
+        """Return the plan of HiGHS's shares, rounded by the thesis's shim if needed."""
         begun, status = time.perf_counter(), "feasible"
         if found is None:
             found, status, shim = self.standing(load), "kept_previous", True
@@ -138,7 +138,7 @@ class HighsBase(ShardBase):
 
 
 class Exact(HighsBase):
-    """The mixed-integer program by HiGHS, to a gap of 5%, from a plan of copter's shim on the standing copies.
+    """The MILP by HiGHS to a gap of 5%, started from copter's plan on the existing copies.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Exact(HighsBase):
         return self.answered(checked, load, found, bound, seconds, shim=False)
 
     def start(self, load: Floats) -> Shares:
-        """The plan that HiGHS begins with: the relaxation's."""
+        """Return HiGHS's starting plan, from the relaxation."""
         relaxed, _ = solve_whole(self.cluster, load, False, self.time_limit_s)
         if relaxed is not None:
             with suppress(NoRoomError):
@@ -169,10 +169,10 @@ class Exact(HighsBase):
 
 
 class LpRelaxed(HighsBase):
-    """The relaxation by HiGHS, and the thesis's shim."""
+    """The relaxation by HiGHS, then the thesis's shim."""
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """The shim's plan."""
+        """Return the shim's plan."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         limit = self.time_limit_s if deadline_s is None else deadline_s
@@ -204,7 +204,7 @@ class PopShards(HighsBase):
         self.sequential_s = 0.0
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """The plans of all parts together."""
+        """Return the combined plans of all parts."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         cluster = self.cluster
@@ -236,7 +236,7 @@ class PopShards(HighsBase):
         return self.answered(checked, load, every, np.nan, spent, shim=False)
 
     def split(self, load: Floats, blocks: list[Ints]) -> list[tuple[Ints, Floats]]:
-        """(shards, share of each shard's load) of every part: first those that are there, then what is left."""
+        """Return (shards, share of each shard's load) for every part: existing copies first, then the rest."""
         budget = float(load.sum()) / self.parts
         left = np.ones(len(load))
         found: list[dict[int, float]] = [{} for _ in blocks]

@@ -60,6 +60,6 @@ def dede_loads(shards: int, z: float) -> Floats:
 
 
 def load_rounds(shards: int, rounds: int, kind: str = "stateless", seed: int = SEED) -> Iterator[Floats]:
-    """The loads of every round."""
+    """Yield the loads of every round."""
     for z in exponents(kind, rounds, seed):
         yield zipf_loads(shards, z)

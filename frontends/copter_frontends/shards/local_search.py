@@ -21,7 +21,7 @@ SLICE = 64
 
 
 class LocalSearch(ShardBase):
-    """Keeps one copy of every shard; moves single shards, or swaps two where no move improves, until nothing improves.
+    """Keeps one copy of every shard; moves shards, or swaps two if no move improves, until nothing improves.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class LocalSearch(ShardBase):
         self.time_limit_s = time_limit_s
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """A balance for the round's loads; it may be out of the band. ShardError, NoRoomError."""
+        """Return a plan for the round's loads; it may leave the band. Raises ShardError or NoRoomError."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         cluster = self.cluster

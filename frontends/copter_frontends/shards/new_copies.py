@@ -12,7 +12,7 @@ WORTH = 1e-12  # least load, in mean loads, that is worth a copy
 
 
 class NewCopies:
-    """Copies made one by one: from the server with most to give to the one that lacks most.
+    """Adds copies one by one: from the server with the largest excess to the one with the largest shortage.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class NewCopies:
                 self.on[i].append(j)
 
     def make(self) -> tuple[Ints, Ints, Floats]:
-        """(shard, server, part) of all copies, new ones too: every server in the band, or no copy helps any more."""
+        """Return (shard, server, part) of all copies once every server is in the band or no copy helps."""
         up = np.flatnonzero(self.cluster.is_up).tolist()
         givers = [(-(self.load[i] - self.upper[i]), i) for i in up]
         takers = [(-(self.lower[i] - self.load[i]), i) for i in up]
@@ -59,7 +59,7 @@ class NewCopies:
         return entries[:, 0], entries[:, 1], np.array(list(self.part.values()))
 
     def _give(self, giver: int, taker: int) -> bool:
-        """Move load to a new copy; whether there was any that helps."""
+        """Move load to a new copy; returns whether a helpful one existed."""
         surplus, lack = self.load[giver] - self.upper[giver], self.lower[taker] - self.load[taker]
         spare, room = self.load[giver] - self.lower[giver], self.upper[taker] - self.load[taker]
         wanted = min(max(lack, min(surplus, room)), spare)

@@ -1,4 +1,4 @@
-"""What a scheme answers: copies, shares of the load, and how good they are."""
+"""The result of a scheme: copies, shares of the load, and quality."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDING = 1e-9  # relative rounding up to which a load counts as within the ban
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardPlan:
-    """Where copies are, and who serves what share of a shard's load.
+    """Copies of shards on servers, and the share of the load that each copy serves.
 
     Attributes
     ----------
@@ -63,18 +63,18 @@ class ShardPlan:
 
 
 class ShardScheme(Protocol):
-    """The methods of every scheme, opponents included."""
+    """Interface of every scheme, opponents included."""
 
     cluster: ShardCluster
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """A balance for the round's loads, from the copies that there now are; the plan is then what there is."""
+        """Return a plan for the round's loads, starting from the current copies, and adopt it."""
 
     def remove_server(self, server: int) -> None:
-        """A server is lost, with its copies; UnknownServerError, ShardError."""
+        """Remove a failed server with its copies; raises UnknownServerError or ShardError."""
 
     def add_server(self, server: int) -> None:
-        """A server that was lost is back, empty; UnknownServerError."""
+        """Bring back a failed server, empty; raises UnknownServerError."""
 
 
 def plan_of(
@@ -88,7 +88,7 @@ def plan_of(
     seconds: dict[str, float] | None = None,
     columns: int = 0,
 ) -> ShardPlan:
-    """The plan of some copies, those before being the cluster's."""
+    """Return the plan of some copies, compared with the cluster's current ones."""
     holds = np.zeros_like(cluster.holds)
     holds[shard, server] = True
     server_load = summed(server, share * loads[shard], cluster.n_servers)

@@ -1,4 +1,4 @@
-"""copter's balance of a round: the linear program from where it stood, then the shim."""
+"""copter's balance of a round: a warm LP solve, then the shim."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ShardBase:
         self.shares: Floats | None = None
 
     def remove_server(self, server: int) -> None:
-        """Take a server out; its copies are lost.
+        """Remove a server; its copies are lost.
 
         Raises
         ------
@@ -45,7 +45,7 @@ class ShardBase:
         self.cluster = self.cluster.without_server(server)
 
     def add_server(self, server: int) -> None:
-        """Bring back a server that was taken out; it holds no copies.
+        """Bring back a removed server, without copies.
 
         Raises
         ------
@@ -55,13 +55,15 @@ class ShardBase:
         self.cluster = self.cluster.with_server(server)
 
     def scaled(self, loads: ArrayLike) -> tuple[Floats, Floats]:
-        """(loads, loads over the mean load of a server); ShardError if a load is negative, infinite or too large."""
+        """(loads, loads over the mean load of a server); raises ShardError if a load is negative, infinite or too
+        large.
+        """
         checked = self.cluster.checked_loads(loads)
         mean = float(checked.sum()) / int(self.cluster.is_up.sum())
         return checked, checked / mean if mean > 0.0 else checked
 
     def adopt(self, plan: ShardPlan) -> ShardPlan:
-        """Take the plan's copies and shares as the present state; return the plan."""
+        """Make the plan's copies and shares the current state; returns the plan."""
         share = np.zeros(self.cluster.holds.shape, dtype=np.float64)
         share[plan.shard, plan.server] = plan.share
         self.shares = share
@@ -119,7 +121,7 @@ class CopterShards(ShardBase):
         self.keep_idle = keep_idle
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """A balance for the round's loads.
+        """Return a plan for the round's loads.
 
         Raises
         ------
@@ -144,7 +146,7 @@ class CopterShards(ShardBase):
     def _solved(
         self, loads: Floats, load: Floats, standing: Shares, kept: ShardPlan, started: float, deadline_s: float | None
     ) -> ShardPlan:
-        """The plan of the program, or the kept one where that is better."""
+        """Return the program's plan, or the kept one if that is better."""
         cluster, spent = self.cluster, time.perf_counter() - started
         left = None if deadline_s is None else deadline_s - spent
         if left is not None and left <= 0.0:

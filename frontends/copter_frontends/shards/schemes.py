@@ -19,7 +19,7 @@ _POP = re.compile(r"^pop-(\d+)$")
 
 
 def check_scheme(name: str, cluster: ShardCluster) -> None:
-    """ShardError for a scheme that there is not, that lacks HiGHS, or that the cluster is too small for."""
+    """Raise ShardError for an unknown scheme, one without HiGHS, or one for larger clusters."""
     part = _POP.match(name)
     if part is None and name not in SCHEMES:
         raise ShardError(f"unknown scheme {name!r}: {', '.join(SCHEMES)} or pop-K (pop-8, say)")
@@ -37,7 +37,7 @@ def check_scheme(name: str, cluster: ShardCluster) -> None:
 def make_scheme(
     name: str, cluster: ShardCluster, threads: int = 0, seed: int = 0, time_limit_s: float = 600.0
 ) -> ShardScheme:
-    """The scheme of this name: one of SCHEMES, or pop-K; ShardError if there is none."""
+    """Return the scheme of this name: one of SCHEMES or pop-K; raises ShardError if unknown."""
     check_scheme(name, cluster)
     if name in ("copter", "copter-idle"):
         return CopterShards(cluster, Settings(threads=threads), keep_idle=name.endswith("idle"))

@@ -10,13 +10,13 @@ LEAST_GAIN = 1e-9
 
 @numba.njit(cache=True)
 def outside(load, band):  # type: ignore[no-untyped-def]
-    """How far a load, in mean loads, is outside the band."""
+    """Return how far a load, in mean loads, is outside the band."""
     return max(load - (1.0 + band), 0.0) + max((1.0 - band) - load, 0.0)
 
 
 @numba.njit(cache=True)
 def best_move(worst, home, first, load, size, total, used, memory, up, band, price):  # type: ignore[no-untyped-def]
-    """(gain, shard, server) of the best single move off the worst server, or onto it."""
+    """Return (gain, shard, server) of the best single move from or to the worst server."""
     gain, best, goal = LEAST_GAIN, -1, -1
     for shard in range(len(home)):
         here = home[shard]
@@ -59,7 +59,7 @@ def best_swap(worst, home, first, load, size, total, used, memory, band, price):
 
 @numba.njit(cache=True)
 def search(home, first, load, size, total, used, memory, up, stuck, band, price, most):  # type: ignore[no-untyped-def]
-    """Improve `home` in place, at most so many times; (how many, whether nothing improves any more)."""
+    """Improve `home` in place, at most `most` times; returns (number of steps, whether no step improves)."""
     for made in range(most):
         while True:
             worst, distance = -1, 0.0

@@ -1,4 +1,4 @@
-"""From the program's R to copies: memory repaired, replicas made, new copies done without, all in the band (SH8).
+"""The shim from the program's R to copies: repair memory, add replicas, drop new copies, stay in the band (SH8).
 
 The thesis's shim takes the least loaded copies off a server whose memory is exceeded and shifts their load to the other
 copies. Where a shard has one copy only, it is moved. Then load is moved between copies along augmenting paths until all
@@ -25,7 +25,7 @@ MOST_ROUNDS = 8  # most rounds of new copies (SH9)
 
 @dataclass(slots=True, eq=False)
 class Copies:
-    """Copies with the load they serve, in mean loads; a shard's are next to each other.
+    """Copies with the load they serve, in mean loads, sorted by shard.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Copies:
                    np.ones(len(shard), dtype=np.bool_))  # fmt: skip
 
     def kept(self) -> Copies:
-        """The live copies."""
+        """Return the live copies."""
         live = self.live
         return Copies(self.shard[live], self.server[live], self.part[live], np.ones(int(live.sum()), dtype=np.bool_))
 
@@ -101,7 +101,7 @@ def repair(
 
 
 def share_of(cluster: ShardCluster, load: Floats, copies: Copies) -> Floats:
-    """Shares that sum to one: by the load served, or alike where a shard has none."""
+    """Return shares that sum to one: in proportion to load, or equal for shards without load."""
     served = np.bincount(copies.shard, copies.part, cluster.n_shards)
     count = np.bincount(copies.shard, minlength=cluster.n_shards)
     has = served[copies.shard] > 0.0
@@ -120,7 +120,7 @@ def by_shard(cluster: ShardCluster, copies: Copies) -> tuple[Ints, Ints, Ints]:
 
 
 def with_replicas(cluster: ShardCluster, copies: Copies) -> Copies:
-    """As many copies of every shard as there must be: those that are there first, then where there is most memory."""
+    """Return the required number of copies of every shard: existing ones first, then on servers with most memory."""
     count = np.bincount(copies.shard, minlength=cluster.n_shards)
     lacking = np.flatnonzero(count < cluster.replicas)
     if not len(lacking):
@@ -147,7 +147,7 @@ def with_replicas(cluster: ShardCluster, copies: Copies) -> Copies:
 
 
 def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copies:
-    """No server with more copies than its memory holds (SH8); NoRoomError.
+    """Return copies that fit every server's memory (SH8); raises NoRoomError.
 
     Copies are taken away or moved one by one; where none fits elsewhere, all shards are packed anew.
     """
@@ -161,7 +161,7 @@ def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copi
 
 
 def _packed(cluster: ShardCluster, load: Floats) -> Copies | None:
-    """As few copies as there must be, the largest shards first: where they are, else where they fit tightest."""
+    """Return the minimum number of copies, largest shards first: in place, otherwise where they fit tightest."""
     room = np.where(cluster.is_up, cluster.memory, -np.inf)
     taken = np.zeros_like(cluster.holds)
     for shard in np.argsort(-cluster.size, kind="stable").tolist():
@@ -179,7 +179,7 @@ def _packed(cluster: ShardCluster, load: Floats) -> Copies | None:
 
 
 def _thinned(cluster: ShardCluster, copies: Copies) -> Copies:
-    """Copies less or elsewhere, until all servers have room for theirs; NoRoomError."""
+    """Remove or move copies until every server has room; raises NoRoomError."""
     size, most = cluster.size, cluster.memory * (1.0 + 1e-12)
     used = summed(copies.server, size[copies.shard], cluster.n_servers)
     over = np.flatnonzero(used > most).tolist()
@@ -218,7 +218,7 @@ def _shift(own: dict[int, float], server: int) -> None:
 def _move(
     cluster: ShardCluster, server: int, on: list[list[int]], parts: dict[int, dict[int, float]], used: Floats
 ) -> int:
-    """Move a shard off a server that is full; the one that is served least there and fits elsewhere."""
+    """Move a shard off a full server: the least served one that fits elsewhere."""
     room = np.where(cluster.is_up, cluster.memory - used, -np.inf)
     for shard in sorted(on[server], key=lambda shard: (parts[shard][server], shard)):
         fits = room - cluster.size[shard]
@@ -239,7 +239,7 @@ def _move(
 
 
 def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = False) -> Copies:
-    """All servers in the band as far as load can be moved between copies, with as few new copies as can be found.
+    """Return copies with all servers in the band, as far as possible, and with few new copies.
 
     `grow`: where the copies that there are do not bring all servers into the band, others are made.
     """
@@ -267,7 +267,7 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
 
 
 def shim_arrays(cluster: ShardCluster, copies: Copies, lower: Floats, upper: Floats) -> tuple[NDArray[Any], ...]:
-    """The kernels' arguments."""
+    """Return the kernels' arguments."""
     first, by_first, by = by_shard(cluster, copies)
     load = copies.server_load(cluster.n_servers)
     return first, copies.shard, copies.server, by_first, by, copies.live, copies.part, load, lower, upper
@@ -276,7 +276,7 @@ def shim_arrays(cluster: ShardCluster, copies: Copies, lower: Floats, upper: Flo
 def moved_between(
     cluster: ShardCluster, load: Floats, shard: Ints, server: Ints, share: Floats
 ) -> tuple[Ints, Ints, Floats]:
-    """The same copies, load moved between them as far towards the band as goes."""
+    """Return the same copies with load moved between them towards the band."""
     copies = balanced(cluster, Copies.of(shard, server, share * load[shard]), reduce=False)
     return copies.shard, copies.server, share_of(cluster, load, copies)
 

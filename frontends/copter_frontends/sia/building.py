@@ -25,11 +25,11 @@ class FormulationBuilder:
     Parameters
     ----------
     mode, objective, settings, semantics, profiles
-        As for :class:`.SiaPolicy`.
+        See :class:`.SiaPolicy`.
     quotas : mapping of tenant to int
         GPUs of whatever type that a tenant's jobs may have together.
     priority_factor : float
-        As for :class:`.SiaPolicy`.
+        See :class:`.SiaPolicy`.
     goodput : GoodputSource
         Any model: asked for the same over the formulation's configurations.
     """
@@ -57,7 +57,7 @@ class FormulationBuilder:
         return configurations_of(cluster, self.most_gpus)
 
     def build(self, cluster: Cluster, former: Sequence[Configuration] = ()) -> SiaFormulation:
-        """A formulation without jobs, over the cluster's configurations and former ones that may come back."""
+        """Return a formulation without jobs over the cluster's configurations and former ones that may return."""
         configurations = [*self.configurations(cluster)]
         there = {(each.gpu_type, each.gpus) for each in configurations}
         configurations += [each for each in former if (each.gpu_type, each.gpus) not in there]
@@ -80,7 +80,7 @@ class FormulationBuilder:
     def rebuild(
         self, old: SiaFormulation, cluster: Cluster, held: Mapping[str, Allocation], pins: Mapping[str, Allocation]
     ) -> SiaFormulation:
-        """A formulation for a cluster that has changed, with the jobs of the old one, what they have and must keep."""
+        """Return a formulation for a changed cluster with the old jobs, their allocations and pins."""
         result = self.build(cluster, old.configurations)
         for job_id, state in old.jobs.items():
             result.add_job(state.job, may_wait=True)
@@ -92,14 +92,14 @@ class FormulationBuilder:
         return result
 
     def outgrown(self, formulation: SiaFormulation, cluster: Cluster, gpu_type: str) -> bool:
-        """Whether a GPU type has configurations by now that the formulation does not know."""
+        """Whether a GPU type now has configurations that the formulation lacks."""
         return any(
             each.gpu_type == gpu_type and (gpu_type, each.gpus) not in formulation.column_of
             for each in self.configurations(cluster)
         )
 
     def _estimator(self, cluster: Cluster, configurations: Sequence[Configuration]) -> HintedGoodput | None:
-        """The estimator of goodput from hints; None where the policy knows goodput exactly."""
+        """Return the estimator of goodput from hints; None if the policy knows goodput exactly."""
         if self.semantics.training == "exact":
             return None
         if self.profiles is None:

@@ -47,7 +47,7 @@ class ColdSolution:
             yield request, columns, block[columns]
 
     def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], Floats]:
-        """As :meth:`by_request`, in arrays: all requests, then (place in these, column, value) of the columns."""
+        """Return :meth:`by_request` as arrays: all requests, then (index of the request, column, value)."""
         found = [np.flatnonzero(block > 1e-9) for block in self.blocks.values()]
         values = [block[columns] for columns, block in zip(found, self.blocks.values(), strict=True)]
         owner = np.repeat(np.arange(len(found)), [len(columns) for columns in found])
@@ -61,7 +61,7 @@ class ColdSolution:
 
 @dataclass(frozen=True)
 class ColdHighs:
-    """A solver without a warm start: HiGHS gets the whole model every time.
+    """A solver without warm starts: HiGHS receives the whole model every time.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class ColdHighs:
             raise SettingsError(f"time_limit_s is {self.time_limit_s}, must be > 0")
 
     def solve(self, model: Model, deadline_s: float) -> tuple[ColdSolution, float]:
-        """Solve a model; the solution and HiGHS's own seconds. All columns are zero where it has no point in time."""
+        """Return a model's solution and HiGHS's own seconds. All columns are zero if there is no point in time."""
         from copter.interop.highs import HighsMirror  # needs highspy, an optional extra
 
         mirror = HighsMirror(model, self.threads)
@@ -124,7 +124,7 @@ class ColdHighs:
 
 
 def _by_request(model: Model, x: Floats) -> tuple[dict[Hashable, Floats], float]:
-    """A point cut into the requests' columns, and its objective."""
+    """Split a point into the requests' columns; also returns its objective."""
     blocks: dict[Hashable, Floats] = {}
     at, objective = 0, model.offset
     for request in model.requests:
@@ -158,7 +158,7 @@ class ColdSiaPolicy(SiaPolicy):
     cluster : Cluster
     integer : bool
     relative_gap, time_limit_s, threads
-        As for :class:`ColdHighs`.
+        See :class:`ColdHighs`.
     **options
         Of :class:`~copter_frontends.sia.policy.SiaPolicy`.
 
@@ -187,6 +187,6 @@ class ColdSiaPolicy(SiaPolicy):
         return solution
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """As Sia's, with HiGHS's own time as the time of the solve: copying the model is not counted."""
+        """Plan as Sia does; the reported solve time is HiGHS's own, without copying the model."""
         plan = super().plan(now_s, deadline_s)
         return replace(plan, timings={**plan.timings, "solve": self._solve_s})

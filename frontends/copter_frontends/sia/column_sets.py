@@ -1,4 +1,4 @@
-"""The configurations that a job has columns for: those that its batch limits can ever let it run on."""
+"""The configurations that become columns of a job: those on which its batch limits ever let it run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ColumnSet:
 
 
 class ColumnSets:
-    """Makes column sets, one template for all jobs with the same columns and rows.
+    """Makes column sets, with one template for all jobs that share columns and rows.
 
     A job whose batch limits rule nine configurations in ten out has a tenth of the columns, and the model, its memory
     and its solves shrink with it.
@@ -55,7 +55,7 @@ class ColumnSets:
         self._sets: dict[tuple[bytes, tuple[int, ...]], ColumnSet] = {}
 
     def of(self, live: NDArray[np.bool_], model: Model, rows: tuple[int, ...] = ()) -> ColumnSet:
-        """The column set of the configurations that are live, (n,), of a job that these shared rows are for."""
+        """Return the column set of the live configurations, (n,), for a job in these shared rows."""
         key = (live.tobytes(), rows)
         result = self._sets.get(key)
         if result is None:

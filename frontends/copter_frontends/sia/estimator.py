@@ -1,4 +1,4 @@
-"""Goodput of a job as its scheduler can estimate it from the job's own hints (thesis 3.3.2, equation 3.1; S10)."""
+"""A scheduler's estimate of a job's goodput from the job's hints (thesis 3.3.2, equation 3.1; S10)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class HintedGoodput:
-    """Estimates rows of goodput, and what a job may have next.
+    """Estimates goodput rows and a job's next allowed configurations.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class HintedGoodput:
         self.order = (*order, *(kind for kind in self.types if kind not in order))
 
     def row(self, job: Job, hints: TrainingHints | None) -> Floats:
-        """Estimated goodput in each configuration; 0 where the job cannot run or may not go yet.
+        """Return estimated goodput in each configuration; 0 if the job cannot run there or may not yet.
 
         Before the first hint, the smallest configuration of every type counts 1, and a job may use no other: the first
         with its `min_gpus`, or what it is fixed to. A hybrid-parallel job's throughput is known beforehand.
@@ -75,7 +75,7 @@ class HintedGoodput:
         return estimate
 
     def _most(self, job: Job, hints: TrainingHints, kind: str) -> int:
-        """Most GPUs of a type that a job may have next (the growth limit, its batch over the smallest local batch)."""
+        """Return the most GPUs of a type a job may have next, by the growth limit and its batch sizes."""
         known, growth = self.profiles[job.application], self.semantics.growth
         shared = self.semantics.profiling != "none"
         most = 0
@@ -88,11 +88,11 @@ class HintedGoodput:
         return most
 
     def _first(self, job: Job) -> list[int]:
-        """The smallest configuration of each type with the job's `min_gpus`."""
+        """Return the smallest configuration of each type with the job's `min_gpus`."""
         return configurations_for(self.configurations, job.min_gpus)
 
     def _least(self, job: Job) -> int:
-        """GPUs that no growth limit keeps a job from: its first configurations, what it asks for or has reserved."""
+        """Return the GPUs exempt from growth limits: the first configurations, the request or the reservation."""
         asked = job.min_gpus if job.preemptible else max(job.requested_gpus, job.min_gpus)
         reserved = 1 if job.reservation is None else job.reservation[1]
         first = configurations_for(self.configurations, asked)
@@ -137,7 +137,7 @@ class HintedGoodput:
             estimate[wide] = ratio * self._goodput(job, hints, source, wide, self.nodes_on[source])
 
     def _least_seen(self, job: Job, hints: TrainingHints) -> float:
-        """The least goodput on the types that the job has run on, which stands for unknown types."""
+        """Return the least goodput on observed types, used for unobserved types."""
         least = np.inf
         for k, kind in enumerate(self.types):
             mine = np.flatnonzero((self.kind == k) & (self.gpus <= self._most(job, hints, kind)))

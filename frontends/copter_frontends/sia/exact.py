@@ -1,4 +1,4 @@
-"""The integer optimum of a round, by branch and bound (HiGHS through SciPy): for small clusters (S11')."""
+"""The integer optimum of a round by branch and bound (HiGHS through SciPy), for small clusters (S11')."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_COLUMNS = 5000  # with more columns the shim's plan is kept, whose gap is f
 
 
 def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, left_s: float) -> tuple[Assignment, int]:
-    """As :func:`~copter_frontends.sia.shim.integer_assignment`, and better where branch and bound finds better in time.
+    """Improve :func:`~copter_frontends.sia.shim.integer_assignment` by branch and bound, as far as time allows.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, lef
 
 
 def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assignment | None:
-    """The program S5 with what is worth taking only; None where it is empty or too large, or nothing was found."""
+    """Solve S5 over columns of positive value; None if the program is empty or too large, or nothing was found."""
     jobs = list(formulation.jobs)
     columns, values, rows = [], [], []
     for i, job_id in enumerate(jobs):
@@ -90,6 +90,6 @@ def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assig
 def _further_row(
     formulation: SiaFormulation, at: int, row: NDArray[np.int64], column: NDArray[np.int64], jobs: list[str]
 ) -> csr_array:
-    """A shared row over the program's variables: zero for jobs that it is not for."""
+    """Return a shared row over the program's variables; zero for jobs outside the row."""
     part = np.array([at in formulation.jobs[job_id].rows for job_id in jobs], dtype=np.float64)
     return csr_array((formulation.rows[at].usage[column] * part[row])[None, :])

@@ -44,7 +44,7 @@ LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not 
 
 
 class SiaFormulation:
-    """max sum v_ic x_ic; sum_c x_ic <= 1 for every job; sum_ic n_ck x_ic <= N_k for every GPU type (S5).
+    """The program max sum v_ic x_ic; sum_c x_ic <= 1 per job; sum_ic n_ck x_ic <= N_k per GPU type (S5).
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class SiaFormulation:
 
     @property
     def model(self) -> Model:
-        """The LP's model, with all jobs that have come and without those that have gone."""
+        """The LP's model, with all current jobs."""
         self._joining.carry_out()
         return self._model
 
@@ -145,7 +145,7 @@ class SiaFormulation:
         self._arrivals += 1
 
     def remove_job(self, job_id: str) -> None:
-        """Take a job's columns out; UnknownJobError."""
+        """Remove a job's columns; raises UnknownJobError."""
         self.state(job_id)
         self._joining.remove(job_id)
         self.jobs.forget(job_id)
@@ -158,7 +158,7 @@ class SiaFormulation:
         restarts: int | None = None,
         hints: TrainingHints | None = None,
     ) -> None:
-        """Take in how far a job is, how often it has restarted, and what it has seen of itself."""
+        """Set a job's progress, number of restarts, and hints."""
         state = self.state(job_id)
         if restarts is not None:
             self.jobs.restarted(state.row, restarts)
@@ -174,7 +174,7 @@ class SiaFormulation:
             self._rebase(state)
 
     def pin(self, job_id: str, column: int) -> None:
-        """Fix a job on a column; IDLE frees it."""
+        """Fix a job to a column; IDLE frees it."""
         state = self.state(job_id)
         if column != state.pinned:
             if column == IDLE:
@@ -184,7 +184,7 @@ class SiaFormulation:
             state.pinned = column
 
     def place(self, job_id: str, column: int) -> None:
-        """Say which configuration a job now has (IDLE: none)."""
+        """Set a job's current configuration (IDLE: none)."""
         state = self.state(job_id)
         if column == state.column:
             return
@@ -198,7 +198,7 @@ class SiaFormulation:
                 self._rebase(state)
 
     def place_all(self, column_of: Mapping[str, int]) -> None:
-        """Say which configuration every job now has; jobs that are absent have none."""
+        """Set every job's current configuration; absent jobs have none."""
         moved = [
             (job_id, state, column)
             for job_id, state in self.jobs.items()
@@ -230,14 +230,14 @@ class SiaFormulation:
         self._follow_capacity()
 
     def remove_gpus(self, gpu_type: str, count: int) -> None:
-        """Take GPUs of a type away; a configuration larger than what is left is no option any more."""
+        """Remove GPUs of a type; configurations larger than the rest become invalid."""
         self.model.remove_resources(gpu_type, count)
         for row, less in self._rows_of_nodes(gpu_type, count):
             self.model.remove_resources(row.key, less)
         self._follow_capacity()
 
     def set_quota(self, tenant: str, gpus: int) -> None:
-        """Change the quota of a tenant that has one; SettingsError for one that has none."""
+        """Change a tenant's quota; raises SettingsError for a tenant without one."""
         row = next((row for row in self.rows if row.tenant == tenant), None)
         if row is None:
             raise SettingsError(f"tenant {tenant!r} has no quota to change: give it one when the policy is made")
@@ -253,7 +253,7 @@ class SiaFormulation:
                 self._rebase(state)
 
     def _rows_of_nodes(self, gpu_type: str, gpus: int) -> list[tuple[SharedRow, int]]:
-        """The shared rows that so many GPUs of a type, as whole nodes, add to, and how much."""
+        """Return the shared rows that these GPUs, as whole nodes, contribute to, with the amounts."""
         return [(row, gpus // row.node_gpus * row.per_node) for row in self.rows if row.gpu_type == gpu_type]
 
     def _follow_capacity(self) -> None:
@@ -263,7 +263,7 @@ class SiaFormulation:
                 self._rebase(state)
 
     def state(self, job_id: str) -> JobState:
-        """State of a job; UnknownJobError if there is none of this id."""
+        """Return a job's state; raises UnknownJobError."""
         return self.jobs.state(job_id)
 
     def column_for(self, job_id: str, allocation: Allocation) -> int:
@@ -368,7 +368,7 @@ class SiaFormulation:
         self.model.update_costs([jobs[at] for at in which.tolist()], flat)
 
     def _own_values(self, numbers: NDArray[Any]) -> Floats:
-        """Value of what each job has, by its numbers; 0 for those without GPUs."""
+        """Return the value of each job's current configuration; 0 for jobs without GPUs."""
         base, columns = numbers["own_base"], numbers["column"]
         value = self.objective.finished(base) + (self.objective.scale_and_offset(1.0)[1] + numbers["bonus"])
         if self.objective.least_value is not None:
@@ -385,7 +385,7 @@ class SiaFormulation:
                 numbers["bonus"], numbers["stale"], numbers["rebased"] = bonus, True, True
 
     def solve(self, deadline_s: float | None = None) -> Solution:
-        """Solve the LP from where the last round left it."""
+        """Solve the LP from the last round's state."""
         self._joining.carry_out()
         return self.session.solve(deadline_s=deadline_s)
 
@@ -435,14 +435,14 @@ class SiaFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _worth(self, job: Job) -> float:
-        """Factor on all of a job's values (S9); inf if it is too large for a float."""
+        """Return the factor on all of a job's values (S9); inf on overflow."""
         try:
             return job.weight * self.priority_factor**job.priority
         except OverflowError:
             return np.inf
 
     def _filled(self, base: Floats, offset: Floats, sizes: Sequence[int]) -> Floats:
-        """Bases with invalid configurations so low that no restart factor in use gives them a positive value."""
+        """Return bases in which invalid configurations are so low that no restart factor makes them positive."""
         invalid = np.flatnonzero(np.isnan(base))
         if len(invalid):
             least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
@@ -466,7 +466,7 @@ class SiaFormulation:
         return np.where(np.isnan(state.live_base), INVALID_VALUE, numbers["worth"] * values)
 
     def _rebase(self, state: JobState, may_wait: bool = True) -> None:
-        """Bring a job's base up to date, as its phase, its hints, or what it may have changed.
+        """Update a job's base after a change of phase, hints or limits.
 
         InvalidJobError where it can run on nothing, unless it may wait.
         """
@@ -482,11 +482,11 @@ class SiaFormulation:
         self.jobs.rebase(state.row, smallest, float(state.base[state.column]) if state.column != IDLE else 0.0)
 
     def quota(self, tenant: str | None) -> int | None:
-        """Most GPUs that a tenant's jobs may have together; None without a quota."""
+        """Return the most GPUs of a tenant's jobs together; None without a quota."""
         return self.quotas.get(tenant)
 
     def _column_of(self, job_id: str, state: JobState, column: int) -> int:
-        """The job's own column of a configuration; InvalidJobError where it has none."""
+        """Return the job's own column of a configuration; raises InvalidJobError if it has none."""
         result = int(state.local[column])
         if result < 0:
             place = self.configurations[column]

@@ -1,4 +1,4 @@
-"""Where each of Sia's jobs can run, and the base of its values there (S1, S2); kept for jobs that are alike."""
+"""Configurations on which each Sia job can run, with the base of its values (S1, S2); shared by similar jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 class JobBases:
-    """The bases of jobs' values over a cluster's configurations.
+    """Bases of jobs' values over a cluster's configurations.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class JobBases:
         self._fresh: dict[tuple[object, ...], Floats] = {}
 
     def follow_capacity(self, capacity: NDArray[np.int64]) -> bool:
-        """Take in the GPUs of each type that there are now; whether that rules configurations in or out."""
+        """Set the current GPUs of each type; returns whether the set of valid configurations changed."""
         fits = self.allowed & (self.gpus <= capacity[self.kind])
         if np.array_equal(fits, self.fits):
             return False
@@ -77,7 +77,7 @@ class JobBases:
         return True
 
     def of(self, state: JobState) -> tuple[Floats, float, Floats]:
-        """Base of a job's values, (n,), its smallest usable entry, and that of its columns.
+        """Return a job's base values, (n,), their smallest usable entry, and the base of its columns.
 
         InvalidJobError where the job can run on nothing that is there now.
         """
@@ -116,7 +116,9 @@ class JobBases:
         return base, float(np.nanmin(base)), base[state.columns]
 
     def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
-        """Configurations within the growth limit: the smallest, the reserved, and a multiple of the most so far."""
+        """Mark configurations within the growth limit: the smallest, the reserved, and a multiple of the most so
+        far.
+        """
         smallest = int(self.gpus[usable].min()) if usable.any() else 1
         reserved = job.reservation[1] if job.reservation is not None else 0
         return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, reserved))
@@ -128,7 +130,7 @@ class JobBases:
         return job.gpus or max(job.min_gpus, own)
 
     def _held(self, job: Job, row: Floats) -> Floats:
-        """Zero but for what a job of fixed GPUs is given."""
+        """Return the row with only the entries that a job with fixed GPUs may use."""
         if job.gpus is None:
             return row
         result = np.zeros(len(row))
@@ -137,11 +139,11 @@ class JobBases:
         return result
 
     def _row(self, job: Job, progress: float) -> Floats:
-        """The goodput model's row of a job; zero but for what a job of fixed GPUs is given."""
+        """Return the goodput model's row, with only the entries that a job with fixed GPUs may use."""
         return self._held(job, row_of(self.goodput, job, progress))
 
     def live(self, job: Job) -> NDArray[np.bool_]:
-        """Configurations that the job's limits and its application's batch sizes can ever let it run on."""
+        """Mark configurations on which the job's limits and batch sizes can ever let it run."""
         if job.own_goodput is not None:
             return self._find_live(job)
         key = self.limits(job)
@@ -150,7 +152,7 @@ class JobBases:
         return self._lives[key]
 
     def _find_live(self, job: Job) -> NDArray[np.bool_]:
-        """As :meth:`live`, worked out."""
+        """Compute :meth:`live` without the cache."""
         within = self.allowed & (self.gpus >= job.min_gpus)
         if job.max_gpus is not None:
             within &= self.gpus <= job.max_gpus
@@ -159,7 +161,7 @@ class JobBases:
         return within if job.preemptible else self._requested(job, within)
 
     def limits(self, job: Job) -> tuple[object, ...]:
-        """Key of the configurations on which a job can run, and of its goodput there."""
+        """Return a key for the configurations on which a job can run and its goodput there."""
         requested = None if job.preemptible else job.requested_gpus
         reserved = None if job.reservation is None else job.reservation[1]
         return (job.shape, job.min_gpus, job.max_gpus, requested, reserved, self.quotas.get(job.tenant))

@@ -1,4 +1,4 @@
-"""What Sia's formulation knows of each job: a record, and a row of numbers that rounds go over together."""
+"""Data of the jobs in Sia's formulation: a record each, and rows of numbers for vectorised rounds."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class JobBook(dict[str, JobState]):
 
     @property
     def numbers(self) -> NDArray[Any]:
-        """Numbers of all jobs, structured (rows,), of dtype :data:`NUMBERS`; to be written to."""
+        """Writable structured array of all jobs' numbers, (rows,), of dtype :data:`NUMBERS`."""
         if self._restarts:
             self._numbers["restarts"][list(self._restarts)] = list(self._restarts.values())
             self._restarts = {}
@@ -124,19 +124,19 @@ class JobBook(dict[str, JobState]):
         self._restarts[row] = restarts
 
     def state(self, job_id: str) -> JobState:
-        """State of a job; UnknownJobError if there is none of this id."""
+        """Return a job's state; raises UnknownJobError."""
         try:
             return self[job_id]
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
 
     def require_new(self, job_id: str) -> None:
-        """DuplicateJobError if the id is known."""
+        """Raise DuplicateJobError if the id is known."""
         if job_id in self:
             raise DuplicateJobError(f"job {job_id!r} is known already; remove it first")
 
     def new_row(self) -> int:
-        """A row for a job that comes, its numbers zero; it is free again unless a state with it is kept."""
+        """Return a zeroed row for a new job; it is freed unless a state with it is stored."""
         if not self._free:
             many = len(self._numbers)
             self._numbers = np.concatenate((self._numbers, np.zeros(many, dtype=NUMBERS)))

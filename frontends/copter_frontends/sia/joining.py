@@ -1,4 +1,4 @@
-"""Jobs that come and go between two rounds: they join and leave Sia's model together."""
+"""Batching of arrivals and departures: jobs join and leave Sia's model together between rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 class Joining:
-    """Requests that a model is to have, and no longer to have, when it is looked at next.
+    """Requests to add to and remove from a model at its next use.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Joining:
         self._leaving: list[str] = []
 
     def add(self, job_id: str, template: Template, values: Floats) -> None:
-        """Add a job's columns at their values, (n,); InvalidDataError for values that are not finite."""
+        """Add a job's columns with their values, (n,); raises InvalidDataError for values that are not finite."""
         if not np.isfinite(values).all():
             raise InvalidDataError(f"job {job_id!r}: its values are not finite; give it a smaller weight or priority")
         self._coming[job_id] = (template, values)
@@ -37,7 +37,7 @@ class Joining:
             self._leaving.append(job_id)
 
     def carry_out(self) -> None:
-        """Bring the model up to date: ends first, so that an id may come again, then a call for each template."""
+        """Update the model: removals first, so that ids can return, then one call per template."""
         if self._leaving:
             self._model.remove_requests(self._leaving)
             self._leaving = []

@@ -1,4 +1,4 @@
-"""Sia's objective with its signs resolved (thesis 3.2-3.4; docs/papers/sia.md, equations S1-S4).
+"""Sia's objective with corrected signs (thesis 3.2-3.4; docs/papers/sia.md, equations S1-S4).
 
 The value of job i in configuration c, for one maximisation whatever the sign of p:
 
@@ -27,7 +27,7 @@ INVALID_VALUE = -1.0  # worth of a configuration that the job cannot run on: bel
 
 
 def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
-    """r_i of equation (3.3): share of its time that a job would keep if it restarted as often as so far.
+    """Return r_i of equation (3.3): the share of time a job would keep if it restarted as often as before.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class SiaObjective:
         return factors**self.power, np.full(len(factors), self.incentive)
 
     def values(self, base: Floats, factor: float, bonus: float = 0.0) -> Floats:
-        """v of every configuration at one restart factor, (n,), with the least value and invalid ones set (S4)."""
+        """Return v of every configuration at one restart factor, (n,), floored and with invalid ones set (S4)."""
         scale, offset = self.scale_and_offset(factor)
         value = self.finished(scale * base) + (offset + bonus)
         if self.least_value is not None:
@@ -136,13 +136,13 @@ class SiaObjective:
         return self.decimals is None and self.clip == float("inf")
 
     def finished(self, term: Floats) -> Floats:
-        """sgn(p) (rho G)^p, clipped and rounded; any shape."""
+        """Return sgn(p) (rho G)^p, clipped and rounded; any shape."""
         if self.clip != float("inf"):
             term = np.clip(term, -self.clip, self.clip)
         return term if self.decimals is None else np.round(term, self.decimals)
 
 
 def objective_of(semantics: Semantics) -> SiaObjective:
-    """The objective with its defaults, rounded, clipped and floored as the semantics say."""
+    """Return the default objective, rounded, clipped and floored as the semantics require."""
     least = LEAST_VALUE if semantics.keep_positive else None
     return SiaObjective(least_value=least, decimals=semantics.decimals, clip=semantics.clip)

@@ -17,7 +17,7 @@ def place(
     held: Mapping[str, Allocation],
     pins: Mapping[str, Allocation],
 ) -> dict[str, Allocation]:
-    """Allocations by job id. Where pinned jobs leave no room for a job, it gets the next best that they allow.
+    """Return allocations by job id; a job without room beside pinned jobs gets its next best configuration.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def place(
     reservations : Reservations
         Say which jobs keep their nodes besides the pinned ones.
     held, pins : mapping of job id to Allocation
-        What jobs have now, and what they must keep.
+        Current allocations, and allocations of pinned jobs.
 
     Raises
     ------

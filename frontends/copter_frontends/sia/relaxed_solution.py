@@ -1,4 +1,4 @@
-"""The part of a relaxation's solution that Sia's shim and plan use."""
+"""The part of an LP solution that Sia's shim and plan use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter import Status
 
 
 class RelaxedSolution(Protocol):
-    """A :class:`copter.Solution`, or what another solver found (:class:`~.cold_highs.ColdSolution`)."""
+    """Interface: a :class:`copter.Solution` or another solver's result (:class:`~.cold_highs.ColdSolution`)."""
 
     @property
     def status(self) -> Status:
@@ -27,10 +27,10 @@ class RelaxedSolution(Protocol):
         """Upper bound on the optimum."""
 
     def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], NDArray[np.float64]]]:
-        """Every request with its columns that may be above zero, and their values."""
+        """Yield every request with its columns that may be above zero and their values."""
 
     def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """The same in arrays: all requests, then (place in these, column, value) of the columns."""
+        """Return these as arrays: all requests, then (index of the request, column, value)."""
 
     def price(self, resource: Hashable) -> float:
         """Dual of a resource's row."""

@@ -1,4 +1,4 @@
-"""Reservations, and jobs that may not be preempted (docs/papers/sia.md): what is fixed before the LP is solved."""
+"""Reservations and non-preemptible jobs, which are fixed before the LP is solved (docs/papers/sia.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Jo
 
 
 class Reservations:
-    """Jobs with a reservation, and jobs that keep what they have once they have something.
+    """Jobs with a reservation, and jobs that keep their GPUs once they have some.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Reservations:
         self.jobs: dict[str, tuple[str, int] | None] = {}
 
     def check(self, job: Job) -> None:
-        """InvalidJobError for a reservation of what is no configuration, or of more than other reservations leave."""
+        """Raise InvalidJobError for a reservation that is not a configuration or exceeds the unreserved capacity."""
         if job.reservation is None:
             return
         kind, gpus = job.reservation
@@ -54,26 +54,26 @@ class Reservations:
             )
 
     def add(self, job: Job) -> None:
-        """Take in a job that has been checked and added; most jobs need nothing here."""
+        """Register an added job; most jobs need nothing here."""
         if job.reservation is not None or not job.preemptible:
             self.jobs[job.id] = job.reservation
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         self.jobs.pop(job_id, None)
 
     def unpin(self, job_id: str) -> None:
-        """End a pin that the policy was given; a job that is fixed for another reason stays where it is."""
+        """End a pin; a job fixed for another reason stays fixed."""
         if job_id not in self.jobs or self.formulation.state(job_id).column == IDLE:
             self.formulation.pin(job_id, IDLE)
 
     def let_go(self, pins: Collection[str]) -> None:
-        """Free all fixed jobs but those in `pins`, before GPUs are removed; :meth:`fix` fixes them again."""
+        """Free all fixed jobs except those in `pins`, before GPUs are removed; :meth:`fix` fixes them again."""
         for job_id in self.jobs.keys() - pins:
             self.formulation.pin(job_id, IDLE)
 
     def fix(self) -> None:
-        """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
+        """Fix jobs to their reservations, and non-preemptible jobs to their current GPUs.
 
         One that may not be preempted and has nothing yet is given the GPUs that it asks for at once, of the type that
         it does best on. What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
@@ -92,13 +92,13 @@ class Reservations:
                 self.formulation.pin(job_id, column)
 
     def _turn(self, job_id: str) -> int:
-        """Rank of a fixed job: 0 for GPUs that it may not lose, then reservations, then requests."""
+        """Return the rank of a fixed job: 0 for GPUs it must not lose, then reservations, then requests."""
         if self.jobs[job_id] is not None:
             return 1
         return 0 if self.formulation.jobs[job_id].column != IDLE else 2
 
     def _wanted(self, job_id: str, fixed: Assignment) -> int:
-        """The column that a job is to be fixed on: its reservation, what it has, or the best of what it asks for."""
+        """Return the column to fix a job to: its reservation, its current one, or the best of its request."""
         reserved, state = self.jobs[job_id], self.formulation.jobs[job_id]
         if reserved is not None:
             return self.formulation.column_of.get(reserved, IDLE)
@@ -109,7 +109,7 @@ class Reservations:
         return max(there, key=lambda at: float(values[at]), default=IDLE)
 
     def in_place(self, column_of: Mapping[str, int], held: Mapping[str, Allocation], pins: Collection[str]) -> set[str]:
-        """Jobs that keep the very nodes that they have."""
+        """Return the jobs that keep exactly their current nodes."""
         keep = set(pins)
         for job_id in self.jobs:
             had, column = held.get(job_id), column_of.get(job_id)

@@ -1,4 +1,4 @@
-"""Capacity rows besides one per GPU type: the placement guarantee on odd nodes, and tenants' quotas (S7, S8)."""
+"""Capacity rows besides those of GPU types: the placement guarantee on odd nodes, and tenants' quotas (S7, S8)."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def _usage(place: Configuration, block: int, size: int, useful: int) -> int:
 
 
 def quota_rows(configurations: Sequence[Configuration], quotas: Mapping[str, int]) -> list[SharedRow]:
-    """A row per tenant with a quota: the GPUs of its jobs, of whatever type (S8)."""
+    """Return one row per tenant with a quota: the GPUs of its jobs on all types (S8)."""
     gpus = np.array([place.gpus for place in configurations], dtype=np.float64)
     return [SharedRow(("quota", name), gpus, count, tenant=name) for name, count in quotas.items()]
 
 
 def check_quotas(quotas: Mapping[str, int]) -> dict[str, int]:
-    """The quotas; SettingsError unless each is a whole number of GPUs >= 0."""
+    """Return the quotas; raises SettingsError unless each is a whole number of GPUs >= 0."""
     for tenant, count in quotas.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise SettingsError(f"the quota of tenant {tenant!r} is {count!r}, must be a whole number of GPUs >= 0")

@@ -1,4 +1,6 @@
-"""From the LP's solution to whole configurations: round, fill, and never do worse than keeping the plan (S11-S13)."""
+"""The shim from the LP's solution to whole configurations: round, fill, never worse than the previous plan
+(S11-S13).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ class Assignment:
         self.column[job_id] = column
 
     def take_all(self, job_ids: Sequence[str], columns: Sequence[int]) -> bool:
-        """Give many jobs their configurations if all fit together; else False, and nothing is changed."""
+        """Give many jobs their configurations if all fit together; otherwise return False and change nothing."""
         form, chosen = self.formulation, np.array(columns, dtype=np.int64)
         used = np.bincount(form.kind[chosen], weights=form.gpus[chosen], minlength=len(self.left))
         if (used > self.left).any():
@@ -61,7 +63,7 @@ class Assignment:
         return True
 
     def give_back(self, job_id: str) -> int:
-        """Take a job's GPUs back; return the column it had."""
+        """Take away a job's GPUs; returns its previous column."""
         column = self.column.pop(job_id)
         self._change_left(job_id, column, 1)
         return column
@@ -72,7 +74,7 @@ class Assignment:
             self.spare[at] += sign * float(self.formulation.rows[at].usage[column])
 
     def refuse(self, job_id: str) -> None:
-        """Take a job's GPUs back and do not offer the configuration again: no node has room for it."""
+        """Take away a job's GPUs and do not offer the configuration again, because no node has room for it."""
         self.refused.setdefault(job_id, set()).add(self.give_back(job_id))
 
     def evaluate(self) -> float:
@@ -137,7 +139,7 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
 
 
 def keep_previous(formulation: SiaFormulation) -> Assignment:
-    """The plan that every job already has, as far as capacity still allows it; pinned jobs first."""
+    """Return the current plan as far as capacity allows, pinned jobs first."""
     result = Assignment(formulation)
     had = [(job_id, state.pinned) for job_id, state in formulation.jobs.items() if state.pinned != IDLE]
     had += [
@@ -153,7 +155,7 @@ def keep_previous(formulation: SiaFormulation) -> Assignment:
 
 
 def complete(assignment: Assignment, bound: float) -> None:
-    """Fill up idle jobs, and let running ones grow where that can still matter."""
+    """Give GPUs to idle jobs, and let running ones grow if that can still improve the plan."""
     fill(assignment)
     if bound - assignment.evaluate() > WORTH_GROWING * abs(bound):
         upgrade(assignment)

@@ -1,4 +1,4 @@
-"""The time-sharing penalty (thesis 3.5.6; papers/sia.md, S6): jobs that have had no service lately are worth more."""
+"""The time-sharing bonus (thesis 3.5.6; papers/sia.md, S6): jobs without recent service are worth more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class TimeSharing:
-    """How GPUs are shared over time.
+    """Parameters of time sharing.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class TimeSharing:
 
 @dataclass(slots=True)
 class Service:
-    """When one job had GPUs, as far back as the window goes; times in seconds.
+    """The periods in which one job had GPUs, within the window; times in seconds.
 
     `waits_since_s` is when the job last ran (or was first seen), `offered` the bonus that it last waited with, which it
     keeps for its turn.
@@ -59,7 +59,7 @@ class Service:
     offered: float = 0.0
 
     def note(self, now_s: float, running: bool) -> None:
-        """The job runs, or does not, from now on."""
+        """Record whether the job runs from now on."""
         if running and self.since_s is None:
             self.since_s = now_s
         elif not running and self.since_s is not None:
@@ -69,7 +69,7 @@ class Service:
             self.waits_since_s = now_s
 
     def seconds(self, now_s: float, window_s: float) -> float:
-        """s_i(tau): seconds with GPUs in the window that ends now."""
+        """Return s_i(tau): seconds with GPUs in the window that ends now."""
         begin = now_s - window_s
         while self.past and self.past[0][1] <= begin:
             self.past.popleft()
@@ -77,7 +77,9 @@ class Service:
         return total + (0.0 if self.since_s is None else now_s - max(self.since_s, begin))
 
     def penalty(self, now_s: float, window_s: float) -> float:
-        """lambda_n(i, t) of the thesis: the share of the window without service; 0 for a window after a whole one."""
+        """Return lambda_n(i, t) of the thesis: the share of the window without service; 0 after a full window of
+        service.
+        """
         served = self.seconds(now_s, window_s)
         if now_s < self.sated_until_s:
             return 0.0
@@ -87,7 +89,7 @@ class Service:
         return (window_s - served) / window_s
 
     def bonus(self, now_s: float, sharing: TimeSharing) -> float:
-        """The job's bonus now (S6)."""
+        """Return the job's current bonus (S6)."""
         window_s = sharing.window_s
         if self.since_s is not None and now_s - self.since_s < window_s:
             return self.offered
@@ -117,7 +119,7 @@ class Turns:
         self._service: dict[str, Service] = {}
 
     def bonuses(self, now_s: float, jobs: Iterable[str], running: Container[str]) -> dict[str, float]:
-        """Bonus of each job now; `running` are the jobs that have GPUs."""
+        """Return each job's current bonus (S6), added to its values; `running` are the jobs with GPUs."""
         if self.sharing is None:
             return {}
         result = {}
@@ -131,10 +133,10 @@ class Turns:
         return result
 
     def note(self, now_s: float, running: Container[str]) -> None:
-        """Write down which jobs run from now on."""
+        """Record which jobs run from now on."""
         for job_id, service in self._service.items():
             service.note(now_s, job_id in running)
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         self._service.pop(job_id, None)

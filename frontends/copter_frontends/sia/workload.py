@@ -1,4 +1,4 @@
-"""The workloads that the thesis and the public simulator report on: a cluster's name and a file of jobs each."""
+"""The workloads of the thesis and the public simulator: each a cluster's name and a file of jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReferenceWorkload:
     Attributes
     ----------
     cluster_name : str
-        As for :func:`.named_cluster`.
+        See :func:`.named_cluster`.
     trace : str
         The trace that its jobs are drawn from.
     number : int
@@ -33,15 +33,15 @@ class ReferenceWorkload:
 
     @property
     def cluster(self) -> Cluster:
-        """A new cluster."""
+        """Return a new cluster."""
         return named_cluster(self.cluster_name)
 
     def path(self, data: Path) -> Path:
-        """Its file in the data directory."""
+        """Return the workload's file in the data directory."""
         return data / "traces" / "sia" / self.trace / f"workload-{self.number}.csv"
 
     def read(self, data: Path, cap_batch: bool = True) -> Workload:
-        """Its jobs.
+        """Read the workload's jobs.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ REFERENCE_WORKLOADS = {
 
 
 def reference_workload(name: str) -> ReferenceWorkload:
-    """The workload of this name; TraceError if there is none."""
+    """Return the workload of this name; raises TraceError if there is none."""
     try:
         return REFERENCE_WORKLOADS[name]
     except KeyError:

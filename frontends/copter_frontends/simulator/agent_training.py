@@ -1,4 +1,4 @@
-"""Training as the public Sia simulator has it: measured steps, an agent that fits and tunes, whole seconds."""
+"""Training as in the public Sia simulator: measured steps, an agent that fits and tunes, whole seconds."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AgentTraining:
         return self.news(row)
 
     def profiled_on(self, row: int) -> Sequence[str]:
-        """GPU types that a new job is profiled on; none for a hybrid-parallel one, whose steps are known beforehand."""
+        """Return the GPU types on which a new job is profiled; none for hybrid-parallel jobs, whose steps are known."""
         application = self._profiles[self._table.jobs[row].application]
         return [] if application.application.pipeline is not None else list(application.steps)
 
@@ -76,7 +76,7 @@ class AgentTraining:
         self._agents[row].tune(allocation.gpu_type, placement)
 
     def halt(self, row: int) -> None:
-        """The job has no GPUs any more."""
+        """Note that the job has no GPUs any more."""
         self._where.pop(row, None)
 
     def leave(self, row: int) -> None:
@@ -92,7 +92,7 @@ class AgentTraining:
         self._table.progress[row] = done * application.init_batch_size / float(self._table.work_samples[row])
 
     def news(self, row: int) -> Mapping[str, Any]:
-        """How far the job is, and what its agent knows."""
+        """Return the job's progress and its agent's hints."""
         hints = self._agents[row].hints()
         told: dict[str, Any] = {"progress": min(1.0, float(self._table.progress[row]))}
         return told if hints is None else {**told, "hints": hints}
@@ -109,7 +109,7 @@ class AgentTraining:
         return np.array(changed, dtype=np.int64), np.array(completed, dtype=np.int64)
 
     def _train(self, row: int, clock: float, end_s: float) -> bool:
-        """Train one job; whether it completed."""
+        """Train one job; returns whether it completed."""
         table, agent = self._table, self._agents[row]
         kind, placement = self._where[row]
         application = agent.application
@@ -134,7 +134,7 @@ class AgentTraining:
         return False
 
     def _rate(self, agent: JobAgent, kind: str, placement: Sequence[int], epoch: int) -> float:
-        """Scale-invariant iterations a second with the present batch; the agent sees the step (G14)."""
+        """Return scale-invariant iterations per second at the current batch; the agent observes the step (G14)."""
         application, pipeline = agent.application, agent.application.application.pipeline
         replicas = sum(placement) // (1 if pipeline is None else pipeline.stages[kind])
         batch = replicas * agent.local * (agent.accumulation + 1)
@@ -152,7 +152,7 @@ class AgentTraining:
 
 
 def used_of(allocation: Allocation, gpus: int | None) -> tuple[int, ...]:
-    """GPUs on each node that a job trains on: all it holds, or as many as it is fixed to."""
+    """Return the GPUs on each node that a job trains on: all of them, or its fixed number."""
     left, used = gpus or allocation.gpus, []
     for _, held in allocation.nodes:
         used.append(min(held, left))

@@ -1,4 +1,4 @@
-"""How long a job would take by itself (docs/papers/baselines.md, B39)."""
+"""Completion time of a job that runs alone (docs/papers/baselines.md, B39)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class AloneTimes(Protocol):
     """Times of jobs that run alone."""
 
     def seconds(self, job: Job, gpu_type: str, gpus: int) -> float:
-        """From start to end on at most so many GPUs of a type, the start included; infinite where it cannot run."""
+        """Return seconds from start to end on at most `gpus` GPUs of a type; infinite if it cannot run."""
 
 
 class GoodputAloneTimes:
-    """Times by a goodput model: a job takes the size that ends it soonest, and keeps it.
+    """Times from a goodput model: a job takes the size that ends it first and keeps it.
 
     A job that runs only on more GPUs than these has them for a fraction of the time: these over those.
 
@@ -45,7 +45,7 @@ class GoodputAloneTimes:
         self._best: dict[tuple[Hashable, str], Floats] = {}
 
     def seconds(self, job: Job, gpu_type: str, gpus: int) -> float:
-        """As :meth:`AloneTimes.seconds`."""
+        """See :meth:`AloneTimes.seconds`."""
         sizes = self._sizes.get(gpu_type, np.zeros(0, dtype=np.int64))
         at, share_of_size = int(np.searchsorted(sizes, gpus, side="right")) - 1, 1.0
         if len(sizes) == 0:

@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import Allocation, FrontendError, Job
 
 
 class Arrivals:
-    """The jobs of a table that have not joined yet.
+    """The jobs of a table that have not joined.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Arrivals:
         return len(self._table) - self._next + (0 if self._queue is None else len(self._queue))
 
     def joining(self, now_s: float, training: Training, add_probe: Callable[[Job], None]) -> list[int]:
-        """Rows that join now; probes for those who wait to be profiled are added to the policy."""
+        """Return the rows that join now; adds probes for jobs waiting to be profiled."""
         table, first, queue = self._table, self._next, self._queue
         while self._next < len(table) and table.submit_s[self._next] + self._wait_s <= now_s:
             self._next += 1
@@ -51,11 +51,11 @@ class Arrivals:
         return queue.take_ready()
 
     def with_probes(self, active: Collection[str]) -> Collection[str]:
-        """Ids that a plan may name."""
+        """Return the ids that a plan may contain."""
         return active if self._queue is None else {*active, *self._queue.probes}
 
     def without_probes(self, active: Collection[str], changes: Changes) -> Changes:
-        """The changes of a plan without those of probes."""
+        """Return a plan's changes without those of probes."""
         return changes if self._queue is None else changes.of(active)
 
     def end_round(self, allocations: Mapping[str, Allocation]) -> list[str]:

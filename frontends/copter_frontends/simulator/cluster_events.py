@@ -1,4 +1,4 @@
-"""What happens to a cluster while it runs: nodes fail and come back, capacity is added and taken away."""
+"""Events of a cluster: node failures and repairs, capacity added and removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ What = Literal["fail", "repair", "add", "remove"]
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One change of a cluster; it takes effect at the first round that starts at its time or later.
+    """One change of a cluster, effective at the first round that starts at or after its time.
 
     Parameters
     ----------
@@ -83,5 +83,5 @@ def random_failures(
 
 
 def in_order(events: Sequence[ClusterEvent]) -> list[ClusterEvent]:
-    """Events by time; at the same time additions and repairs come before removals and failures."""
+    """Sort events by time; at equal times, additions and repairs precede removals and failures."""
     return sorted(events, key=lambda event: (event.time_s, event.what in ("fail", "remove")))

@@ -1,4 +1,4 @@
-"""What can go wrong in a simulation that is not the user's input."""
+"""Errors of a simulation that are not input errors."""
 
 from copter_frontends.vocabulary.errors import FrontendError
 

@@ -1,4 +1,4 @@
-"""Cluster events from a YAML file: what the command line's ``--events`` reads."""
+"""Reader of cluster events from a YAML file, for the option ``--events``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRAWN = ("hours", "mean_hours_between", "mean_repair_hours")
 
 
 def read_events(path: str | Path, cluster: Cluster) -> list[ClusterEvent]:
-    """Read what happens to a cluster from a YAML file.
+    """Read a cluster's events from a YAML file.
 
     The file has a list ``events``, or a mapping ``random_failures``, or both::
 
@@ -78,7 +78,7 @@ def _read_event(where: str, entry: Any) -> ClusterEvent:
 
 
 def _check_nodes(numbered: list[tuple[str, ClusterEvent]], cluster: Cluster) -> None:
-    """Apply the events in order to a copy of the cluster; refuse those that name an unknown node."""
+    """Apply the events in order to a copy of the cluster; raises if one names an unknown node."""
     later, seen = cluster.copy(), {name: node.gpu_type for name, node in cluster.nodes.items()}
     where_of = {id(event): where for where, event in numbered}
     for event in in_order([event for _, event in numbered]):

@@ -1,4 +1,4 @@
-"""Running jobs through one round: exact over phase boundaries, exact at completion."""
+"""Training of jobs through one round, exact at phase boundaries and at completion."""
 
 from __future__ import annotations
 

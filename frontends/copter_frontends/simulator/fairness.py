@@ -1,4 +1,4 @@
-"""How fairly a simulation treated its jobs: finish-time fairness, latency ratios, fragments (B39-B43)."""
+"""Fairness of a simulation: finish-time fairness, latency ratios, fragmentation (B39-B43)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CDF_AT = (10, 25, 50, 75, 90, 95, 99, 100)  # percentiles in summaries
 
 @dataclass(frozen=True)
 class Ratios:
-    """One number a completed job.
+    """One number per completed job.
 
     Attributes
     ----------
@@ -35,16 +35,16 @@ class Ratios:
 
     @property
     def worst(self) -> float | None:
-        """The largest; None without jobs."""
+        """The largest value; None without jobs."""
         return float(self.values.max()) if len(self.values) else None
 
     @property
     def unfair_fraction(self) -> float | None:
-        """Share of the jobs above 1; None without jobs."""
+        """Share of the jobs with a value above 1; None without jobs."""
         return float((self.values > 1.0).mean()) if len(self.values) else None
 
     def cdf(self) -> tuple[Floats, Floats]:
-        """The values in ascending order and the share of the jobs up to each."""
+        """Return the ascending values and the share of jobs up to each."""
         ascending = np.sort(self.values)
         return ascending, np.arange(1, len(ascending) + 1) / max(len(ascending), 1)
 
@@ -60,7 +60,7 @@ class Ratios:
 
 
 def finish_time_fairness(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> dict[str, Ratios]:
-    """Finish-time fairness rho of every completed job, in the two ways in which it is defined for several GPU types.
+    """Return rho of every completed job, in both definitions for several GPU types.
 
     Returns
     -------
@@ -123,7 +123,9 @@ def latency_ratios(result: SimulationResult, jobs: Iterable[Job], alone: AloneTi
 
 
 def recent_latency_ratio(result: SimulationResult, ratios: Ratios, now_s: float, hours: float) -> float | None:
-    """Mean latency ratio of the jobs that ended in the hours before `now_s` (Hops, equation 7); None if none did."""
+    """Return the mean latency ratio of jobs ended in the `hours` before `now_s` (Hops, equation 7); None without
+    jobs.
+    """
     ended = dict(zip(result.jobs["id"].tolist(), result.jobs["completion_s"].tolist(), strict=True))
     recent = [
         value
@@ -134,7 +136,7 @@ def recent_latency_ratio(result: SimulationResult, ratios: Ratios, now_s: float,
 
 
 def latency_ratios_by_hour(result: SimulationResult, ratios: Ratios) -> dict[int, float]:
-    """Hops' equation 7 hour by hour: {hours so far: mean latency ratio of the jobs that ended in the last of them}."""
+    """Return Hops' equation 7 by hour: {hours elapsed: mean latency ratio of jobs ended in that hour}."""
     ended = dict(zip(result.jobs["id"].tolist(), result.jobs["completion_s"].tolist(), strict=True))
     hours = np.array([max(1, math.ceil(ended[job_id] / 3600.0)) for job_id in ratios.jobs], dtype=np.int64)
     jobs, totals = np.bincount(hours), np.bincount(hours, weights=ratios.values)
@@ -142,7 +144,7 @@ def latency_ratios_by_hour(result: SimulationResult, ratios: Ratios) -> dict[int
 
 
 def fragmentation_gpus(rounds: Sequence[RoundRecord]) -> float | None:
-    """GPUs that are idle while jobs wait, on average over the rounds (B43); None without rounds."""
+    """Return the mean number of GPUs idle while jobs wait (B43); None without rounds."""
     if not rounds:
         return None
     idle = [sum(r.gpus_capacity.values()) - sum(r.gpus_used.values()) if r.queued_jobs else 0 for r in rounds]
@@ -150,7 +152,7 @@ def fragmentation_gpus(rounds: Sequence[RoundRecord]) -> float | None:
 
 
 def partly_used_gpus(allocations: Mapping[str, Allocation], cluster: Cluster) -> int:
-    """Idle GPUs of nodes on which others are in use: the fragments of one plan."""
+    """Return the idle GPUs on partly used nodes, a plan's fragments."""
     used: dict[str, int] = {}
     for allocation in allocations.values():
         for node, gpus in allocation.nodes:
@@ -159,7 +161,7 @@ def partly_used_gpus(allocations: Mapping[str, Allocation], cluster: Cluster) ->
 
 
 def fairness_summary(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> dict[str, Any]:
-    """``finish_time_fairness`` (both ways), ``latency_ratio`` and ``fragmentation_gpus``.
+    """``finish_time_fairness`` (both ways, over so many ``jobs``), ``latency_ratio`` and ``fragmentation_gpus``.
 
     The latency ratio is that of the worst job, the mean, and the mean of the worst hour (Hops' equation 7).
     """
@@ -168,7 +170,10 @@ def fairness_summary(result: SimulationResult, jobs: Iterable[Job], alone: Alone
     both = finish_time_fairness(result, listed, alone)
     measured = [record for record in result.rounds if not record.warmup]
     return {
-        "finish_time_fairness": {name: ratios.summary() for name, ratios in both.items()},
+        "finish_time_fairness": {
+            **{name: ratios.summary() for name, ratios in both.items()},
+            "jobs": len(both["thesis"].jobs),
+        },
         "latency_ratio": {
             "max": latency.worst,
             "mean": float(latency.values.mean()) if latency.jobs else None,

@@ -1,4 +1,4 @@
-"""What the simulator asks of a goodput model."""
+"""The interface of goodput models for the simulator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ApplicationFacts(Protocol):
 
     @property
     def work_samples(self) -> float:
-        """Samples, at perfect statistical efficiency, of one full training run."""
+        """Samples of one full training run at perfect statistical efficiency."""
 
     @property
     def restart_s(self) -> float:
@@ -29,7 +29,7 @@ class ApplicationFacts(Protocol):
 
 
 class GoodputSource(Protocol):
-    """A goodput model, piecewise constant over the phases of a job's training.
+    """A goodput model that is constant within each phase of a job's training.
 
     The same model over other configurations is what its ``over(configurations)`` returns, or, without such a method,
     its class made from ``(configurations, applications)``: a policy has configurations of its own, and the simulator
@@ -45,13 +45,13 @@ class GoodputSource(Protocol):
         """Facts (see :class:`ApplicationFacts`) by the name of the application."""
 
     def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
-        """Efficient samples per second in each configuration; 0 where the application cannot run."""
+        """Return efficient samples per second in each configuration; 0 if the application cannot run."""
 
     def phase(self, application: str, progress: float) -> int:
         """Number of the phase that a job is in when this fraction of its work is done."""
 
     def phase_end(self, application: str, phase: int) -> float:
-        """Fraction of the work done at which a phase ends; 1 for the last."""
+        """Return the fraction of the work at which a phase ends; 1 for the last."""
 
 
 def same_model_for(model: GoodputSource, configurations: Iterable[Configuration]) -> GoodputSource:
@@ -66,7 +66,7 @@ def same_model_for(model: GoodputSource, configurations: Iterable[Configuration]
 
 
 def row_of(model: GoodputSource, job: Job, progress: float) -> NDArray[np.float64]:
-    """A job's row with its own limits; a fixed batch or count needs a model that has ``job_row``.
+    """Return a job's row with its own limits; a fixed batch or count needs a model with ``job_row``.
 
     A job that brings its own goodput is asked itself, in the middle of the phase.
     """
@@ -80,12 +80,12 @@ def row_of(model: GoodputSource, job: Job, progress: float) -> NDArray[np.float6
 
 
 def slowdown_of(model: GoodputSource, job: Job) -> float:
-    """Measured seconds per modelled second; 1 for a job that brings its own goodput."""
+    """Return measured seconds per modelled second; 1 for a job with its own goodput."""
     return 1.0 if job.own_goodput is not None else float(model.applications[job.application].slowdown)
 
 
 def _own_row(model: GoodputSource, job: Job, goodput: OwnGoodput, progress: float) -> NDArray[np.float64]:
-    """A job's own goodput on each configuration, in the middle of the phase of `progress`.
+    """Return a job's own goodput in each configuration, at the middle of the phase of `progress`.
 
     Of exactly so many GPUs where their number is fixed, and 0 but for the configurations that hold just those.
     """

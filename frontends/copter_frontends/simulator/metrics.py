@@ -1,4 +1,4 @@
-"""Figures of a simulation: one row per job, and a summary."""
+"""Results of a simulation: one row per job, and a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STAGES = ("edit", "solve", "shim", "place")
 
 
 def job_columns(table: JobTable, rows: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
-    """The table of jobs, by column.
+    """Return the table of jobs by column.
 
     Columns: ``id``, ``application``, ``submit_s``, ``first_start_s``, ``completion_s``, ``jct_s`` (completion minus
     submission), ``gpu_seconds``, ``restarts`` (starts after the first), ``queue_s`` (seconds without GPUs) and
@@ -90,7 +90,7 @@ def spread(values: Iterable[float], which: Sequence[str] = ("p50", "p99", "max")
 
 
 def peak_rss_mb() -> float:
-    """Largest resident size of this process so far, in MB (10^6 bytes)."""
+    """Return the largest resident size of this process, in MB (10^6 bytes)."""
     unit = 1 if sys.platform == "darwin" else 1024  # getrusage counts bytes there, KiB elsewhere
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 

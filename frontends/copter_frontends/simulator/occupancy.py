@@ -1,4 +1,4 @@
-"""Which job holds which GPUs, and whether a plan can be carried out."""
+"""Ownership of GPUs, and the check that a plan is feasible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Changes:
     changed: list[tuple[str, Allocation, Allocation]]
 
     def of(self, jobs: Collection[str]) -> Changes:
-        """The changes of these jobs only."""
+        """Return the changes of these jobs only."""
         return Changes(
             [job for job in self.started if job in jobs],
             [job for job in self.stopped if job in jobs],
@@ -27,7 +27,7 @@ class Changes:
 
 
 class Occupancy:
-    """The GPUs in use on every node, kept from round to round.
+    """The GPUs in use on every node, kept between rounds.
 
     Only what a plan changes is looked at, so a round costs one comparison for each job that stays as it is.
     """
@@ -39,7 +39,7 @@ class Occupancy:
         self.gpus_used: dict[str, int] = {}
 
     def apply(self, plan: Mapping[str, Allocation], active: Collection[str], pinned: Collection[str]) -> Changes:
-        """Check that a plan can be carried out, then record it.
+        """Check a plan's feasibility, then record it.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Occupancy:
                 )
 
     def release(self, job: str) -> Allocation | None:
-        """Take a job's GPUs back; None if it held none."""
+        """Take away a job's GPUs; returns None if it held none."""
         held = self.allocations.pop(job, None)
         if held is not None:
             self._count(held, -1)

@@ -1,4 +1,4 @@
-"""Profiling that occupies GPUs: before a job joins, one GPU of every type is held to measure its steps on.
+"""Profiling that occupies GPUs: before a job joins, its steps are measured on one GPU of every type.
 
 A *probe* is a job of one reserved GPU that the policy plans around like any other. It measures as many of the waiting
 jobs, one after another, as its rounds have time for; a job joins when it has been measured on every type.
@@ -19,7 +19,7 @@ MOST_ELSEWHERE = 10  # most rounds in which a probe may have other GPUs than it 
 
 @dataclass(slots=True)
 class Probe:
-    """One GPU that measures jobs, the rows of these, the rounds that it still needs, and those it had other GPUs in."""
+    """One GPU that measures jobs: the jobs' rows, the rounds still needed, and the rounds on other GPUs."""
 
     job: Job
     rows: tuple[int, ...]
@@ -28,7 +28,7 @@ class Probe:
 
 
 class ProfilingQueue:
-    """Who waits to be measured on what, and what is measured now.
+    """Jobs waiting to be measured, and current measurements.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ProfilingQueue:
         return len(self._missing) + len(self._ready)
 
     def enter(self, row: int, job: Job, kinds: Iterable[str]) -> None:
-        """A job begins to wait; it is ready at once where there is nothing to measure it on."""
+        """Queue a job; it is ready at once if it is measured nowhere."""
         wanted = [kind for kind in kinds if kind in self._waiting]
         if not wanted:
             self._ready.append(row)
@@ -67,12 +67,12 @@ class ProfilingQueue:
             self._waiting[kind].append(row)
 
     def take_ready(self) -> list[int]:
-        """Rows that have been measured everywhere, in order of arrival; they leave the queue."""
+        """Remove and return the rows measured on all types, in order of arrival."""
         ready, self._ready = sorted(self._ready), []
         return ready
 
     def new_probes(self) -> list[Job]:
-        """Probes for those who wait, as many as each type's share of GPUs allows; :meth:`refused` takes one back."""
+        """Return probes for waiting jobs, up to each type's share of GPUs; :meth:`refused` withdraws one."""
         made = []
         for kind, rows in self._waiting.items():
             free = self._most[kind] - sum(probe.job.reservation == (kind, 1) for probe in self.probes.values())
@@ -92,13 +92,13 @@ class ProfilingQueue:
         return made
 
     def refused(self, probe_id: str) -> None:
-        """The policy had no room for a probe: its jobs wait on, at the head."""
+        """Withdraw a probe for which the policy had no room; its jobs return to the head of the queue."""
         probe = self.probes.pop(probe_id)
         kind = self._kind(probe)
         self._waiting[kind][:0] = probe.rows
 
     def end_round(self, allocations: Mapping[str, Allocation]) -> list[str]:
-        """A round has passed with these allocations; ids of the probes that are done.
+        """Record a round with these allocations; returns the ids of finished probes.
 
         A round on another GPU measures nothing: a reservation may have to wait for jobs in checkpoint-restore.
 

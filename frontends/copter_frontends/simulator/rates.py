@@ -1,4 +1,4 @@
-"""How fast each application runs on each allocation, phase by phase, looked up once and kept."""
+"""Rates of each application on each allocation, by phase, computed once and cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objects of a saved run, made again from their nodes; see :mod:`copter_frontends.simulator.saved_objects`."""
+"""Reconstruction of a saved run's objects from their nodes; see :mod:`copter_frontends.simulator.saved_objects`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Rebuilder:
         self._known: dict[str, tuple[type, frozenset[str], frozenset[str]]] = {}
 
     def rebuild(self) -> Any:
-        """The object that was flattened.
+        """Return the object that was flattened.
 
         Raises
         ------
@@ -70,14 +70,14 @@ class Rebuilder:
                 self.made[number] = of_model[owner][node[2]]
 
     def _session(self, number: int) -> Session:
-        """The session of this number."""
+        """Return the session with this number."""
         session = self.made[number]
         if not isinstance(session, Session):
             raise SimulationError("a model does not belong to a session")
         return session
 
     def _begin(self, node: Node) -> Any:
-        """An object before it is filled, so that others can refer to it; sessions are made whole."""
+        """Create an empty object, so that others can refer to it; sessions are created complete."""
         kind = node[0]
         if kind == "object":
             return object.__new__(self._class(node[1])[0])
@@ -90,7 +90,7 @@ class Rebuilder:
         return MISSING
 
     def _finish(self, number: int, node: Node) -> None:
-        """Fill an object, or make it."""
+        """Fill an object, or create it."""
         kind, items, made = node[0], node[-1], self.made[number]
         if kind in LEAVES:
             self.made[number] = LEAVES[kind](node)
@@ -118,7 +118,7 @@ class Rebuilder:
             raise SimulationError(f"it has an object of kind {kind!r}")
 
     def _values(self, items: Sequence[Any]) -> list[Any]:
-        """The values that a node goes on with."""
+        """Return the remaining values of a node."""
         made = self.made
         values = [made[item[0]] if type(item) is tuple else item for item in items]
         if any(value is MISSING for value in values):
@@ -126,7 +126,7 @@ class Rebuilder:
         return values
 
     def _class(self, name: str) -> tuple[type, frozenset[str], frozenset[str]]:
-        """A class, its slots, and the attributes that it must have."""
+        """Return a class, its slots, and its required attributes."""
         if name not in self._known:
             kind = self.classes.of(name)
             needed = frozenset(field.name for field in fields(kind)) if is_dataclass(kind) else frozenset()
@@ -134,7 +134,7 @@ class Rebuilder:
         return self._known[name]
 
     def _fill_object(self, made: Any, name: str, names: list[str], values: list[Any]) -> None:
-        """Set the attributes of an object, past its class's own ways of setting them."""
+        """Set an object's attributes, bypassing its class's own setters."""
         _, slots, needed = self._class(name)
         if missing := needed.difference(names):
             raise SimulationError(f"a {name} has no {min(missing)}")
@@ -150,12 +150,12 @@ def _pairs(values: list[Any]) -> Any:
 
 
 def _fill_mapping(made: dict[Any, Any], values: list[Any]) -> None:
-    """Fill a dictionary past what a class of its own makes of ``update``."""
+    """Fill a dictionary, bypassing an overridden ``update``."""
     (OrderedDict.update if isinstance(made, OrderedDict) else dict.update)(made, _pairs(values))
 
 
 def array_from(value: Any) -> np.ndarray[Any, Any]:
-    """An array of numbers or text, or of records of these."""
+    """Return an array of numbers, text, or records of these."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a simulation hands back."""
+"""The result of a simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from copter_frontends.simulator.round_record import RoundRecord
 
 @dataclass(frozen=True, slots=True)
 class SkippedJob:
-    """A job that the simulation left out, and why."""
+    """A job left out of the simulation, with the reason."""
 
     id: str
     reason: str
@@ -56,7 +56,7 @@ class SimulationResult:
         return sum(record.warmup for record in self.rounds)
 
     def summary(self) -> dict[str, Any]:
-        """Figures over the jobs and over the rounds after the warm-up; see :func:`.metrics.summarise`.
+        """Return statistics over the jobs and over the rounds after the warm-up; see :func:`.metrics.summarise`.
 
         ``simulated_h``, hours from the first of those rounds to the end of the last, is added.
         """

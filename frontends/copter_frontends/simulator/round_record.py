@@ -1,4 +1,4 @@
-"""What is kept of one simulated round."""
+"""The record of one simulated round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter_frontends.vocabulary import PlanStatus
 
 @dataclass(frozen=True, slots=True)
 class RoundRecord:
-    """One round, without its plan: a day of rounds stays a few megabytes.
+    """One round without its plan, so that a day of rounds takes a few megabytes.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class RoundRecord:
         Jobs that got GPUs, lost them, and changed type, number or nodes.
     gpus_used, gpus_capacity : mapping of GPU type to int
     objective, bound, gap, fractional_jobs, status, prices
-        As in :class:`~copter_frontends.vocabulary.Plan`.
+        See :class:`~copter_frontends.vocabulary.Plan`.
     timings : mapping of str to float
         Wall-clock seconds in ``edit``, ``solve``, ``shim`` and ``place``, as the policy says.
     round_s : float
@@ -66,6 +66,6 @@ class RoundRecord:
 
     @property
     def utilisation(self) -> float:
-        """GPUs held over GPUs there are."""
+        """GPUs held divided by GPUs available."""
         capacity = sum(self.gpus_capacity.values())
         return sum(self.gpus_used.values()) / capacity if capacity else 0.0

@@ -1,4 +1,4 @@
-"""The closed list of what a saved run may be made of: which classes have instances in it, which functions it may name.
+"""The closed list of classes and functions that a saved run may contain.
 
 Instances are made without calling anything of the class: an empty one gets its attributes from the file.
 """
@@ -37,7 +37,7 @@ def name_of(kind: type) -> str:
 
 
 class SavedClasses:
-    """Finds classes by their names: those of the frontends, a few of the engine, and the caller's.
+    """Finds classes by name: the frontends', a few of the engine's, and the caller's.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class SavedClasses:
         self._more = _ENGINE | {name_of(kind): kind for kind in more}
 
     def of(self, name: str) -> type:
-        """The class of this name; SimulationError for one that is no part of a run."""
+        """Return the class of this name; raises SimulationError for a class outside the list."""
         if name in self._more:
             return self._more[name]
         match = _NAME.fullmatch(name)
@@ -63,7 +63,7 @@ class SavedClasses:
         return kind
 
     def require(self, kind: type) -> str:
-        """The name of a class that can be found again; SimulationError if it could not."""
+        """Return the name of a class in the list; raises SimulationError for others."""
         name = name_of(kind)
         if self.of(name) is not kind:
             raise SimulationError(f"{name} is not the class that its module has under this name")
@@ -71,7 +71,7 @@ class SavedClasses:
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """The function of this name; SimulationError for one that no run keeps."""
+    """Return the function of this name; raises SimulationError for a function outside the list."""
     if name not in FUNCTIONS:
         raise SimulationError(f"{name} is no function that a run keeps")
     module, _, own = name.partition(":")
@@ -80,7 +80,7 @@ def function_of(name: str) -> Callable[..., Any]:
 
 
 def method_of(owner: object, name: str) -> Callable[..., Any]:
-    """The method of an object of the run; SimulationError for one that no run keeps."""
+    """Return the method of an object of the run; raises SimulationError for a method outside the list."""
     if not any(f"{name_of(kind)}.{name}" in METHODS for kind in type(owner).__mro__):
         raise SimulationError(f"{name_of(type(owner))}.{name} is no method that a run keeps")
     result: Callable[..., Any] = getattr(type(owner), name).__get__(owner)
@@ -88,7 +88,7 @@ def method_of(owner: object, name: str) -> Callable[..., Any]:
 
 
 def _module(name: str) -> ModuleType:
-    """A module of the frontends."""
+    """Return a module of the frontends."""
     if name not in sys.modules:
         try:
             import_module(name)

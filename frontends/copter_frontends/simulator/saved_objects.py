@@ -1,4 +1,4 @@
-"""The objects of a run as plain values, and back: a numbered list of nodes that refer to one another by number.
+"""Conversion of a run's objects to plain values: a numbered list of nodes that refer to each other.
 
 A node is a tuple: its kind, what is particular to the kind, and a list of values. In the list a tuple of one number
 stands for the node of this number. Objects come back with their identities: what was one object is one again.
@@ -42,7 +42,7 @@ _KIND_OF_MAPPING = {kind: name for name, kind in MAPPINGS.items()}
 
 
 class Flattener:
-    """Makes the nodes of an object and of all that it refers to.
+    """Makes nodes of an object and of everything it refers to.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Flattener:
         return number, head, [], iter(()) if items is None else items
 
     def _parts(self, value: Any, number: int) -> Parts:
-        """How an object is written; its items are numbered later."""
+        """Return how an object is written; its items are numbered later."""
         kind = type(value)
         if kind in (list, tuple):
             return _list_parts(value)
@@ -133,7 +133,7 @@ class Flattener:
         return self._object_parts(value, kind, number)
 
     def _object_parts(self, value: Any, kind: type, number: int) -> Parts:
-        """How an object of a class is written: models and sessions as snapshots have them, others by attributes."""
+        """Return how an instance is written: models and sessions as in snapshots, others by attributes."""
         if kind is Session:
             self._sessions[id(value.model)] = number
             return ("session", value.__reduce__()[1][1]), None
@@ -158,7 +158,7 @@ class Flattener:
         return ("object", name, list(state)), iter(state.values())
 
     def _find_models(self) -> None:
-        """Say of every model which session it belongs to, and of every template which model."""
+        """Record the session of every model and the model of every template."""
         for number, model in self._models.values():
             owner = self._sessions.get(id(model))
             self.nodes[number] = ("model", owner if owner is not None else model_state(model))
@@ -174,7 +174,7 @@ class Flattener:
 
 
 def _list_parts(value: Any) -> Parts:
-    """A list or tuple; one of many numbers is an array in the file."""
+    """Return how a list or tuple is written; long lists of numbers become arrays."""
     kind = "list" if type(value) is list else "tuple"
     if len(value) >= LONG:
         types = set(map(type, value))
@@ -192,14 +192,14 @@ def _flat(mapping: Any) -> Iterator[Any]:
 
 
 def _array_parts(array: np.ndarray[Any, Any]) -> Parts:
-    """An array of numbers or text, or of objects."""
+    """Return how an array of numbers, text or objects is written."""
     if array.dtype == object:
         return ("objects", list(array.shape)), iter(array.ravel().tolist())
     return ("array", _plain_array(array)), None
 
 
 def _plain_array(array: np.ndarray[Any, Any]) -> Any:
-    """An array as the encoding has it; its fields by name; or its type, shape, order and bytes for other types."""
+    """Return an array in the encoding's form; record arrays by field; other types as type, shape, order and bytes."""
     if array.dtype.names is not None:
         return {name: _plain_array(np.ascontiguousarray(array[name])) for name in array.dtype.names}
     fortran = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
@@ -221,7 +221,7 @@ def _small_parts(value: Any) -> Parts:
 
 
 def _callable_parts(value: Any) -> Parts:
-    """A function or method of the closed list."""
+    """Return how a function or method of the closed list is written."""
     if isinstance(value, MethodType):
         method_of(value.__self__, value.__name__)
         return ("method", value.__name__), iter((value.__self__,))
@@ -231,7 +231,7 @@ def _callable_parts(value: Any) -> Parts:
 
 
 def _state_of(value: Any) -> dict[str, Any]:
-    """The attributes of an object that are kept: all, or what its ``__getstate__`` leaves of them."""
+    """Return the saved attributes of an object: all, or those of its ``__getstate__``."""
     kind = type(value)
     own = getattr(kind, "__getstate__", None)
     if own is not None and own is not getattr(object, "__getstate__", None) and "dataclass" not in own.__name__:

@@ -1,4 +1,4 @@
-"""A run in one file: written whole or not at all, and read back to go on where it stopped. The file holds data only."""
+"""A run in one file, written completely or not at all, from which it can continue. The file contains data only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PICKLES = {b"copter-run-1\n": "copter 0.1.0 (format 1)", b"copter-run-3\n": "cop
 
 
 def save_run(simulation: Simulation, path: str | Path, classes: Iterable[type] = ()) -> None:
-    """Write a run between two rounds; what was at `path` before stays until the new file is whole.
+    """Write a run between two rounds; an old file at `path` stays until the new one is complete.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def save_run(simulation: Simulation, path: str | Path, classes: Iterable[type] =
 
 
 def require_savable(path: str | Path) -> None:
-    """SimulationError unless a run can be written here; asked before the work starts."""
+    """Raise SimulationError unless a run can be written here; called before the work starts."""
     try:
         require_writable(path)
     except CopterError as error:

@@ -1,4 +1,4 @@
-"""The round clock: tells the policy what changed, checks its plan, and carries it out."""
+"""The round clock: informs the policy, checks its plan, and carries it out."""
 
 from __future__ import annotations
 
@@ -165,9 +165,7 @@ class Simulation:
             If the policy's plan cannot be carried out.
         """
         begun = perf_counter()
-        while self._events and self._events[0].time_s <= self.now_s:
-            self._apply_event(self._events.pop(0))
-        self._tell_policy()
+        self.tell_policy()
         planning = perf_counter()
         plan = self.policy.plan(self.now_s, self.deadline_s)
         plan_s = perf_counter() - planning
@@ -236,16 +234,21 @@ class Simulation:
 
     @property
     def finished(self) -> bool:
-        """Whether every job has ended, and none is still to arrive."""
+        """Whether all jobs have arrived and ended."""
         return not self._active and not self._arrivals.left
 
     @property
+    def active(self) -> list[Job]:
+        """Jobs that have arrived and not ended, in order of arrival."""
+        return [self._table.jobs[row] for row in self._active.values()]
+
+    @property
     def jobs_left(self) -> int:
-        """Jobs that have not ended, those still to arrive included."""
+        """Number of jobs that have not ended, including future arrivals."""
         return len(self._active) + self._arrivals.left
 
     def result(self) -> SimulationResult:
-        """Result of the rounds simulated so far."""
+        """Return the result of the rounds so far."""
         kept = np.array([row for row in range(len(self._table)) if row not in self._dropped], dtype=np.int64)
         return SimulationResult(
             gpus=self.cluster.gpus,
@@ -258,7 +261,7 @@ class Simulation:
         )
 
     def add_nodes(self, gpu_type: str, count: int) -> list[Node]:
-        """Add whole nodes of a type that the cluster has; the policy is told."""
+        """Add whole nodes of an existing type and inform the policy."""
         added = self.cluster.add_nodes(gpu_type, count)
         if added:
             gpus = sum(node.gpus for node in added)
@@ -266,7 +269,7 @@ class Simulation:
         return added
 
     def remove_nodes(self, ids: Iterable[str]) -> list[str]:
-        """Take nodes away; jobs on them lose all their GPUs and pay a restart when they get others.
+        """Remove nodes; jobs on them lose all their GPUs and pay a restart later.
 
         Returns
         -------
@@ -300,7 +303,7 @@ class Simulation:
         return [job for job in lost if job not in probes]
 
     def _apply_event(self, event: ClusterEvent) -> None:
-        """Apply a cluster event; nodes that are gone, or there already, are passed over."""
+        """Apply a cluster event; nodes already removed or already present are ignored."""
         if event.what in ("fail", "remove"):
             lost = self.remove_nodes([node for node in event.nodes if node in self.cluster.nodes])
             if event.what == "fail":
@@ -318,9 +321,10 @@ class Simulation:
             self.cluster.add_whole_nodes(event.gpu_type, gpus, names)
             self._edit(lambda: self.policy.add_resources(event.gpu_type, gpus, names))
 
-    # What the policy is told, in order: ends, arrivals, changes, pins.
-
-    def _tell_policy(self) -> None:
+    def tell_policy(self) -> None:
+        """Tell the policy, in order: cluster events, ends, arrivals, changes, pins. What :meth:`step` does first."""
+        while self._events and self._events[0].time_s <= self.now_s:
+            self._apply_event(self._events.pop(0))
         self._edit(self._remove_ended)
         self._arrive()
         self._edit(self._send_updates)

@@ -16,7 +16,7 @@ from copter_frontends.vocabulary import Configuration, InvalidJobError
 
 @dataclass(frozen=True, slots=True)
 class TableApplication:
-    """An application of which only its speed is known; a :class:`~.goodput_source.ApplicationFacts`.
+    """An application of which only the speed is known; a :class:`~.goodput_source.ApplicationFacts`.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class RatedApplication(ApplicationFacts, Protocol):
     """An application whose speed on a configuration is known."""
 
     def rate(self, configuration: Configuration) -> float:
-        """Work per second of a job; 0 where it cannot run."""
+        """Return a job's work per second; 0 if it cannot run."""
 
 
 class TableSource:
@@ -86,16 +86,16 @@ class TableSource:
         self._rows: dict[str, NDArray[np.float64]] = {}
 
     def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
-        """Work per second in each configuration; 0 where the application cannot run."""
+        """Return work per second in each configuration; 0 if the application cannot run."""
         if application not in self._rows:
             facts = self.applications[application]
             self._rows[application] = np.array([facts.rate(each) for each in self.configurations])
         return self._rows[application]
 
     def phase(self, application: str, progress: float) -> int:
-        """There is one phase."""
+        """Return 0: there is one phase."""
         return 0
 
     def phase_end(self, application: str, phase: int) -> float:
-        """It ends when the job does."""
+        """Return 1: the phase ends with the job."""
         return 1.0

@@ -1,4 +1,4 @@
-"""How jobs train between two plans."""
+"""Training of jobs between two plans."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ TOLD_LOADS = 20  # data loads of each running job that a policy which learns loa
 
 
 class Training(Protocol):
-    """Trains jobs from one plan to the next; a job is a row of the simulation's table."""
+    """Interface: trains jobs from one plan to the next; a job is a row of the simulation's table."""
 
     def arrive(self, row: int) -> Mapping[str, Any]:
-        """A job joins; return what its policy is told of it (fields of ``update_job``)."""
+        """Add a job; returns the facts for its policy (arguments of ``update_job``)."""
 
     def profiled_on(self, row: int) -> Sequence[str]:
-        """GPU types that a job is profiled on before it joins, where profiling takes GPUs."""
+        """Return the GPU types on which a job is profiled before it joins, if profiling takes GPUs."""
 
     def begin(self, row: int, allocation: Allocation) -> None:
-        """A job gets GPUs, or other ones."""
+        """Note that a job gets GPUs, or other ones."""
 
     def halt(self, row: int) -> None:
-        """A job loses its GPUs."""
+        """Note that a job loses its GPUs."""
 
     def leave(self, row: int) -> None:
-        """A job has ended or was removed."""
+        """Note that a job has ended or was removed."""
 
     def fall_back(self, row: int) -> None:
-        """A job's node failed: it goes on from its last checkpoint, the start of its phase."""
+        """Return a job to its last checkpoint, the start of its phase, after a node failure."""
 
     def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
-        """Train the running jobs; return the rows that changed and have not completed, and those that completed."""
+        """Train the running jobs; returns the rows that changed without completing, and those that completed."""
 
     def news(self, row: int) -> Mapping[str, Any]:
         """Facts for the policy about a job that changed (fields of ``update_job``)."""
@@ -45,18 +45,18 @@ class Training(Protocol):
 
 @runtime_checkable
 class MeasuredTraining(Protocol):
-    """Training of which a policy may see how fast it is."""
+    """Training whose speed a policy may observe."""
 
     def rates(self, rows: Ints) -> Floats:
-        """Samples per second that jobs with GPUs do now, (k,)."""
+        """Return current samples per second of jobs with GPUs, (k,)."""
 
 
 @runtime_checkable
 class LoadingTraining(Protocol):
-    """Training of which a policy may see what data loads take."""
+    """Training whose data-loading times a policy may observe."""
 
     def loads(self, row: int, rng: np.random.Generator) -> Mapping[str, Any]:
-        """Some loads of a job on the GPUs that it has, ``loads``, and ``waits`` on several; nothing if not known."""
+        """Return some ``loads`` of a job on its GPUs, and ``waits`` on several; empty if unknown."""
 
 
 @runtime_checkable
@@ -64,7 +64,7 @@ class DrawnLoads(Protocol):
     """Facts of an application that can draw data loads."""
 
     def draw_loads(self, gpu_type: str, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Seconds of so many loads and of the waits for slower processes that go with them."""
+        """Draw seconds of `count` loads and of the corresponding waits for slower processes."""
 
 
 def observed_facts(
@@ -85,19 +85,19 @@ def observed_facts(
 
 
 def drop_observed(facts: dict[str, Any]) -> None:
-    """Forget what a job was seen to do: it has lost its GPUs."""
+    """Delete observations of a job that has lost its GPUs."""
     for name in ("observed", "loads", "waits"):
         facts.pop(name, None)
 
 
 def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints) -> list[int]:
-    """Rows of the jobs of which the policy is told after a round: those that changed, or all that ran if it follows."""
+    """Return the jobs to report to the policy after a round: changed ones, or all that ran if it follows them."""
     rows = running[np.isnan(table.completion_s[running])] if getattr(policy, "follows", False) else changed
     return [int(row) for row in rows]
 
 
 class ExactTraining:
-    """At the goodput model's rates, exact over phases and at completion; `facts` of applications may draw loads."""
+    """Training at the goodput model's rates, exact over phases and at completion; `facts` may draw loads."""
 
     def __init__(self, table: JobTable, rates: RateTable, facts: Mapping[str, object] | None = None) -> None:
         self._table, self._rates, self._facts = table, rates, facts or {}
@@ -108,7 +108,7 @@ class ExactTraining:
         return {}
 
     def profiled_on(self, row: int) -> Sequence[str]:
-        """None: all is known."""
+        """Return an empty sequence: everything is known."""
         return ()
 
     def begin(self, row: int, allocation: Allocation) -> None:
@@ -141,7 +141,7 @@ class ExactTraining:
         return self._rates.rates(self._table.curve[rows], self._table.phase[rows])
 
     def loads(self, row: int, rng: np.random.Generator) -> Mapping[str, Any]:
-        """Some loads on the GPUs that a job has, with the waits where there are several."""
+        """Return some loads on a job's GPUs, with waits if there are several."""
         facts = self._facts.get(self._table.jobs[row].application)
         if row not in self._where or not isinstance(facts, DrawnLoads):
             return {}
@@ -150,5 +150,5 @@ class ExactTraining:
         return {"loads": loads.tolist()} | ({"waits": waits.tolist()} if gpus > 1 else {})
 
     def news(self, row: int) -> Mapping[str, Any]:
-        """How far the job is."""
+        """Return the job's progress."""
         return {"progress": float(self._table.progress[row])}

@@ -48,7 +48,7 @@ class Tuning:
 
 
 class JobTuner:
-    """Finds for a job the combinations in the band, and draws one of them (B38).
+    """Finds a job's combinations of GPUs and batch in the band, and draws one (B38).
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class JobTuner:
         self._known: dict[tuple[str, float | None], tuple[Tuning, ...]] = {}
 
     def choices(self, job: Job) -> tuple[Tuning, ...]:
-        """The combinations that a job may be given; where none is in the band, one GPU with its best batch.
+        """Return a job's possible combinations; if none is in the band, one GPU with its best batch.
 
         Raises
         ------
@@ -125,13 +125,13 @@ class JobTuner:
         return [self.tune(job) for job in jobs]
 
     def tune(self, job: Job) -> Job:
-        """The job with `requested_gpus` and `batch_size` of one of its combinations, in place of any that it had."""
+        """Return the job with `requested_gpus` and `batch_size` of a drawn combination."""
         choices = self.choices(job)
         drawn = choices[int(np.random.default_rng([self.seed, zlib.crc32(job.id.encode())]).integers(len(choices)))]
         return replace(job, requested_gpus=drawn.gpus, batch_size=drawn.batch_size, max_batch_size=None)
 
     def _search(self, job: Job) -> tuple[Tuning, ...]:
-        """One GPU, then what is in the band, by GPUs."""
+        """Return one GPU, then the combinations in the band, by GPUs."""
         one = self._best(job, 1)
         if one is None:
             raise InvalidJobError(
@@ -146,7 +146,7 @@ class JobTuner:
         return tuple(result)
 
     def _best(self, job: Job, gpus: int) -> tuple[float, int] | None:
-        """Least training time on so many GPUs over the measured batches, and its batch; None if none runs."""
+        """Return the least training time on `gpus` GPUs over the measured batches, and its batch; None if none runs."""
         application = self._application(job)
         times = []
         for batch in application.batches.astype(int).tolist():
@@ -157,7 +157,7 @@ class JobTuner:
         return min(times, default=None)
 
     def _alone_s(self, job: Job, gpus: int, batch: int) -> float | None:
-        """Seconds that the simulator trains the job for, alone on whole nodes and the rest; None if not profiled."""
+        """Return the simulated seconds of the job alone; None if it is not profiled."""
         alone = replace(job, submit_s=0.0, batch_size=batch, max_batch_size=None)
         table = JobTable([alone], [job.application], [job.work_samples or 0.0])
         training = AgentTraining(table, self._profiles, SIA_ARTIFACT)

@@ -1,4 +1,4 @@
-"""Which jobs can be simulated, and why the others cannot."""
+"""Selection of the jobs that can be simulated, with reasons for the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import Job
 def usable_jobs(
     jobs: Iterable[Job], goodput_model: GoodputSource, semantics: Semantics
 ) -> tuple[list[Job], list[SkippedJob]]:
-    """Jobs in order of submission, and those that are left out, each with the reason."""
+    """Return the usable jobs in order of submission, and the skipped ones with reasons."""
     usable: dict[str, Job] = {}
     skipped: list[SkippedJob] = []
     known: Mapping[str, object] = goodput_model.applications

@@ -1,4 +1,4 @@
-"""The jobs of a simulation: sampled from a trace, as a workload file lists them, or made up."""
+"""The jobs of a simulation: sampled from a trace, listed in a workload file, or generated."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ JOBS_PER_GPU_DAY = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Jobs, where they come from in words, the lines of the trace that could not be used; whether a day was sampled.
+    """Jobs with a description of their source and the trace's unusable lines; whether a day was sampled.
 
     `weights` are those of the jobs that have one, by id; `round_s` is the seconds between plans where the workload
     sets them; `deadlines` are the trace's own, by job: seconds after submission and what ending by then is worth.
+    `drawn_from` is how many jobs of a trace a day was sampled from.
     """
 
     jobs: list[Job]
@@ -43,6 +44,7 @@ class Workload:
     weights: Mapping[str, float] = field(default_factory=dict)
     round_s: float | None = None
     deadlines: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    drawn_from: int | None = None
 
 
 def make_workload(
@@ -98,7 +100,9 @@ def make_workload(
         return Workload(listed, f"{trace}: a workload of {len(listed):,} jobs", read.skipped, sampled=False)
     if read.format is TraceFormat.PHILLY:
         drawn = sample_day(read, count, hours, seed, work)
-        return Workload(drawn, f"{trace}: {count:,} jobs sampled over {hours:g} h", read.skipped)
+        more = ", some more than once" if count > len(read.jobs) else ""
+        source = f"{trace}: {count:,} jobs over {hours:g} h, drawn from its {len(read.jobs):,}{more}"
+        return Workload(drawn, source, read.skipped, drawn_from=len(read.jobs))
     if any(job.duration_s is None for job in read.jobs):
         result = throughputs or find_throughputs(trace)
         read = with_durations(read, read_throughputs(result)) if result else read

@@ -30,7 +30,7 @@ class ArrivalProfile:
 
     @classmethod
     def of(cls, weights: Sequence[float] | NDArray[np.float64]) -> ArrivalProfile:
-        """Make a profile from 144 weights of any scale; SettingsError if they are not usable."""
+        """Make a profile from 144 weights of any scale; raises SettingsError if they are not usable."""
         values = np.asarray(weights, dtype=np.float64)
         if values.shape != (BINS_A_DAY,) or not np.isfinite(values).all() or (values < 0).any() or values.sum() == 0:
             raise SettingsError(f"an arrival profile needs {BINS_A_DAY} finite weights >= 0, not all of them 0")

@@ -42,7 +42,7 @@ def named_jobs(
 
 
 def check_day(jobs: int, hours: float) -> None:
-    """SettingsError unless there is at least one job and a finite, positive number of hours."""
+    """Raise SettingsError unless there is at least one job and a finite, positive number of hours."""
     if jobs < 1:
         raise SettingsError(f"jobs is {jobs}, must be >= 1")
     if not (hours > 0 and math.isfinite(hours)):
@@ -50,6 +50,6 @@ def check_day(jobs: int, hours: float) -> None:
 
 
 def check_work(work: str) -> None:
-    """SettingsError unless work is "full" or "trace"."""
+    """Raise SettingsError unless work is "full" or "trace"."""
     if work not in ("full", "trace"):
         raise SettingsError(f"work is {work!r}, must be 'full' or 'trace'")

@@ -20,7 +20,7 @@ class Columns:
         self._width = len(header)
 
     def check(self, row: Sequence[str]) -> None:
-        """BadFieldError unless the row has as many fields as the header."""
+        """Raise BadFieldError unless the row has as many fields as the header."""
         if len(row) != self._width:
             raise BadFieldError(f"the line has {len(row)} fields, the header {self._width}")
 
@@ -103,7 +103,7 @@ class Columns:
         return given
 
     def _yes(self, row: Sequence[str], name: str) -> bool:
-        """Yes or no."""
+        """Return a field that says yes or no as a bool."""
         text = self.text(row, name).lower()
         if text not in ("yes", "no"):
             raise BadFieldError(f"{name} is {text!r}, must be yes or no")

@@ -48,7 +48,7 @@ def _gavel(columns: Columns, row: Row) -> TraceJob:
 
 
 def _slo(columns: Columns, row: Row) -> tuple[tuple[float, float], ...]:
-    """Gavel's SLO as a deadline in seconds of full value; -1 is none."""
+    """Return Gavel's SLO as a deadline in seconds with full value; -1 means none."""
     if not columns.has("SLO") or columns.text(row, "SLO") in ("-1", "-1.0", "-1.000000"):
         return ()
     return ((columns.positive(row, "SLO"), 1.0),)
@@ -153,5 +153,5 @@ LINE_FORMATS = (
 
 
 def line_format_of(present: set[str]) -> LineFormat | None:
-    """The format that a header with these columns has; None if it has none of these."""
+    """Return the format whose columns this header has; None if there is none."""
     return next((each for each in LINE_FORMATS if present.issuperset(each.columns)), None)

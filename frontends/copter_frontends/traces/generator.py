@@ -1,4 +1,4 @@
-"""A day of jobs without a trace: the statistics of the Philly log, restated as constants (docs/method/goodput.md)."""
+"""A generated day of jobs, from statistics of the Philly log (docs/method/goodput.md)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def generate_day(jobs: int, hours: float = 24.0, seed: int = 0, work: Literal["f
     seed : int
         The same seed gives the same jobs.
     work : {"full", "trace"}
-        As for :func:`~copter_frontends.traces.sample_day`: the application's full run, or the duration drawn.
+        See :func:`~copter_frontends.traces.sample_day`: the application's full run, or the duration drawn.
 
     Returns
     -------

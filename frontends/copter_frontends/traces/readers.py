@@ -1,4 +1,4 @@
-"""Readers of public trace formats as CSV, plain or gzipped: which format it is, the header says."""
+"""Readers of public trace formats as CSV, plain or gzipped; the header determines the format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Rows = Iterator[tuple[int, list[str]]]
 
 
 def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL_APPLICATIONS) -> Trace:
-    """Read a trace; the header says which format it has.
+    """Read a trace in the format that its header determines.
 
     Broken lines are skipped and recorded in the trace's `skipped`, each with its line number and reason.
 
@@ -82,7 +82,7 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
 
 
 def _text_of(name: str) -> str:
-    """The whole file, decompressed and decoded."""
+    """Return the whole file, decompressed and decoded."""
     try:
         with open(name, "rb") as file:
             content = file.read()
@@ -99,7 +99,7 @@ def _text_of(name: str) -> str:
 
 
 def numbered_rows(name: str) -> _Rows:
-    """Rows of a CSV file, plain or gzipped, that are not empty, with their line numbers; TraceError."""
+    """Return non-empty rows of a CSV file with line numbers, plain or gzipped; raises TraceError."""
     reader = csv.reader(io.StringIO(_text_of(name), newline=""))
     while True:
         try:

@@ -69,7 +69,7 @@ def sample_day(
 
 
 def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
-    """The jobs of a Sia workload as they stand: own names, times, applications and requests; full runs.
+    """Return the jobs of a Sia workload unchanged: names, times, applications, requests; full runs.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
 
 
 def listed_jobs(trace: Trace, seed: int = 0, work: Literal["full", "trace"] = "trace") -> list[Job]:
-    """The jobs of another scheduler's trace at their own times and requests, each as a representative application.
+    """Return another scheduler's jobs at their own times and requests, each as a representative application.
 
     The application follows from the job's GPU hours as in :func:`sample_day`, and so does its work.
 

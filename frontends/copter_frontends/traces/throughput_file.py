@@ -1,4 +1,4 @@
-"""Measured steps per second of a trace's models, from a CSV file: what turns Gavel's steps into durations."""
+"""Measured steps per second of a trace's models, from CSV; they convert Gavel's steps to durations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Throughputs = Mapping[str, Mapping[int, float]]
 
 
 def find_throughputs(*next_to: str | Path) -> Path | None:
-    """The file ``profiles/gavel/isolated_throughputs_flat.csv`` of the data directory, or of one above a given file.
+    """Return ``profiles/gavel/isolated_throughputs_flat.csv`` in the data directory or above a given file; None if
+    absent.
 
     The data directory is the environment's ``COPTER_DATA``, by default ``../shared/data``.
     """
@@ -63,7 +64,7 @@ def read_throughputs(path: str | Path, gpu_type: str = REFERENCE_TYPE) -> Throug
 
 
 def with_durations(trace: Trace, throughputs: Throughputs) -> Trace:
-    """The trace with the durations that follow from its jobs' steps.
+    """Return the trace with durations computed from its jobs' steps.
 
     A number of GPUs that was not measured counts as the next smaller one that was, as steps of one batch a GPU take no
     less time on more GPUs. Jobs of a model that was not measured are skipped, with the reason.

@@ -1,4 +1,4 @@
-"""A trace: the jobs of a cluster's log, or of a workload made from one."""
+"""A trace: the jobs of a cluster's log, or of a workload derived from one."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ class TraceJob:
 
     @property
     def gpu_hours(self) -> float:
-        """GPUs times hours; 0 where the duration is not known."""
+        """GPUs times hours; 0 if the duration is unknown."""
         return 0.0 if self.duration_s is None else self.gpus * self.duration_s / 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedLine:
-    """A line that could not be used: its number in the file, from 1 for the header, and why."""
+    """An unusable line: its number (the header is 1) and the reason."""
 
     line_number: int
     reason: str
@@ -94,7 +94,7 @@ class SkippedLine:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The usable jobs of a file, by submission time, and what was left out.
+    """The usable jobs of a file by submission time, and the skipped lines.
 
     Attributes
     ----------

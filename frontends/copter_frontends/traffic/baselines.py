@@ -1,4 +1,4 @@
-"""Opponents by HiGHS: all of the program, its largest demands only, parts of it."""
+"""Baselines by HiGHS: the whole program, its largest demands only, or parts of it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class LpAll(RoundScheme):
         self.highs = HighsFlows(paths)
 
     def solve(self, deadline_s: float | None) -> Answer:
-        """HiGHS's flows; its prices give a bound of their own."""
+        """Return HiGHS's flows with the bound that its prices give."""
         flows, prices, _ = self.highs.solve(self.demands, self.capacity, np.inf if deadline_s is None else deadline_s)
         return flows, total_flow_bound(self.paths, prices, self.demands, self.capacity), prices, None
 
 
 class LpTop(RoundScheme):
-    """LP-Top: a program of the largest demands alone; the others on their shortest paths, in what is left.
+    """LP-Top: an LP of the largest demands; the others use their shortest paths in the remaining capacity.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class LpTop(RoundScheme):
         self.largest: Ints = np.zeros(0, dtype=np.int64)
 
     def solve(self, deadline_s: float | None) -> Answer:
-        """The largest by HiGHS, the others greedily."""
+        """Route the largest demands by HiGHS and the others greedily."""
         wanted = np.flatnonzero(self.demands > 0.0)
         count = int(np.ceil(self.share * len(wanted)))
         top = np.sort(wanted[np.argsort(-self.demands[wanted], kind="stable")[:count]])
@@ -77,7 +77,7 @@ class LpTop(RoundScheme):
         return flows, np.nan, np.zeros(0), None
 
     def _pin(self, pairs: Ints, flows: Floats, room: Floats) -> None:
-        """Put some pairs on their shortest paths, as far as there is room, the largest first."""
+        """Route some pairs on their shortest paths as far as there is capacity, largest first."""
         paths = self.paths
         order = pairs[np.argsort(-self.demands[pairs], kind="stable")]
         for pair in order[np.diff(paths.first)[order] > 0].tolist():
@@ -124,7 +124,7 @@ class Pop(RoundScheme):
         self.sequential_s = 0.0
 
     def solve(self, deadline_s: float | None) -> Answer:
-        """The flows of all parts together."""
+        """Return the combined flows of all parts."""
         pair, size = split_demands(self.demands, self.split)
         part = dealt(pair, self.parts, self.rng)
         flows, seconds = np.zeros(self.paths.n_paths), []
@@ -144,7 +144,7 @@ class Pop(RoundScheme):
 
 
 def split_demands(demands: Floats, split: float) -> tuple[Ints, Floats]:
-    """(pair, size) of pieces: the largest piece is halved until there are so many more than demands."""
+    """Return (pair, size) of pieces: the largest piece is halved until there are enough pieces."""
     pair = np.flatnonzero(demands > 0.0)
     if split <= 0.0 or not len(pair):
         return pair, demands[pair]
@@ -157,7 +157,7 @@ def split_demands(demands: Floats, split: float) -> tuple[Ints, Floats]:
 
 
 def dealt(pair: Ints, parts: int, rng: np.random.Generator) -> Ints:
-    """The part of each piece: random, a pair's pieces in different parts, or as evenly as it goes if they are more."""
+    """Return each piece's part: random, with a pair's pieces in different parts or spread evenly."""
     found = rng.integers(parts, size=len(pair))
     order = np.argsort(pair, kind="stable")
     first = np.flatnonzero(np.diff(pair[order], prepend=-1))
@@ -169,7 +169,7 @@ def dealt(pair: Ints, parts: int, rng: np.random.Generator) -> Ints:
 
 
 def parallel_s(seconds: list[float], workers: int) -> float:
-    """Time of the longest worker, each part given to the one that is free first, the longest first."""
+    """Return the time of the busiest worker if parts go to free workers, longest first."""
     busy = [0.0] * workers
     for each in sorted(seconds, reverse=True):
         heapq.heapreplace(busy, busy[0] + each)

@@ -12,7 +12,7 @@ ROUNDING = 1e-12  # relative rounding of sums that is taken off a bound
 
 
 def total_flow_bound(paths: Paths, price: Floats, demands: Floats, capacity: Floats) -> float:
-    """No flows have a larger total: capacity at its price, and each demand at what the prices leave of it (TE4)."""
+    """Return an upper bound on total flow: capacity at its price, plus each demand at the remaining value (TE4)."""
     price = np.maximum(np.nan_to_num(price), 0.0)
     reach = np.maximum(1.0 - paths.least(alive_lengths(paths, price, capacity), none=1.0), 0.0)
     found = float(capacity @ price) + float(demands @ reach)

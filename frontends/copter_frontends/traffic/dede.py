@@ -61,7 +61,7 @@ class DeDe(RoundScheme):
         self.begun = False
 
     def solve(self, deadline_s: float | None) -> tuple[Floats, float, Floats, float | None]:
-        """Steps as published; the one in which the deadline comes is the last. Flows after the repair, no bound."""
+        """Run the published steps until the deadline; returns repaired flows without a bound."""
         ends = np.inf if deadline_s is None else time.perf_counter() + deadline_s
         demand = self.demands[self.order]
         for _ in range(self.steps if self.begun else self.first_steps):
@@ -81,7 +81,7 @@ class DeDe(RoundScheme):
         return found, np.nan, np.zeros(0), None
 
     def _step(self, demand: Floats) -> None:
-        """One ADMM step: multipliers, links, sources."""
+        """Do one ADMM step: multipliers, links, sources."""
         own = self.own
         self.multiplier += self.given - self.load
         wanted = self.load - self.multiplier
@@ -92,7 +92,7 @@ class DeDe(RoundScheme):
         )  # fmt: skip
 
     def _places(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Where each of the ordered paths stands among all."""
+        """Return each ordered path's index among all paths."""
         counts = np.diff(self.own.first)
         begin = self.paths.first[self.order]
         return np.repeat(begin - self.own.first[:-1], counts) + np.arange(self.own.n_paths)

@@ -86,7 +86,7 @@ def sources_step(first_pair, first, start, cell, demand, price, target, worth, s
 
 @numba.njit(cache=True)
 def repair_step(first, start, cell, link_of, demand, capacity, flow, load, total, share):  # type: ignore[no-untyped-def]
-    """One step of the repair, in place: links deal their capacity by load; demands, then paths are scaled down."""
+    """Do one repair step in place: links distribute capacity by load; demands, then paths are scaled down."""
     total[:] = 0.0
     for at in range(len(load)):
         total[link_of[at]] += load[at]

@@ -50,7 +50,7 @@ class DemandConstants:
 
     @classmethod
     def for_network(cls, network: Network) -> DemandConstants:
-        """Constants for a network that none were published for: the capacity of its arcs over 400 is demanded."""
+        """Return constants for a network without published ones: total demand is the arcs' capacity over 400."""
         total = float(network.capacity.sum()) / 400.0
         pairs = network.n_nodes * (network.n_nodes - 1)
         mean = total / pairs
@@ -58,7 +58,7 @@ class DemandConstants:
 
 
 def demand_matrix(network: Network, constants: DemandConstants, model: str, scale: float, seed: int) -> Floats:
-    """A matrix (n, n) of demands from node to node, zero on the diagonal.
+    """Return a matrix (n, n) of demands between nodes, zero on the diagonal.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def demand_matrix(network: Network, constants: DemandConstants, model: str, scal
 
 
 def _gravity(network: Network, rng: np.random.RandomState) -> NDArray[np.float32]:
-    """Shares by what leaves the one node and enters the other, with noise of a quarter (TE8)."""
+    """Return shares by outgoing and incoming capacity, with 25% noise (TE8)."""
     n = network.n_nodes
     out, into = (np.bincount(ends, network.capacity, n) for ends in (network.source, network.target))
     rest = into.sum() - into
@@ -105,7 +105,7 @@ def _gravity(network: Network, rng: np.random.RandomState) -> NDArray[np.float32
 
 
 def _bimodal(n: int, constants: DemandConstants, rng: np.random.RandomState) -> Floats:
-    """A share of the pairs from the high range, the others from the low one (TE10)."""
+    """Draw a share of the pairs from the high range, the others from the low range (TE10)."""
     high = rng.rand(n, n) < constants.bimodal_fraction
     found = np.zeros((n, n))
     for part, (low, top) in ((~high, constants.bimodal_low), (high, constants.bimodal_high)):
@@ -116,7 +116,7 @@ def _bimodal(n: int, constants: DemandConstants, rng: np.random.RandomState) -> 
 def _poisson(
     network: Network, constants: tuple[float, float, float], rng: np.random.RandomState, scale: float
 ) -> NDArray[np.float32]:
-    """Poisson numbers whose rate falls with the hops between the nodes (TE11)."""
+    """Draw Poisson numbers whose rate decreases with the hops between nodes (TE11)."""
     rate, decay, factor = constants
     hops = hops_between(network)
     drawn = rng.poisson(np.where(np.isfinite(hops), rate * decay ** np.where(np.isfinite(hops), hops, 0.0), 0.0))
@@ -124,7 +124,7 @@ def _poisson(
 
 
 def hops_between(network: Network) -> Floats:
-    """Hops from node to node, (n, n); infinite where there is no way."""
+    """Return hops between nodes, (n, n); infinite for unreachable pairs."""
     graph = csr_array((np.ones(network.n_arcs), (network.source, network.target)), shape=(network.n_nodes,) * 2)
     return np.asarray(shortest_path(graph, method="D", unweighted=True))
 
@@ -133,7 +133,7 @@ def hops_between(network: Network) -> Floats:
 
 
 def checked_matrix(network: Network, matrix: ArrayLike) -> Floats:
-    """A copy of a matrix of demands; DemandError names the first pair that is wrong."""
+    """Return a copy of a demand matrix; raises DemandError that names the first wrong pair."""
     found = np.array(matrix, dtype=np.float64)
     n = network.n_nodes
     if found.shape != (n, n):
@@ -148,7 +148,7 @@ def checked_matrix(network: Network, matrix: ArrayLike) -> Floats:
 
 
 def checked_demands(names: list[str], demands: ArrayLike) -> Floats:
-    """A copy of the demands of some pairs; DemandError names the first that is wrong."""
+    """Return a copy of some pairs' demands; raises DemandError that names the first wrong one."""
     found = np.array(demands, dtype=np.float64)
     found = np.full(len(names), float(found)) if found.ndim == 0 else found
     if found.shape != (len(names),):

@@ -37,7 +37,7 @@ def paths_from(start, neighbour, arc, reverse, s, targets, most):  # type: ignor
 
 @numba.njit(cache=True)
 def augment(start, neighbour, arc, reverse, flow, s, t):  # type: ignore[no-untyped-def]
-    """Send one more unit along a path found from both ends in layers; whether there is one."""
+    """Send one more unit along a path found by bidirectional search; returns whether there is one."""
     n = len(start) - 1
     # Places of the arcs by which each side entered a node, towards the target; -1 if it has not, -2 at its own end.
     before, after = np.full(n, -1), np.full(n, -1)
@@ -112,7 +112,7 @@ def decompose(start, neighbour, flow, s, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def cut_loops(places, arc, neighbour, s, arcs, end):  # type: ignore[no-untyped-def]
-    """Write a path's arcs down from `end` on, without its loops; where it ends."""
+    """Write a path's arcs from `end` on, without loops; returns the new end."""
     first = end
     nodes = np.empty(len(places) + 1, np.int64)
     nodes[0] = s

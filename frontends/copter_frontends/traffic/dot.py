@@ -1,4 +1,4 @@
-"""Networks in DOT, as far as such files of networks use the language: nodes, edges and attributes."""
+"""Reader of networks in DOT: nodes, edges and attributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEYWORDS = ("graph", "node", "edge", "subgraph")
 
 
 def read_dot(text: str) -> RawNetwork:
-    """Nodes whose type is ``host`` are left out, with their links: traffic is between switches."""
+    """Read a network; nodes of type ``host`` and their links are left out, because traffic is between switches."""
     tokens = [(word or mark or quoted, bool(mark)) for quoted, mark, word in _TOKEN.findall(_COMMENT.sub("", text))]
     opening = next((at for at, token in enumerate(tokens) if token == ("{", True)), None)
     if opening is None:
@@ -71,7 +71,7 @@ def _end(found: list[tuple[list[str], dict[str, str]]], names: list[str], facts:
 
 
 def _attributes(tokens: list[tuple[str, bool]], at: int, facts: dict[str, str]) -> int:
-    """Read ``key=value`` up to the closing bracket; its place."""
+    """Read ``key=value`` pairs up to the closing bracket; returns its position."""
     key = ""
     while at < len(tokens) and tokens[at] != ("]", True):
         word, mark = tokens[at]

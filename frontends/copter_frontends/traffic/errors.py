@@ -1,14 +1,14 @@
-"""What can be wrong with a network, its demands or its paths; every message says what, where and how to fix it."""
+"""Errors about networks, demands and paths; each says what is wrong, where, and how to fix it."""
 
 from copter_frontends.vocabulary.errors import FrontendError
 
 
 class NetworkError(FrontendError, ValueError):
-    """A network that cannot be: no link, a link from a node to itself, a capacity that is no number."""
+    """A network is invalid: no link, a link from a node to itself, an invalid capacity."""
 
 
 class NetworkFileError(NetworkError):
-    """A file of a network or of demands that cannot be read; the message names the file and the place."""
+    """A file of a network or of demands cannot be read; the message names file and place."""
 
 
 class DemandError(FrontendError, ValueError):
@@ -16,7 +16,7 @@ class DemandError(FrontendError, ValueError):
 
 
 class UnknownPairError(FrontendError, KeyError):
-    """A pair of nodes, a link or a node that the network does not have."""
+    """A pair of nodes, a link or a node is not in the network."""
 
     __str__ = Exception.__str__
 

@@ -13,7 +13,7 @@ from copter_frontends.traffic.scheme import RoundScheme
 
 
 class MaxMin(RoundScheme):
-    """Shares of the demands that no pair can raise without one of a smaller share losing; each round by itself.
+    """Max-min fair shares of the demands; each round is solved from scratch.
 
     Parameters
     ----------
@@ -27,6 +27,6 @@ class MaxMin(RoundScheme):
         self.settings = settings
 
     def solve(self, deadline_s: float | None) -> tuple[Floats, float, Floats, float | None]:
-        """The fair flows; a deadline is not kept, as a sequence that is cut off is not fair."""
+        """Return the fair flows; the deadline is ignored, because a partial sequence is not fair."""
         found = max_min_fair(self.paths, self.demands, self.capacity, settings=self.settings)
         return found.flows, np.nan, np.zeros(0), None

@@ -103,7 +103,7 @@ def max_min_fair(
 
 
 class Filling:
-    """The state of the sequence.
+    """State of the progressive filling.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Filling:
         self._solution: Floats = np.zeros(paths.n_paths)
 
     def asked(self, level: float) -> Floats:
-        """Flow of every pair when the rising ones are at a level."""
+        """Return every pair's flow when the rising pairs are at a level."""
         return np.where(self.rising, np.minimum(level * self.weight, self.demands), self.reached)
 
     def utilisation(self, level: float) -> tuple[float, Floats]:
@@ -165,7 +165,7 @@ class Filling:
         self.settle(level, binding)
 
     def level_at_one(self, dual: Floats) -> float:
-        """Where the utilisation that these duals prove reaches one: no level above it is possible.
+        """Return the level at which the utilisation proven by these duals reaches one; higher levels are impossible.
 
         The proof is the duals' sum over what the pairs ask for, which is concave and piecewise linear in the level.
         """
@@ -182,7 +182,7 @@ class Filling:
         return max(self.level, (1.0 - before) / float(slope[first:].sum()))
 
     def settle(self, level: float, binding: Floats) -> None:
-        """Settle the pairs that have all they want, or whose demand has a price in the proof of the level."""
+        """Fix the pairs with full demand, or whose demand has a price in the proof of the level."""
         asked = self.asked(level)
         whole = self.rising & (asked >= self.demands * (1.0 - FULL))
         priced = self.rising & (binding > PRICED * float(binding.max(initial=0.0)))
@@ -195,7 +195,7 @@ class Filling:
         self.rising &= ~done
 
     def flows(self, served: Floats) -> Floats:
-        """Flows of the last program, brought to what every pair is served; feasible exactly."""
+        """Return the last program's flows, scaled to what every pair is served; exactly feasible."""
         self.form.set_demands(served)
         solution = self.form.session.solve()
         self.programs += 1

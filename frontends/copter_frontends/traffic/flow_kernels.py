@@ -1,4 +1,4 @@
-"""Kernels of the exact shim: loads with compensated sums, flows scaled to fit, what is left filled greedily.
+"""Kernels of the exact shim: loads by compensated sums, flows scaled to fit, greedy filling.
 
 Sums are Neumaier's: the result is the exact sum but for two roundings, however many terms there are.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 @numba.njit(cache=True)
 def add_up(total, rest, at, value):  # type: ignore[no-untyped-def]
-    """One more term of a compensated sum, in place."""
+    """Add a term to a compensated sum, in place."""
     before = total[at]
     grown = before + value
     if abs(before) >= abs(value):
@@ -38,7 +38,7 @@ def compensated(first, start, arc, flow, n_arcs):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True)
 def stranded_pairs(first, start, arc, capacity):  # type: ignore[no-untyped-def]
-    """Whether each pair has no path all of whose links have capacity."""
+    """Mark pairs without a path whose links all have capacity."""
     found = np.ones(len(first) - 1, np.bool_)
     for pair in range(len(first) - 1):
         for path in range(first[pair], first[pair + 1]):
@@ -55,7 +55,7 @@ def stranded_pairs(first, start, arc, capacity):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def scale_to_fit(first, start, arc, flow, served, demand, load, capacity, keep):  # type: ignore[no-untyped-def]
-    """Scale paths, in place, by the worst of their links and their demand; how many were scaled.
+    """Scale paths, in place, by their worst link and their demand; returns how many were scaled.
 
     A link or demand that is over is brought to `keep`, a little less than one, of what there is.
     """
@@ -82,7 +82,7 @@ def scale_to_fit(first, start, arc, flow, served, demand, load, capacity, keep):
 
 @numba.njit(cache=True)
 def fill(order, first, start, arc, flow, want, room, least):  # type: ignore[no-untyped-def]
-    """Give every pair of `order`, path after path, as much more as it wants and the links have room for, in place.
+    """Give every pair of `order`, path by path, as much more as it wants and the links allow, in place.
 
     Amounts up to `least` are not given. Returns the sum of what was given.
     """

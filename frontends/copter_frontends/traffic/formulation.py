@@ -31,7 +31,7 @@ OPTIMAL = 1e-6  # relative gap up to which a plan counts as optimal
 
 
 class TrafficFormulation:
-    """One network and its demands, kept in a session; all edits are in place.
+    """One network with its demands in a session; all edits are in place.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ class TrafficFormulation:
     # Edits --------------------------------------------------------------------------------------------------------
 
     def set_demands(self, demands: ArrayLike) -> None:
-        """Take in the demands of all pairs; DemandError names the first that is wrong."""
+        """Set the demands of all pairs; raises DemandError that names the first wrong one."""
         found = checked_demands(self.names, demands)  # type: ignore[arg-type]
         self._take(np.flatnonzero(found != self.demands), found)
 
     def set_demand(self, source: int | str, target: int | str, demand: float) -> None:
-        """Take in the demand of one pair; DemandError, UnknownPairError."""
+        """Set the demand of one pair; raises DemandError or UnknownPairError."""
         at = self.paths.pair(source, target)
         found = self.demands.copy()
         found[at] = checked_demands([self.paths.pair_name(at)], [demand])[0]
@@ -171,7 +171,7 @@ class TrafficFormulation:
             self.model.update_limits(places.tolist(), wanted, wanted if self.serves_all else None)
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """Take in what some arcs can carry, zero for those that are cut; NetworkError, UnknownPairError."""
+        """Set the capacity of some arcs, zero for failed ones; raises NetworkError or UnknownPairError."""
         places = np.atleast_1d(np.array(arcs, dtype=np.int64))
         for arc in places[(places < 0) | (places >= len(self.capacity))].tolist():
             raise UnknownPairError(f"there is no arc {arc}: arcs are 0 to {len(self.capacity) - 1}")
@@ -184,11 +184,13 @@ class TrafficFormulation:
         self._carry(nominal, self.down)
 
     def fail_link(self, u: int | str, v: int | str) -> None:
-        """Cut the link between two nodes, both ways; UnknownPairError. Cutting one that is cut changes nothing."""
+        """Remove the link between two nodes in both directions; no effect if already removed. Raises
+        UnknownPairError.
+        """
         self._carry(self.nominal, self.down | set(self.paths.network.link(u, v).tolist()))
 
     def repair_link(self, u: int | str, v: int | str) -> None:
-        """Bring a link back with the capacity it has when it is up; UnknownPairError."""
+        """Restore a link with its nominal capacity; raises UnknownPairError."""
         self._carry(self.nominal, self.down - set(self.paths.network.link(u, v).tolist()))
 
     def _carry(self, nominal: Floats, down: set[int]) -> None:
@@ -233,12 +235,12 @@ class TrafficFormulation:
             self._shut(at, dead)
 
     def _shut(self, at: int, dead: NDArray[np.bool_]) -> None:
-        """Shut those of a pair's paths that are dead, by their bounds, and open the others."""
+        """Close a pair's dead paths by their bounds, and open the others."""
         own = dead[int(self.paths.first[at]) : int(self.paths.first[at + 1])]
         self.model.update_bounds(at, upper=np.where(own, 0.0, np.inf) if own.any() else np.inf)
 
     def set_paths(self, source: int | str, target: int | str, node_paths: Sequence[Sequence[int | str]]) -> None:
-        """Give a pair other paths, each by its nodes; PathError, UnknownPairError."""
+        """Give a pair other paths, each by its nodes; raises PathError or UnknownPairError."""
         started = time.perf_counter()
         at = self.paths.pair(source, target)
         changed = self.paths.with_paths(at, node_paths)
@@ -267,7 +269,7 @@ class TrafficFormulation:
         self.edit_s += time.perf_counter() - started
 
     def add_path(self, source: int | str, target: int | str, nodes: Sequence[int | str]) -> None:
-        """Give a pair one more path; PathError, UnknownPairError."""
+        """Give a pair one more path; raises PathError or UnknownPairError."""
         at = self.paths.pair(source, target)
         own = range(int(self.paths.first[at]), int(self.paths.first[at + 1]))
         self.set_paths(source, target, [*(self.paths.nodes_of(path) for path in own), nodes])
@@ -275,7 +277,7 @@ class TrafficFormulation:
     # A round ------------------------------------------------------------------------------------------------------
 
     def plan(self, deadline_s: float | None = None) -> FlowPlan:
-        """Flows for the network as it now is: feasible exactly, with a certified bound, by the deadline.
+        """Return exactly feasible flows for the current network, with a certified bound, by the deadline.
 
         The last flows, cut to what is now possible and filled up, are there within milliseconds; the session's solve
         has the rest of the time, and the better of the two is the plan. The edits since the last plan are part of the
@@ -308,7 +310,7 @@ class TrafficFormulation:
         return found
 
     def _solve(self, deadline_s: float | None) -> Solution | None:
-        """The session's solve; None where there is nothing to solve or no time left."""
+        """Solve the session; None if there is nothing to solve or no time left."""
         if not self.requests or not self.demands.any() or (deadline_s is not None and deadline_s <= 0.0):
             return None
         self.last_solution = self.session.solve(deadline_s=deadline_s)
@@ -337,17 +339,17 @@ class TrafficFormulation:
         return feasible_flows(self.paths, whole, self.demands, self.capacity, refill=False)
 
     def _first_path(self, pairs: Ints, dead: NDArray[np.bool_]) -> Ints:
-        """The first path of some pairs that is not dead."""
+        """Return the first live path of some pairs."""
         first, end = self.paths.first[pairs].tolist(), self.paths.first[pairs + 1].tolist()
         found = [begin + int(np.argmin(dead[begin:until])) for begin, until in zip(first, end, strict=True)]
         return np.array(found, dtype=np.int64)
 
     def _kept_flows(self) -> Floats:
-        """The last flows as far as they are still possible; without any, all is filled greedily."""
+        """Return the last flows as far as still possible; without them, greedy flows."""
         return self._shim(np.zeros(self.paths.n_paths) if self.last is None else self.last.flows)
 
     def _better(self, flows: Floats, kept: Floats) -> tuple[Floats, bool]:
-        """(the better flows, whether they are the kept ones)."""
+        """Return (the better flows, whether they are the kept ones)."""
         if flows is kept:
             return kept, True
         new, old = (score(self.paths, own, self.demands, self.capacity, self.objective) for own in (flows, kept))
@@ -355,13 +357,13 @@ class TrafficFormulation:
         return (kept, True) if is_kept else (flows, False)
 
     def _loose_bound(self) -> float:
-        """A bound that needs no prices."""
+        """Return a bound that needs no prices."""
         if self.objective == "total":
             return float(self._wanted(np.flatnonzero(~self.stranded)).sum())
         return 1.0 if self.objective == "concurrent" else 0.0
 
     def _bound(self, price: Floats, loose: float) -> float:
-        """The certified bound of the objective at the prices of the links, or the loose one if that is better."""
+        """Return the certified bound at the links' prices, or the loose bound if better."""
         if self.objective == "total":
             wanted = self._wanted(np.arange(self.paths.n_pairs))
             return min(loose, total_flow_bound(self.paths, price, wanted, self.capacity))
@@ -373,7 +375,7 @@ class TrafficFormulation:
 
 
 def reach_of(paths: Paths, capacity: Floats) -> Floats:
-    """Most flow on each pair's paths, every path as if it were alone, (pairs,)."""
+    """Return the most flow on each pair's paths if every path were alone, (pairs,)."""
     if not paths.n_paths:
         return np.zeros(paths.n_pairs)
     least = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1])

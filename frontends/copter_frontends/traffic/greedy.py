@@ -1,4 +1,4 @@
-"""An opponent without a program: the shortest paths first."""
+"""A baseline without a program: shortest paths first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter_frontends.traffic.scheme import RoundScheme
 
 
 class Greedy(RoundScheme):
-    """Shortest path first: the largest demands first, each on its shortest paths, as far as there is room (CSPF)."""
+    """Shortest path first: the largest demands first, each on its shortest paths with capacity (CSPF)."""
 
     def solve(self, deadline_s: float | None) -> tuple[Floats, float, Floats, float | None]:
         """Filled, no program."""

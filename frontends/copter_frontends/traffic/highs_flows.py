@@ -1,4 +1,4 @@
-"""The path program by HiGHS: once built, demands and capacities are changed in place and the basis is kept."""
+"""The path program in HiGHS; demands and capacities change in place, and the basis is kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter_frontends.traffic.paths import Paths
 
 
 class HighsFlows:
-    """The largest total flow by HiGHS in its best way: interior point first, then dual simplex from the last basis.
+    """The largest total flow by HiGHS: interior point first, then dual simplex from the last basis.
 
     Parameters
     ----------

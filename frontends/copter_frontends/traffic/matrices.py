@@ -1,4 +1,4 @@
-"""Measured demand matrices as sequences: text files of one matrix a line, NumPy archives, SNDlib demands."""
+"""Sequences of measured demand matrices: text with one matrix per line, NumPy archives, SNDlib."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from copter_frontends.traffic.network import Floats, Network
 def read_matrices(
     path: str | Path, network: Network, unit: float = 1.0, hosts: list[str] | None = None
 ) -> list[Floats]:
-    """The matrices of a file, each (n, n) in the network's order of nodes, diagonals dropped.
+    """Return a file's matrices, (n, n) in the network's node order, without diagonals.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def _read(path: Path, network: Network) -> list[Floats]:
 
 
 class _Array(dict[str, Floats]):
-    """A file of one array, as an archive of one."""
+    """A file with one array, read as an archive of one."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(array=np.load(path))

@@ -1,4 +1,4 @@
-"""A network: nodes, and arcs with capacities in an order that path rules depend on."""
+"""A network: nodes, and arcs with capacities; path rules depend on the arcs' order."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MOST_CAPACITY = 1e15
 
 
 def summed(places: Ints, values: Floats, count: int) -> Floats:
-    """Sums of values by place, floats even where there are none."""
+    """Return float sums of values by index; zeros for indices without values."""
     return np.bincount(places, values, count).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A directed network; no arc twice, none from a node to itself.
+    """A directed network without duplicate arcs or self-loops.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Network:
         directed: bool = False,
         position: Floats | None = None,
     ) -> Network:
-        """A network of (source, target, capacity): links from a node to itself are left out, parallel ones merged.
+        """Make a network of (source, target, capacity); self-loops are dropped, parallel links merged.
 
         A link that is not directed is two arcs. Arcs are ordered by source, and by first appearance of the neighbour.
         Of parallel links the first one's capacity counts, as in the published instances.
@@ -117,14 +117,14 @@ class Network:
 
     @cached_property
     def links(self) -> list[Ints]:
-        """Arcs of every link: those between the same two nodes, whichever way."""
+        """Return the arcs of every link, in both directions."""
         found: dict[tuple[int, int], list[int]] = {}
         for (u, v), arc in self.arc_of.items():
             found.setdefault((min(u, v), max(u, v)), []).append(arc)
         return [np.array(own, dtype=np.int64) for own in found.values()]
 
     def node(self, node: int | str) -> int:
-        """Number of a node, by its number or name; UnknownPairError."""
+        """Return the number of a node given by number or name; raises UnknownPairError."""
         if isinstance(node, str):
             if node not in self.node_of:
                 raise UnknownPairError(f"{self.name} has no node {node!r}")
@@ -134,7 +134,7 @@ class Network:
         return int(node)
 
     def link(self, u: int | str, v: int | str) -> Ints:
-        """Arcs between two nodes, both ways; UnknownPairError if there is none."""
+        """Return the arcs between two nodes in both directions; raises UnknownPairError if there are none."""
         a, b = self.node(u), self.node(v)
         found = [self.arc_of[ends] for ends in ((a, b), (b, a)) if ends in self.arc_of]
         if not found:
@@ -142,7 +142,7 @@ class Network:
         return np.array(found, dtype=np.int64)
 
     def require_capacities(self, arcs: Ints, capacity: Floats) -> None:
-        """NetworkError for a capacity that is no number, negative or beyond all measure; it names the arc."""
+        """Raise NetworkError, naming the arc, for a capacity that is NaN, negative or infinite."""
         bad = ~(np.isfinite(capacity) & (capacity >= 0.0) & (capacity <= MOST_CAPACITY))
         for at in np.flatnonzero(bad)[:1].tolist():
             arc = int(arcs[at])
@@ -152,11 +152,11 @@ class Network:
             )
 
     def with_capacity(self, capacity: float | Floats) -> Network:
-        """The same with other capacities."""
+        """Return the network with other capacities."""
         return replace(self, capacity=np.broadcast_to(np.asarray(capacity, dtype=np.float64), self.n_arcs).copy())
 
     def largest_component(self) -> Network:
-        """The largest strongly connected part, nodes and arcs in the order they had."""
+        """Return the largest strongly connected component, in the original order."""
         graph = sp.csr_array((np.ones(self.n_arcs), (self.source, self.target)), shape=(self.n_nodes,) * 2)
         _, label = connected_components(graph, directed=True, connection="strong")
         kept = label == np.argmax(np.bincount(label))

@@ -1,4 +1,4 @@
-"""Paths of pairs of nodes: sets of arc-disjoint paths by the published rule, or k shortest ones, kept on disk."""
+"""Paths of node pairs: arc-disjoint sets by the published rule, or k shortest paths, cached on disk."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Paths:
         return {pair: at for at, pair in enumerate(zip(*self.pairs.T.tolist(), strict=True))}
 
     def pair(self, source: int | str, target: int | str) -> int:
-        """Place of a pair of nodes; UnknownPairError where it has no place here."""
+        """Return the index of a node pair; raises UnknownPairError if it has none."""
         u, v = self.network.node(source), self.network.node(target)
         if (u, v) not in self.number_of:
             raise UnknownPairError(
@@ -89,7 +89,7 @@ class Paths:
         return self.number_of[u, v]
 
     def pair_name(self, at: int) -> str:
-        """A pair in words."""
+        """Return a pair as text."""
         u, v = self.pairs[at].tolist()
         return f"{self.network.nodes[u]!r} -> {self.network.nodes[v]!r}"
 
@@ -117,7 +117,7 @@ class Paths:
         return np.add.reduceat(price[self.arc], self.start[:-1]) if self.n_paths else np.zeros(0)
 
     def least(self, of_paths: Floats, none: float = np.inf) -> Floats:
-        """The least figure among every pair's paths, (pairs,); `none` for pairs without any."""
+        """Return the least value among every pair's paths, (pairs,); `none` for pairs without paths."""
         found = np.full(self.n_pairs, none)
         has = self.first[1:] > self.first[:-1]
         if has.any():
@@ -127,18 +127,18 @@ class Paths:
     # Others like it -----------------------------------------------------------------------------------------------
 
     def demands_of(self, matrix: Floats) -> Floats:
-        """A matrix's demands of the pairs, (pairs,)."""
+        """Return a matrix's demands of the pairs, (pairs,)."""
         return np.asarray(matrix[self.pairs[:, 0], self.pairs[:, 1]], dtype=np.float64)
 
     def of_pairs(self, places: Ints) -> Paths:
-        """The paths of some of the pairs, in the order given."""
+        """Return the paths of some pairs, in the given order."""
         keep = ranges(self.first[places], self.first[places + 1])
         arc = self.arc[ranges(self.start[keep], self.start[keep + 1])]
         first = np.concatenate(([0], np.cumsum(self.first[places + 1] - self.first[places])))
         return Paths(self.network, self.pairs[places], first, np.concatenate(([0], np.cumsum(self.hops[keep]))), arc)
 
     def with_paths(self, at: int, node_paths: Sequence[Sequence[int | str]]) -> Paths:
-        """The same, but one pair has other paths, each given by its nodes; PathError, UnknownPairError."""
+        """Return the paths with one pair's replaced, each given by its nodes; raises PathError or UnknownPairError."""
         new = [self.checked_path(at, nodes) for nodes in node_paths]
         begin, end = int(self.first[at]), int(self.first[at + 1])
         arc = np.concatenate((self.arc[: self.start[begin]], *new, self.arc[self.start[end] :]))
@@ -148,7 +148,7 @@ class Paths:
         return Paths(self.network, self.pairs, first, np.concatenate(([0], np.cumsum(hops))), arc.astype(np.int64))
 
     def checked_path(self, at: int, nodes: Sequence[int | str]) -> Ints:
-        """Arcs of a path of a pair that is given by its nodes; PathError."""
+        """Return the arcs of a pair's path given by its nodes; raises PathError."""
         numbers = [self.network.node(node) for node in nodes]
         if len(numbers) < 2 or (numbers[0], numbers[-1]) != tuple(self.pairs[at].tolist()):
             raise PathError(f"a path of {self.pair_name(at)} must lead from the one node to the other: {list(nodes)}")
@@ -172,7 +172,7 @@ class Paths:
 
 
 def ranges(begin: Ints, end: Ints) -> Ints:
-    """begin[0] .. end[0] - 1, begin[1] .. end[1] - 1, and so on."""
+    """Return begin[0] .. end[0] - 1, begin[1] .. end[1] - 1, and so on."""
     size = end - begin
     offset = np.repeat(begin - np.concatenate(([0], np.cumsum(size)[:-1])), size)
     return np.asarray(offset + np.arange(int(size.sum())), dtype=np.int64)
@@ -273,14 +273,14 @@ def _shortest(network: Network, pairs: Ints, most: int) -> tuple[Ints, Ints, Int
 
 
 def _grouped(ends: Ints) -> list[tuple[int, Ints]]:
-    """The places of every end."""
+    """Return the indices of every end."""
     order = np.argsort(ends, kind="stable")
     values, first = np.unique(ends[order], return_index=True)
     return list(zip(values.tolist(), np.split(order, first[1:]), strict=True)) if len(values) else []
 
 
 def _in_order(parts: list[tuple[Ints, Ints, Ints, Ints]], n: int) -> tuple[Ints, Ints, Ints]:
-    """Put what was found by source or target into the order of the pairs."""
+    """Put results found by source or target into the order of the pairs."""
     if not parts:
         return (np.zeros(0, dtype=np.int64),) * 3
     own, found, hops, arc = (np.concatenate([part[i] for part in parts]) for i in range(4))

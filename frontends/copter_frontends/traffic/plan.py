@@ -1,4 +1,4 @@
-"""What a scheme answers: flows of paths, and how good they are."""
+"""The result of a scheme: path flows and their quality."""
 
 from __future__ import annotations
 
@@ -65,32 +65,32 @@ class FlowPlan:
         return abs(self.bound - self.objective) / max(abs(self.bound), 1e-12) if self.bound != self.objective else 0.0
 
     def utilisation(self, capacity: Floats) -> Floats:
-        """Load of every arc over its capacity; zero for arcs without either."""
+        """Return every arc's load over its capacity; zero for arcs without both."""
         return np.divide(self.load, capacity, out=np.where(self.load > 0.0, np.inf, 0.0), where=capacity > 0.0)
 
 
 class TrafficScheme(Protocol):
-    """The methods of every scheme, opponents included; an edit that fails changes nothing."""
+    """Interface of every scheme, opponents included; a failed edit changes nothing."""
 
     paths: Paths
 
     def set_demands(self, demands: Floats) -> None:
-        """Take in the round's demands of all pairs; DemandError."""
+        """Set the round's demands of all pairs; raises DemandError."""
 
     def set_capacity(self, arcs: Ints, capacity: Floats) -> None:
-        """Take in what some arcs can now carry, zero for those that are cut; NetworkError."""
+        """Set the capacity of some arcs, zero for failed ones; raises NetworkError."""
 
     def plan(self, deadline_s: float | None = None) -> FlowPlan:
         """Flows for the round."""
 
 
 def score(paths: Paths, flows: Floats, demands: Floats, capacity: Floats, objective: str) -> float:
-    """The objective of some flows; pairs that are stranded do not count for a common share."""
+    """Return the objective of flows; stranded pairs do not count for a common share."""
     return score_of(*exact_sums(paths, flows), paths, demands, capacity, objective)
 
 
 def score_of(served: Floats, load: Floats, paths: Paths, demands: Floats, capacity: Floats, objective: str) -> float:
-    """The objective of what pairs are served and arcs carry."""
+    """Return the objective from served demands and arc loads."""
     if objective == "total":
         return float(served.sum())
     if objective == "concurrent":
@@ -120,7 +120,7 @@ def plan_of(
     seconds: dict[str, float] | None = None,
     iterations: int = 0,
 ) -> FlowPlan:
-    """The plan of some feasible flows."""
+    """Return the plan of some feasible flows."""
     served, load = exact_sums(paths, flows)
     return FlowPlan(
         flows,

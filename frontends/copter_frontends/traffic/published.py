@@ -22,7 +22,7 @@ OBJECTIVES = {"total": "total_flow", "concurrent": "max_concurrent_flow"}
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A published instance, and what was published of it (None where nothing was).
+    """A published instance with its published results (None if not published).
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Instance:
 
 
 def data_folder() -> Path:
-    """The folder of published instances; NetworkFileError if it is not there."""
+    """Return the folder of published instances; raises NetworkFileError if it is absent."""
     found = Path(os.environ.get("COPTER_DATA", "../shared/data")) / "te"
     if not (found / "topologies").is_dir():
         raise NetworkFileError(f"{found} is not there: set COPTER_DATA to the folder of the public data")
@@ -76,7 +76,7 @@ def table(name: str) -> list[dict[str, str]]:
 
 @lru_cache(maxsize=8)
 def published_network(topology: str) -> Network:
-    """A published topology, arcs in the order that its path sets were made with."""
+    """Return a published topology; its arc order is that of the published path sets."""
     path = data_folder() / "topologies" / f"{topology}.csv"
     if not path.is_file():
         raise NetworkFileError(f"{path} is not there: published topologies are {', '.join(TOPOLOGIES)}")
@@ -84,7 +84,7 @@ def published_network(topology: str) -> Network:
 
 
 def constants_of(topology: str) -> DemandConstants:
-    """Constants of a published topology's demands; NetworkFileError if there are none."""
+    """Return the demand constants of a published topology; raises NetworkFileError if there are none."""
     rows = [row for row in table("traffic_parameters.csv") if row["topology"] == topology]
     if not rows:
         raise NetworkFileError(f"traffic_parameters.csv has no row for {topology!r}")
@@ -102,7 +102,7 @@ def constants_of(topology: str) -> DemandConstants:
 
 @lru_cache(maxsize=4)
 def instances(objective: str = "total") -> tuple[Instance, ...]:
-    """All published instances of an objective, with the two Poisson models told apart by their total demand."""
+    """Return all published instances of an objective; total demand distinguishes the two Poisson models."""
     found = []
     for row in table(f"results_{OBJECTIVES[objective]}.csv"):
 
@@ -130,7 +130,7 @@ def instances(objective: str = "total") -> tuple[Instance, ...]:
 
 
 def instance(topology: str, seed: int, objective: str = "total") -> Instance:
-    """The instance of this name; NetworkFileError if there is none."""
+    """Return the instance of this name; raises NetworkFileError if there is none."""
     for found in instances(objective):
         if found.topology == topology and found.seed == seed:
             return found

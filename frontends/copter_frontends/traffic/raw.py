@@ -1,4 +1,4 @@
-"""What a reader finds in a file, before it is checked."""
+"""A reader's raw result, before checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CAPACITY = re.compile(r"^\s*([-+0-9.eE]+)\s*([A-Za-z]*)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class RawLink:
-    """A link by the names of its ends; None where the file says no capacity."""
+    """A link by its ends' names; capacity is None if the file gives none."""
 
     source: str
     target: str
@@ -22,7 +22,7 @@ class RawLink:
 
 @dataclass(slots=True)
 class RawNetwork:
-    """Names of nodes in the order of the file, links, and what else there is."""
+    """Node names in file order, links, and other facts."""
 
     directed: bool
     nodes: list[str] = field(default_factory=list)
@@ -31,13 +31,13 @@ class RawNetwork:
     position: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def label(self, name: str) -> str:
-        """The name to show: the label, where no other node has it."""
+        """Return the name to show: the label if it is unique."""
         label = self.labels.get(name, name)
         return label if list(self.labels.values()).count(label) == 1 else name
 
 
 def capacity_in_mbit(text: str) -> float:
-    """A capacity with its unit (``"1Gbps"``) in Mbit/s; a bare number as it is.
+    """Return a capacity with unit (``"1Gbps"``) in Mbit/s; a bare number unchanged.
 
     Raises
     ------

@@ -22,7 +22,7 @@ BITS_KEYS = ("LinkSpeedRaw", "linkspeedraw")  # bit/s
 
 
 def read_network(path: str | Path, default_capacity: float | None = None, strongest: bool = True) -> Network:
-    """Read a network; the kind of file is known by the end of its name.
+    """Read a network; the file name's ending determines the format.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def read_network(path: str | Path, default_capacity: float | None = None, strong
 
 
 def built(raw: RawNetwork, path: Path, default_capacity: float | None) -> Network:
-    """Make a network of what a reader found: nodes get numbers, links without a capacity the default one.
+    """Make a network from a reader's result: nodes are numbered, missing capacities get the default.
 
     Raises
     ------

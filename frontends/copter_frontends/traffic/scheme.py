@@ -1,4 +1,4 @@
-"""What all schemes that keep no session share: the demands and capacities of the round."""
+"""Base of schemes without a session: the round's demands and capacities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from copter_frontends.traffic.shim import feasible_flows
 
 
 class RoundScheme(ABC):
-    """Base of the opponents: each round is solved for itself, for the largest total flow.
+    """Base of baselines that solve each round separately for the largest total flow.
 
     Parameters
     ----------
@@ -34,11 +34,11 @@ class RoundScheme(ABC):
         self.capacity = paths.network.capacity.copy()
 
     def set_demands(self, demands: ArrayLike) -> None:
-        """Take in the demands of all pairs; DemandError."""
+        """Set the demands of all pairs; raises DemandError."""
         self.demands = checked_demands(self.names, demands)  # type: ignore[arg-type]
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """Take in what some arcs can now carry; NetworkError, UnknownPairError."""
+        """Set the capacity of some arcs; raises NetworkError or UnknownPairError."""
         places = np.atleast_1d(np.array(arcs, dtype=np.int64))
         for arc in places[(places < 0) | (places >= len(self.capacity))][:1].tolist():
             raise UnknownPairError(f"there is no arc {arc}: arcs are 0 to {len(self.capacity) - 1}")
@@ -63,4 +63,4 @@ class RoundScheme(ABC):
 
     @abstractmethod
     def solve(self, deadline_s: float | None) -> tuple[Floats, float, Floats, float | None]:
-        """(flows, bound or NaN, prices or none, seconds that count where they are not those spent)."""
+        """Return (flows, bound or NaN, prices or empty, seconds to report or None for the measured ones)."""

@@ -23,7 +23,7 @@ NEEDS_HIGHS = ("lp-all", "lp-top", "pinning", "pop")
 
 
 def check_scheme(name: str, objective: str = "total") -> None:
-    """DemandError for a scheme that there is not, that lacks HiGHS, or that does not know the objective."""
+    """Raise DemandError for an unknown scheme, one without HiGHS, or an unsupported objective."""
     if name == "copter":
         return
     if name not in SCHEMES and not _POP.match(name):
@@ -46,7 +46,7 @@ def make_scheme(
     seed: int = 0,
     client_split: float = 0.0,
 ) -> TrafficScheme:
-    """The scheme of this name: copter, max-min, lp-all, lp-top, pinning, pop-K, dede, greedy.
+    """Return the scheme of this name: copter, max-min, lp-all, lp-top, pinning, pop-K, dede, greedy.
 
     Parameters
     ----------

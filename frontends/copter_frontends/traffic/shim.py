@@ -1,4 +1,4 @@
-"""From an LP's point to flows that are feasible exactly: no link and no demand exceeded in exact arithmetic (TE12)."""
+"""The shim from an LP's point to exactly feasible flows: no link or demand is exceeded in exact arithmetic (TE12)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def prepare(paths: Paths) -> None:
 
 
 def fit(paths: Paths, flows: Floats, demands: Floats, capacity: Floats) -> tuple[Floats, Floats]:
-    """Scale flows down, in place, until none is over: one pass, a second where the first one's roundings were.
+    """Scale flows down, in place, until none is over; a second pass handles rounding.
 
     Returns (flow of every pair, load of every arc) as they then are.
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 @numba.njit(cache=True)
 def distances_to(start, neighbour, backward, t):  # type: ignore[no-untyped-def]
-    """(hops, place of the next arc) of every node towards t; -1 where there is no way."""
+    """Return (hops, next arc) of every node towards t; -1 if unreachable."""
     n = len(start) - 1
     hops, following = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     queue = np.empty(n, np.int64)
@@ -78,7 +78,7 @@ def k_shortest(start, neighbour, arc, backward, t, sources, most):  # type: igno
 
 @numba.njit(cache=True)
 def follow(neighbour, following, u, t, into, end):  # type: ignore[no-untyped-def]
-    """Write the places of the shortest way from u to t; where it ends."""
+    """Write the arcs of the shortest path from u to t; returns the new end."""
     while u != t:
         place = following[u]
         into[end] = place
@@ -89,7 +89,7 @@ def follow(neighbour, following, u, t, into, end):  # type: ignore[no-untyped-de
 
 @numba.njit(cache=True)
 def mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, setting):  # type: ignore[no-untyped-def]
-    """Mark (or take back) the nodes before a spur node and the arcs that found paths take there; the spur node."""
+    """Mark (or unmark) the nodes before a spur node and the arcs that known paths take there; returns the spur node."""
     u = s
     for hop in range(spur):
         on_prefix[u] = setting
@@ -111,7 +111,7 @@ def mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed
 def deviations(  # type: ignore[no-untyped-def]
     start, neighbour, arc, hops_to, taken, length, turn, found, s, bound, parent, at, exact, waiting, on_prefix, allowed
 ):
-    """Add the deviations from the path found last, with a bound on the length of each; how many there are now."""
+    """Add the deviations from the last path with lower bounds on their lengths; returns their number."""
     path = found - 1
     for spur in range(turn[path], length[path]):
         for other in range(waiting):  # the arc that this path took is no longer allowed there
@@ -143,7 +143,7 @@ def next_exact(  # type: ignore[no-untyped-def]
     start, neighbour, arc, hops_to, following, taken, length, found, s, t, bound, parent, at, exact, held, waiting,
     on_prefix, allowed, before, queue,
 ):  # fmt: skip
-    """The deviation that is the shortest, found in full; -1 if there is none."""
+    """Return the shortest deviation, computed exactly; -1 if there is none."""
     while True:
         best = -1
         for other in range(waiting):
@@ -165,7 +165,7 @@ def next_exact(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def direct(start, neighbour, arc, hops_to, following, u, t, spur, bound, on_prefix, allowed, into):  # type: ignore[no-untyped-def]
-    """Write the way of the bound, if it meets no node of the prefix; where it ends, -1 if it does."""
+    """Write the path of the bound if it avoids the prefix; returns the new end, or -1."""
     for place in range(start[u], start[u + 1]):
         v = neighbour[place]
         if arc[place] < 0 or not allowed[place] or on_prefix[v] or hops_to[v] < 0 or spur + 1 + hops_to[v] != bound:
@@ -184,7 +184,7 @@ def direct(start, neighbour, arc, hops_to, following, u, t, spur, bound, on_pref
 
 @numba.njit(cache=True)
 def searched(start, neighbour, arc, u, t, spur, on_prefix, allowed, into, before, queue):  # type: ignore[no-untyped-def]
-    """Write the shortest way from u that meets no node of the prefix, found by a search; -1 if there is none."""
+    """Write the shortest path from u that avoids the prefix, by search; -1 if there is none."""
     before[:] = -1
     queue[0], first, last = u, 0, 1
     while first < last and before[t] < 0:

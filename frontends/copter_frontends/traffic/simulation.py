@@ -1,4 +1,4 @@
-"""Rounds of a stream through one scheme: what was asked, what was served, how long it took.
+"""Runs of a stream of rounds through one scheme: demands, served traffic, time.
 
 With a service interval, the published rules of demand tracking hold: a solve that takes longer than the interval is
 served by the old flows meanwhile, and unmet demand is carried over (TE15).
@@ -90,7 +90,7 @@ class TrafficResult:
         return self.rounds[self.warmup :] or self.rounds
 
     def summary(self) -> dict[str, Any]:
-        """The object that ``copter simulate traffic --json`` prints."""
+        """Return the object that ``copter simulate traffic --json`` prints."""
         rounds = self.counted
 
         def spread(name: str) -> dict[str, float]:

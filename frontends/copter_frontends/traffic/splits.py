@@ -1,4 +1,4 @@
-"""Splits for routers: whole buckets per path, as hash tables of equal-cost groups hold them (TE13)."""
+"""Splits for routers: integer buckets per path, as in hash tables of equal-cost groups (TE13)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Splits:
 
 
 def router_splits(paths: Paths, flows: Floats, capacity: Floats, buckets: int = BUCKETS) -> Splits:
-    """Round flows to weights of paths, by the largest remainders, and the rates to what the links then carry.
+    """Round flows to path weights by largest remainders, and reduce rates to the links' capacity.
 
     Rounding moves traffic between a pair's paths, so a full link may be a little over: the rates of the pairs that use
     it are lowered.

@@ -1,4 +1,4 @@
-"""Rounds: what changes in a network from one to the next (TE15 to TE18 in docs/method/traffic.md)."""
+"""Streams of rounds: changes of a network from round to round (TE15 to TE18 in docs/method/traffic.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Round:
 
 
 def tracking(network: Network, matrix: Floats, rounds: int, seed: int = 1) -> Iterator[Round]:
-    """NCFlow's demand tracking: every demand moves by a shift they share and one of its own (TE15).
+    """NCFlow's demand tracking: every demand moves by a common and an individual shift (TE15).
 
     The published streams have 25 matrices and the seed 1. They are of float32.
     """
@@ -59,7 +59,7 @@ def tracking(network: Network, matrix: Floats, rounds: int, seed: int = 1) -> It
 def perturbed(
     network: Network, matrix: Floats, rounds: int, seed: int = 0, amount: float = PERTURBATION
 ) -> Iterator[Round]:
-    """The thesis's rounds: every demand changes by up to 10% of what it was in the round before (TE16)."""
+    """The thesis's rounds: every demand changes by up to 10% of its last value (TE16)."""
     rng, last = np.random.default_rng(seed), matrix.copy()
     yield Round(last)
     for _ in range(rounds - 1):
@@ -68,7 +68,7 @@ def perturbed(
 
 
 def failures(network: Network, matrix: Floats, rounds: int, seed: int = 0, links: int = 1) -> Iterator[Round]:
-    """Links fail in every second round and are back in the next (TE17); `links` of them at a time."""
+    """`links` links fail in every second round and are repaired in the next (TE17)."""
     if not 0 < links <= len(network.links):
         raise DemandError(f"{links} links cannot fail: {network.name} has {len(network.links)}")
     rng = np.random.default_rng(seed)
@@ -87,7 +87,7 @@ def failures(network: Network, matrix: Floats, rounds: int, seed: int = 0, links
 
 
 def flash_crowd(network: Network, matrix: Floats, rounds: int, seed: int = 0) -> Iterator[Round]:
-    """Everybody turns to one node: its demands are five times what they were, then sink back (TE18)."""
+    """Demands to one node grow fivefold, then decay (TE18)."""
     rng = np.random.default_rng(seed)
     node = int(rng.integers(network.n_nodes))
     begins, stays = max(1, rounds // 4), max(1, int(rounds * FLASH_SHARE))
@@ -102,7 +102,7 @@ def flash_crowd(network: Network, matrix: Floats, rounds: int, seed: int = 0) ->
 
 
 def sequence(matrices: list[Floats], rounds: int) -> Iterator[Round]:
-    """Measured matrices one after the other, from the beginning again when they end."""
+    """Measured matrices in order, repeated from the start when they end."""
     if not matrices:
         raise DemandError("there is no matrix: a sequence needs at least one")
     for at in range(rounds):

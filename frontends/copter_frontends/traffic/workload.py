@@ -1,4 +1,4 @@
-"""From names and files to a network, its paths and a stream of rounds."""
+"""Construction of a network, its paths and a stream of rounds from names and files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TrafficOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrafficWorkload:
-    """A network, the paths of all pairs that ever have a demand, and what changes.
+    """A network, the paths of all pairs with demands, and the changes.
 
     Attributes
     ----------
@@ -78,12 +78,12 @@ class TrafficWorkload:
     options: TrafficOptions
 
     def rounds(self) -> Iterator[Round]:
-        """The rounds from the beginning, the same every time."""
+        """Return the rounds from the start; repeated calls give the same."""
         return stream_of(self.network, self.options)
 
 
 def make_workload(options: TrafficOptions) -> TrafficWorkload:
-    """Read or make what the options name.
+    """Read or generate what the options name.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def make_workload(options: TrafficOptions) -> TrafficWorkload:
 
 
 def stream_of(network: Network, options: TrafficOptions) -> Iterator[Round]:
-    """The rounds of the options."""
+    """Return the stream of rounds that the options describe."""
     if options.matrices is not None:
         found = read_matrices(options.matrices, network, options.unit, hosts_of(network, options))
         if options.stream == "perturbed":
@@ -117,7 +117,7 @@ def stream_of(network: Network, options: TrafficOptions) -> Iterator[Round]:
 
 
 def hosts_of(network: Network, options: TrafficOptions) -> list[str] | None:
-    """The order of a file's rows: a list beside a network in DOT, numbers where the nodes are numbered."""
+    """Return the order of a file's rows: a list beside a DOT network, or numbers for numbered nodes."""
     listed = Path(options.network).with_suffix(".hosts")
     if listed.is_file():
         names = [line.strip() for line in listed.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -130,7 +130,7 @@ def hosts_of(network: Network, options: TrafficOptions) -> list[str] | None:
 
 
 def network_of(options: TrafficOptions) -> Network:
-    """The network of the options."""
+    """Return the network that the options name."""
     name = options.network
     if name.startswith(RANDOM) and name[len(RANDOM) :].isdigit():
         return random_network(int(name[len(RANDOM) :]), options.seed, options.capacity or CAPACITY)
@@ -146,7 +146,7 @@ def network_of(options: TrafficOptions) -> Network:
 
 
 def random_network(nodes: int, seed: int = 0, capacity: float = CAPACITY) -> Network:
-    """A ring with random chords, about four links a node, drawn on a circle."""
+    """Return a ring with random chords, about four links per node, drawn on a circle."""
     if nodes < 3:
         raise DemandError(f"random-{nodes}: give at least 3 nodes")
     rng, ring = np.random.default_rng(seed), np.arange(nodes)

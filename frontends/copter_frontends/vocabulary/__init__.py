@@ -1,4 +1,4 @@
-"""The types that all schedulers share: jobs, GPU types, clusters, configurations, plans and policies."""
+"""Types shared by all schedulers: jobs, GPU types, clusters, configurations, plans, policies."""
 
 from copter_frontends.vocabulary.cluster import Cluster, GpuType, Node
 from copter_frontends.vocabulary.configuration import Configuration, configurations_for, configurations_of

@@ -10,7 +10,7 @@ from copter_frontends.vocabulary.errors import CapacityInUseError, InvalidCluste
 
 @dataclass(frozen=True, slots=True)
 class GpuType:
-    """A kind of GPU and the size of the nodes that carry it (homogeneous within a type)."""
+    """A kind of GPU, with the number of GPUs on each of its nodes."""
 
     name: str
     gpus_per_node: int
@@ -76,7 +76,7 @@ class Cluster:
         return [node for node in self.nodes.values() if node.gpu_type == gpu_type]
 
     def type_of(self, gpu_type: str) -> GpuType:
-        """The type of this name; UnknownGpuTypeError if there is none."""
+        """Return the type of this name; raises UnknownGpuTypeError if there is none."""
         try:
             return self.types[gpu_type]
         except KeyError:
@@ -95,7 +95,7 @@ class Cluster:
         return added
 
     def remove_nodes(self, ids: Iterable[str]) -> list[Node]:
-        """Take nodes out by id; all or none of them."""
+        """Remove nodes by id; on an error none is removed."""
         wanted = list(dict.fromkeys(ids))
         missing = [i for i in wanted if i not in self.nodes]
         if missing:
@@ -103,7 +103,7 @@ class Cluster:
         return [self.nodes.pop(i) for i in wanted]
 
     def copy(self) -> Cluster:
-        """A cluster of the same types and nodes that can be changed on its own."""
+        """Return an independent cluster with the same types and nodes."""
         return Cluster(dict(self.types), dict(self.nodes), dict(self._next_index))
 
     def add_whole_nodes(self, gpu_type: str, gpus: int, ids: Iterable[str] = ()) -> list[Node]:
@@ -131,7 +131,7 @@ class Cluster:
         return added
 
     def choose_whole_nodes(self, gpu_type: str, gpus: int, ids: Iterable[str] = ()) -> set[str]:
-        """Ids of the nodes that make up `gpus` GPUs of a type: the given ones, or the newest; nothing is changed.
+        """Return ids of nodes with `gpus` GPUs in total: the given nodes, or the newest; nothing changes.
 
         Raises
         ------

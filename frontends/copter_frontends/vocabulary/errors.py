@@ -1,4 +1,4 @@
-"""What can be wrong with a job, a cluster or a trace; every message says what, where and how to fix it."""
+"""Errors about jobs, clusters and traces; each says what is wrong, where, and how to fix it."""
 
 from copter.errors import CopterError
 
@@ -8,7 +8,7 @@ class FrontendError(CopterError):
 
 
 class UnknownGpuTypeError(FrontendError, KeyError):
-    """A GPU type that the cluster, or the table of throughput models, does not have."""
+    """A GPU type is missing from the cluster or from the table of throughput models."""
 
     __str__ = Exception.__str__
 
@@ -22,7 +22,7 @@ class InvalidJobError(FrontendError, ValueError):
 
 
 class UnknownJobError(FrontendError, KeyError):
-    """A job id that the policy does not hold (never added, or already removed)."""
+    """A job id is unknown to the policy: never added, or already removed."""
 
     __str__ = Exception.__str__
 
@@ -32,8 +32,8 @@ class DuplicateJobError(FrontendError, ValueError):
 
 
 class CapacityInUseError(FrontendError, ValueError):
-    """A capacity drop below what jobs that may not be moved are using, or below zero."""
+    """A capacity would drop below what pinned or non-preemptible jobs use, or below zero."""
 
 
 class TraceError(FrontendError, ValueError):
-    """A trace that cannot be used at all (no such column, no usable line)."""
+    """A trace is unusable: a column is missing or no line is valid."""

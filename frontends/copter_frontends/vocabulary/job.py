@@ -1,4 +1,4 @@
-"""A training job as every scheduler here sees it."""
+"""A training job in the form that all schedulers share."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ class Job:
 
     @property
     def own_goodput(self) -> OwnGoodput | None:
-        """The goodput that it brings, as a callable."""
+        """The job's own goodput function, or None."""
         return self.goodput if callable(self.goodput) else None
 
     def _check_goodput(self) -> None:
-        """Make a callable of a table; InvalidJobError for anything else, or work of no known amount."""
+        """Convert a goodput table to a callable; raises InvalidJobError for other values or unknown work."""
         if self.goodput is None:
             return
         if isinstance(self.goodput, Mapping):

@@ -1,4 +1,4 @@
-"""Goodput that a job brings itself: a table, or any callable (thesis 3.3.4, "any goodput estimator")."""
+"""Goodput that a job supplies itself: a table or a callable (thesis 3.3.4, "any goodput estimator")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OwnGoodput = Callable[[Configuration, float], float]
 
 @dataclass(frozen=True, eq=False)
 class GoodputTable:
-    """Work per second by (GPU type, GPUs), the same throughout training; 0 where the table says nothing.
+    """Constant work per second by (GPU type, GPUs); 0 for missing entries.
 
     Raises
     ------
@@ -40,7 +40,7 @@ class GoodputTable:
 
 @dataclass(frozen=True, eq=False)
 class BatchInference:
-    """Inference over a large set of samples: throughput stands for goodput (thesis 3.3.4).
+    """Inference over many samples, with throughput as goodput (thesis 3.3.4).
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class BatchInference:
 
 @dataclass(frozen=True, eq=False)
 class LatencyInference:
-    """Inference under a promised latency: goodput is 1 where a configuration keeps it, else 0 (thesis 3.3.4).
+    """Inference with a latency target: goodput is 1 if a configuration meets it, otherwise 0 (thesis 3.3.4).
 
     A job's work is then the seconds that it serves for.
 

@@ -1,4 +1,4 @@
-"""What a policy decides for a round."""
+"""A policy's decision for a round."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """GPUs given to one job: their type, their number, and how many on which node.
+    """GPUs given to one job: type, number, and GPUs on each node.
 
     `nodes` is a tuple of (node id, GPUs on it), sorted by node id; its counts add up to `gpus`. Where the GPUs are of
     several types, `gpu_type` is the one that limits the job's speed and `mixture` says (type, GPUs) for each of them.
@@ -27,7 +27,7 @@ class Allocation:
 
 
 class PlanStatus(str, Enum):
-    """How good a plan is known to be."""
+    """Known quality of a plan."""
 
     OPTIMAL = "optimal"  # within the solver's tolerance of the bound
     FEASIBLE = "feasible"  # feasible, with the stated gap

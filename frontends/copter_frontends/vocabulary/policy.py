@@ -1,4 +1,4 @@
-"""The protocol of every scheduling policy, the papers' and the baselines'."""
+"""The interface of all scheduling policies, the papers' and the baselines'."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FACTS = frozenset({"progress", "restarts", "hints"})
 
 @runtime_checkable
 class SchedulingPolicy(Protocol):
-    """A scheduler that is told what changed and asked for a plan once a round.
+    """A scheduler that receives changes and is asked for one plan per round.
 
     Every plan is feasible, deterministic for a seed, never worse than keeping the previous one, and in time.
     """
@@ -22,10 +22,10 @@ class SchedulingPolicy(Protocol):
     round_s: float
 
     def add_job(self, job: Job) -> None:
-        """Start to consider a job. DuplicateJobError if the id is known, InvalidJobError if it fits nowhere."""
+        """Add a job. Raises DuplicateJobError for a known id, InvalidJobError if it fits nowhere."""
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Say what changed: ``progress`` (fraction done, 0 to 1), ``restarts`` (count), ``hints`` (TrainingHints).
+        """Report changes of a job: ``progress`` (fraction, 0 to 1), ``restarts`` (count), ``hints`` (TrainingHints).
 
         UnknownJobError if the id is not known, TypeError for a fact that neither these nor the policy's own are.
         """
@@ -37,10 +37,10 @@ class SchedulingPolicy(Protocol):
         """Add `count` GPUs of a type, as whole nodes (named, or with ids made up)."""
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Take `count` GPUs of a type away, as whole nodes; jobs on them are re-planned."""
+        """Remove `count` GPUs of a type, as whole nodes; jobs on them are re-planned."""
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on exactly this allocation until unpinned with None (checkpoint-restore under way)."""
+        """Pin a job to exactly this allocation (checkpoint-restore under way); None ends the pin."""
 
     def plan(self, now_s: float, deadline_s: float = ...) -> Plan:
         """Decide the round that starts at `now_s`, within `deadline_s` seconds of wall-clock time."""
@@ -48,7 +48,7 @@ class SchedulingPolicy(Protocol):
 
 @runtime_checkable
 class ToldAtOnce(Protocol):
-    """A policy that takes in what changed of many jobs in one call."""
+    """A policy that accepts updates of many jobs in one call."""
 
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
-        """As :meth:`SchedulingPolicy.update_job` for each job, with its errors; {job id: what changed}."""
+        """Call :meth:`SchedulingPolicy.update_job` for each job of {job id: changes}; errors as there."""

@@ -20,7 +20,7 @@ from copter_frontends.simulator import SimulationError
 KEYS = {
     *("policy", "gpus", "rounds", "variables", "jobs_completed", "avg_jct_h", "p99_jct_h", "makespan_h", "utilisation"),
     *("round_s", "edit_s", "solve_s", "shim_s", "place_s", "gap", "fractional_jobs", "restarts_per_job", "peak_rss_mb"),
-    *("highs", "warmup_rounds", "seed", "mode", "jobs_submitted", "trace_lines_skipped"),
+    *("highs", "warmup_rounds", "seed", "mode", "jobs_submitted", "jobs_arrived", "trace_lines_skipped"),
 }
 
 
@@ -46,7 +46,7 @@ def test_json_is_the_last_line_with_every_key(capsys):
     assert (found["seed"], found["mode"], found["highs"], found["trace_lines_skipped"]) == (3, "full", None, 0)
     assert found["jobs_submitted"] == 4 * 64  # a whole day is sampled, however much of it is simulated
     assert set(found["round_s"]) == {"p50", "p95", "p99", "max"}
-    assert set(found["finish_time_fairness"]) == {"thesis", "artifact"}
+    assert set(found["finish_time_fairness"]) == {"thesis", "artifact", "jobs"}
     assert set(found["latency_ratio"]) == {"max", "mean", "worst_hour"}
     assert 0 <= found["fragmentation_gpus"] < 64
     assert set(found["gap"]) == set(found["variables"]) == set(found["fractional_jobs"]) == {"p50", "max"}

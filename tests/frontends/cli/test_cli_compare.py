@@ -24,7 +24,12 @@ SMALL = ("--cluster", "sia-het", "--hours", "2", "--jobs", "40", "--seed", "3")
 
 def test_every_option_of_simulate_is_shared_or_its_own():
     names = {parameter.name for parameter in simulate.params}
-    assert {parameter.name for parameter in compare.params} == (names - set(OWN_TO_SIMULATE)) | {"policies", "ray"}
+    assert {parameter.name for parameter in compare.params} == (names - set(OWN_TO_SIMULATE)) | {
+        "policies",
+        "ray",
+        "seeds",
+        "report",
+    }
 
 
 def test_each_policy_gives_what_simulate_gives(capsys):

@@ -74,7 +74,7 @@ def test_deltas_go_together_and_before_questions(monkeypatch: pytest.MonkeyPatch
         link._process, link._feeding, link.ready = Process(), True, True  # type: ignore[assignment]
         link.send(b"1")
         link.send(b"2")
-        asked = asyncio.create_task(link.ask("job", 0.01))
+        asked = asyncio.create_task(link.ask({"job": "job"}, 0.01))
         await asyncio.sleep(0)
         link.send(b"3")
         with pytest.raises(worker_link.Problem):

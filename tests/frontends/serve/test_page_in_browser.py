@@ -44,3 +44,45 @@ def test_the_page_shows_plans_as_they_come(service: Served, tmp_path: Path) -> N
         assert page.problems == []
     finally:
         page.close()
+
+
+@pytest.mark.slow
+def test_the_page_says_why_jobs_wait_and_answers_what_if(service: Served, tmp_path: Path) -> None:
+    service.make("queued")
+    jobs = [{"id": f"{team}/job{k}", "weight": 1 + k, "throughputs": {"a100": {"8": 9.0, "4": 5.0}}}
+            for k in range(4) for team in ("vision", "speech")]  # fmt: skip
+    jobs.append({"id": "<img src=x onerror=alert(1)>", "throughputs": {"a100": {"64": 1.0}}})
+    told = service.delta({"add_jobs": jobs}, "queued")
+    plan = service.plan("queued", told["sequence"])
+    page = Browser(f"http://127.0.0.1:{service.port}/", tmp_path / "profile")
+    try:
+        count = len(jobs) - len(plan["allocations"])
+        page.until(f"document.querySelectorAll('#waiting tr').length == {count}")
+        reasons = {row[0]: row[1] for row in page.value(ROWS % "waiting")}
+        assert set(reasons) == {job["id"] for job in jobs} - set(plan["allocations"])
+        assert reasons["<img src=x onerror=alert(1)>"] == "fits nowhere: needs 64 a100 of 16"
+        assert any(" lent " in reason for reason in reasons.values())
+        assert page.value("document.querySelectorAll('img').length") == 0
+        # A job's name explains it, the button fills the box in, the box answers; nothing is committed.
+        page.value("document.querySelector('#jobs a').click()")
+        page.until("document.getElementById('answer').textContent.includes('charge')")
+        page.value("document.querySelector('#waiting button').click()")
+        assert page.value("document.getElementById('change').value") == "add 4 a100"
+        page.value("document.getElementById('change').value = 'add 8 a100'")
+        page.value("document.getElementById('ask').requestSubmit()")
+        page.until("document.getElementById('answer').textContent.includes('would start')")
+        assert service.ask("GET", "/v1/clusters/queued/plan")[1]["version"] == plan["version"]
+        for place in ("rounds", "usage", "queue"):
+            assert page.value(f"document.querySelectorAll('#{place} rect').length") >= 1
+        page.value("document.getElementById('change').value = 'add 8 h100'")
+        page.value("document.getElementById('ask').requestSubmit()")
+        page.until("document.getElementById('answer').textContent.includes('no GPU type')")
+        if os.environ.get("COPTER_PICTURE"):
+            page.value("document.getElementById('change').value = 'add 8 a100'")
+            page.value("document.getElementById('ask').requestSubmit()")
+            page.until("document.getElementById('answer').textContent.includes('would start')")
+            Path(os.environ["COPTER_PICTURE"]).write_bytes(page.picture())
+        page.problems = [each for each in page.problems if "422" not in each]  # the browser's word on the wrong change
+        assert page.problems == []
+    finally:
+        page.close()

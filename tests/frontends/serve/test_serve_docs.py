@@ -42,6 +42,17 @@ def test_the_examples_run_in_order(service: Served) -> None:
     assert service.ask("GET", "/v1/clusters/main")[0] == 404
 
 
+def test_the_tutorial_runs(service: Served) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl here")
+    (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "start" / "service.md").read_text(), re.DOTALL)
+    environment = {**os.environ, "SERVICE": f"http://127.0.0.1:{service.port}"}
+    done = subprocess.run(["sh", "-e", "-c", block], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert '"sequence":1' in done.stdout
+    assert '"jobs"' in done.stdout
+
+
 def test_the_page_names_what_there_is() -> None:
     for name in (*FIELDS, *POLICY_NAMES):
         assert f"`{name}`" in TEXT, name

@@ -67,7 +67,7 @@ def test_presets_are_what_they_are_named() -> None:
 def test_the_thesis_has_jobs_profiled_on_one_gpu_that_double_and_plans_without_branch_and_bound() -> None:
     assert (SIA_THESIS.profiling, SIA_THESIS.profiling_s, SIA_THESIS.growth) == ("bootstrap", 20.0, 2)
     assert SIA_THESIS.training == "agent"
-    assert not SIA_THESIS.exact_integer
+    assert SIA_THESIS.shim == "filled"
 
 
 # Profiles
@@ -292,7 +292,7 @@ def test_branch_and_bound_is_never_worse_than_the_shim_and_sometimes_better() ->
         cluster = Cluster.of({"t4": (2, 4), "a100": (1, 8)})
         rng = np.random.default_rng(seed)
         waiting = [Job(f"j{i}", str(rng.choice(list(APPLICATIONS)))) for i in range(12)]
-        policy, exact = SiaPolicy(cluster), SiaPolicy(cluster, semantics=replace(DEFAULT, exact_integer=True))
+        policy, exact = SiaPolicy(cluster), SiaPolicy(cluster, semantics=replace(DEFAULT, shim="exact"))
         for job in waiting:
             policy.add_job(job)
             exact.add_job(job)
@@ -323,7 +323,7 @@ def test_branch_and_bound_has_what_the_linear_program_leaves_of_the_deadline(mon
         limits.append(time_limit_s)
 
     monkeypatch.setattr("copter_frontends.sia.exact._branch_and_bound", search)
-    policy = SiaPolicy(Cluster.of({"t4": (2, 4), "a100": (1, 8)}), semantics=replace(DEFAULT, exact_integer=True))
+    policy = SiaPolicy(Cluster.of({"t4": (2, 4), "a100": (1, 8)}), semantics=replace(DEFAULT, shim="exact"))
     rng, solve = np.random.default_rng(3), policy.solve
     for i in range(12):
         policy.add_job(Job(f"j{i}", str(rng.choice(list(APPLICATIONS)))))

@@ -115,7 +115,7 @@ def test_plans_against_enumeration(seed: int) -> None:
     assert plan.bound >= best - 1e-9
     assert plan.objective >= 0.93 * best  # the worst of these seeds; on the others the shim finds the best
     assert plan.gap == pytest.approx((plan.bound - plan.objective) / (1 + plan.objective + plan.bound), abs=1e-12)
-    exact = SiaPolicy(cluster, semantics=replace(DEFAULT, exact_integer=True))
+    exact = SiaPolicy(cluster, semantics=replace(DEFAULT, shim="exact"))
     for job in jobs(3, seed):
         exact.add_job(job)
     assert exact.plan(600.0).objective == pytest.approx(best, rel=1e-3)

@@ -29,7 +29,7 @@ from copter_frontends.vocabulary import (
     UnknownJobError,
 )
 
-EXACT = replace(DEFAULT, exact_integer=True)
+EXACT = replace(DEFAULT, shim="exact")
 
 
 def policy_of(jobs: int = 4, **options: Any) -> SiaPolicy:

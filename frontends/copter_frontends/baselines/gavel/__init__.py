@@ -1,4 +1,4 @@
-"""Gavel (Narayanan et al., OSDI '20): linear programs over shares of time, and rounds that follow them."""
+"""Gavel (Narayanan et al., OSDI '20): linear programs for shares of time, and rounds that realise the shares."""
 
 from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelPrograms, JobFacts
 from copter_frontends.baselines.gavel.policy import GavelPolicy

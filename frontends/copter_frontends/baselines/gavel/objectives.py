@@ -64,14 +64,14 @@ def isolated_rate(facts: JobFacts, capacity: Floats, jobs: int) -> float:
 
 
 class GavelPrograms:
-    """Solves an objective, keeping its linear programs from one call to the next.
+    """Solves an objective and keeps its linear programs between calls.
 
     Parameters
     ----------
     objective : GavelObjective
     capacity : mapping of GPU type to int
     settings : Settings, optional
-        Of the solver.
+        Settings of the solver.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class GavelPrograms:
 
     @property
     def variables(self) -> int:
-        """Columns of the program as it was last solved."""
+        """Number of columns of the last program."""
         summed = self.objective is GavelObjective.MAX_SUM_THROUGHPUT
         return (self.sums if summed else self.levels).model.n_columns
 
     def solve(self, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
-        """Shares of time for the jobs as they are; the objective is one to maximise (makespan: 1/s; fairness: -rho)."""
+        """Return the current jobs' shares of time; the objective is maximised (makespan: 1/s; fairness: -rho)."""
         counts = np.array(list(capacity.values()), dtype=np.float64)
         if not jobs:
             return Shares({}, 0.0, 0.0, dict.fromkeys(capacity, 0.0))
@@ -105,7 +105,9 @@ class GavelPrograms:
         return alike(self._with_leftovers(result, capacity, jobs), every)
 
     def _need(self, facts: JobFacts, capacity: Floats) -> float:
-        """Units of rate that count as one: w T_prop / gpus for max-min fairness, the work left for makespan (B5)."""
+        """Return the rate that counts as one unit: w T_prop / gpus for max-min fairness, remaining work for
+        makespan (B5).
+        """
         if self.objective is GavelObjective.MAKESPAN:
             return max(facts.work_left, 1e-9)
         return facts.weight * float(facts.rate @ capacity) / float(capacity.sum()) / facts.gpus
@@ -152,7 +154,7 @@ class GavelPrograms:
 
 
 def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:
-    """The same optimum with equal shares for jobs of one kind: their mean, which is as good and as feasible (B8)."""
+    """Give jobs of one kind equal shares, their mean, which is as good and as feasible (B8)."""
     members: dict[Hashable, list[str]] = {}
     for job_id, kind in kinds.items():
         members.setdefault(kind, []).append(job_id)
@@ -164,7 +166,7 @@ def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:
 
 
 def worst_rho(jobs: Mapping[str, JobFacts], ideal_s: Mapping[str, float], x: Mapping[str, Floats]) -> float:
-    """Largest of (age + work left / rate) / ideal time over the jobs; infinite where one stands still."""
+    """Return the largest (age + remaining work / rate) / ideal time over the jobs; infinite if a job has no rate."""
     rho = 0.0
     for j, facts in jobs.items():
         rate = float(facts.rate @ x[j])

@@ -1,4 +1,4 @@
-"""Gavel as a scheduling policy: shares of time from a linear program, rounds that follow them (papers/baselines.md)."""
+"""Gavel as a scheduling policy: shares of time from a linear program, realised by rounds (papers/baselines.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GavelPolicy(RoundPolicy):
     one_queue : bool
         One queue of (job, type) pairs instead of one type after another, as that port does.
     settings : Settings, optional
-        Of the solver.
+        Settings of the solver.
     """
 
     def __init__(
@@ -79,31 +79,31 @@ class GavelPolicy(RoundPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`."""
+        """See :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self.mechanism.add(job.id)
         self._isolated_s[job.id] = self._counted[job.id] = 0.0
         self._stale = True
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.mechanism.remove(job_id)
         del self._isolated_s[job_id], self._counted[job_id]
         self._stale = True
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.RoundPolicy.add_resources`."""
+        """See :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
         self._stale = True
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.RoundPolicy.remove_resources`."""
+        """See :meth:`.RoundPolicy.remove_resources`."""
         super().remove_resources(gpu_type, count, nodes)
         self._stale = True
 
     def resume(self, now_s: float, attained: Mapping[str, Attained]) -> None:
-        """As :meth:`.RoundPolicy.resume`; the clocks of the types go on, too."""
+        """See :meth:`.RoundPolicy.resume`; the clocks of the types continue, too."""
         super().resume(now_s, attained)
         for job_id, had in attained.items():
             if job_id in self.jobs:
@@ -113,7 +113,7 @@ class GavelPolicy(RoundPolicy):
     # The round ----------------------------------------------------------------------------------------------------
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Solve for shares of time if it is time to, then take jobs by priority."""
+        """Solve for shares of time if they are due, then take jobs by priority."""
         begun = perf_counter()
         elapsed_s = 0.0 if self._passed_s is None else max(now_s - self._passed_s, 0.0)
         self._passed_s = now_s
@@ -138,7 +138,7 @@ class GavelPolicy(RoundPolicy):
         )
 
     def _due(self, now_s: float) -> bool:
-        """Whether the shares are to be computed again: jobs or GPUs changed, and the last time is long enough ago."""
+        """Whether to recompute the shares: jobs or GPUs changed, and the last time is long enough ago."""
         if not self._stale:
             return False
         return self._reset_at_s is None or self.reset_s is None or now_s - self._reset_at_s >= self.reset_s

@@ -23,7 +23,7 @@ ROUNDING = 1e-6  # levels with a smaller relative difference count as equal
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A job in a program: its value per unit of time on each type (types,), and its GPUs."""
+    """A job in a program: its value per unit of time on each type, (types,), and its GPUs."""
 
     value: Floats
     gpus: int
@@ -40,7 +40,7 @@ class Shares:
 
 
 class Program(ABC):
-    """Jobs as requests of a model, one column for each GPU type that the job has a value on."""
+    """A model with one request per job and one column per GPU type on which the job has a value."""
 
     def __init__(self, capacity: Mapping[str, float], settings: Settings | None = None) -> None:
         self.types = tuple(capacity)
@@ -100,7 +100,7 @@ class SumProgram(Program):
         self.model.add_request(job_id, value, usage=self._usage(request, np.ones(len(value))))
 
     def solve(self, time: Mapping[str, float] | None = None) -> Shares:
-        """Solve with at most `time[m]` of each job's time, 1 where it is not given."""
+        """Solve with at most `time[m]` of each job's time; missing jobs get 1."""
         with self.model.batch():
             for job_id in self.requests:
                 left = 1.0 if time is None else min(max(time[job_id], 0.0), 1.0)
@@ -155,7 +155,7 @@ class LevelProgram(Program):
         return float(min((request.value.max() for request in self.requests.values()), default=0.0))
 
     def solve(self) -> Shares:
-        """The highest level that every job reaches; the objective is the level."""
+        """Maximise the level that every job reaches."""
         level, prices = self.highest(), dict.fromkeys(self.types, 0.0)
         if level <= 0:
             return Shares({j: np.zeros(len(self.types)) for j in self.requests}, 0.0, 0.0, prices)

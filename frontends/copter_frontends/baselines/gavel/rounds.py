@@ -13,7 +13,7 @@ STARVED = 1e9  # priority over share of a job that has had none of a type's time
 
 
 class RoundMechanism:
-    """Clocks of the time that each job has had on each GPU type, and priorities made of them.
+    """The time each job has had on each GPU type, and the priorities that follow.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class RoundMechanism:
         self._since_reset_s: dict[str, float] = {}
 
     def add(self, job_id: str) -> None:
-        """Start a job's clocks; it has no share until the next :meth:`set_shares`."""
+        """Start a job's clocks; its share is zero until the next :meth:`set_shares`."""
         self.share[job_id] = np.zeros(len(self.types))
         self.time_s[job_id] = np.full(len(self.types), self._first_s)
         self.deficit_s[job_id] = np.zeros(len(self.types))
@@ -42,7 +42,7 @@ class RoundMechanism:
         self._since_reset_s[job_id] = 0.0
 
     def remove(self, job_id: str) -> None:
-        """Forget a job."""
+        """Delete a job."""
         for table in (self.share, self.time_s, self.deficit_s, self._received_s):
             del table[job_id]
         del self._since_reset_s[job_id]
@@ -63,7 +63,7 @@ class RoundMechanism:
             self._received_s[job_id][self._column[kind]] += elapsed_s
 
     def reset(self) -> None:
-        """Add what jobs should have had and did not have to their deficits, and start the clocks again (B11)."""
+        """Add the time that jobs were owed to their deficits and restart the clocks (B11)."""
         for job_id, share in self.share.items():
             self.deficit_s[job_id] += share * self._since_reset_s[job_id] - self._received_s[job_id]
             self._received_s[job_id][:] = 0.0
@@ -71,7 +71,7 @@ class RoundMechanism:
             self.time_s[job_id][:] = self._first_s
 
     def set_shares(self, shares: Mapping[str, Floats]) -> None:
-        """Take new shares of time, (types,) a job; a job that has none keeps zero."""
+        """Set new shares of time, (types,) per job; missing jobs get zero."""
         for job_id in self.share:
             self.share[job_id] = shares.get(job_id, np.zeros(len(self.types)))
 

@@ -1,4 +1,4 @@
-"""An elitist genetic algorithm over GPUs of jobs on nodes (docs/papers/baselines.md, B25-B27)."""
+"""An elitist genetic algorithm that assigns GPUs on nodes to jobs (docs/papers/baselines.md, B25-B27)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Problem:
     most : ndarray (jobs,)
         GPUs that a job may have this round.
     kind, gpus : ndarray (jobs,)
-        What the jobs have now; kind -1 for nothing.
+        The jobs' current types and GPUs; kind -1 without GPUs.
     power : float
-        Of the mean over jobs; not 0.
+        Exponent of the power mean over jobs; not 0.
     """
 
     node_gpus: Ints
@@ -42,7 +42,7 @@ class Problem:
     power: float
 
     def sizes(self, population: Ints) -> tuple[Ints, Ints]:
-        """Type and GPUs of every job of every individual, each (individuals, jobs); GPUs of all its nodes."""
+        """Return type and total GPUs of every job in every individual, each (individuals, jobs)."""
         totals = self.by_kind(population)
         return totals.argmax(axis=2), totals.max(axis=2)
 
@@ -60,7 +60,9 @@ class Problem:
         return np.asarray((value**self.power).mean(axis=1) ** (1.0 / self.power))
 
     def repair(self, population: Ints, rng: np.random.Generator) -> Ints:
-        """Make individuals feasible: one type per job, its largest size, one split job a node, the nodes' capacity."""
+        """Make individuals feasible: one type per job, its maximum size, one distributed job per node, the nodes'
+        capacity.
+        """
         result = np.clip(population, 0, self.node_gpus)
         kind, _ = self.sizes(result)
         result = np.where(self.node_kind == kind[:, :, None], result, 0)
@@ -78,7 +80,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class GeneticSearch:
-    """How the search goes.
+    """Parameters of the search.
 
     Parameters
     ----------
@@ -92,7 +94,9 @@ class GeneticSearch:
     patience: int = 25
 
     def run(self, problem: Problem, first: Ints, rng: np.random.Generator, time_limit_s: float) -> tuple[Ints, float]:
-        """Search from an individual that is feasible, (jobs, nodes); the best one and its fitness, never below it."""
+        """Search from a feasible individual, (jobs, nodes); returns the best one and its fitness, never worse than
+        the first.
+        """
         started = time.perf_counter()
         crowd = self._mutated(problem, np.repeat(first[None], self.population, axis=0), rng)
         crowd = problem.repair(crowd, rng)
@@ -113,7 +117,7 @@ class GeneticSearch:
         return crowd[at], float(value[at])
 
     def _crossed(self, crowd: Ints, value: Floats, rng: np.random.Generator) -> Ints:
-        """Children that have each job from one of two parents, which are winners of tournaments of two."""
+        """Return children that take each job from one of two parents, chosen by tournaments of two."""
         n = self.population
         pairs = rng.integers(len(crowd), size=(2, 2, n))
         winners = np.where(value[pairs[0]] >= value[pairs[1]], pairs[0], pairs[1])
@@ -121,7 +125,7 @@ class GeneticSearch:
         return np.asarray(np.where(from_first, crowd[winners[0]], crowd[winners[1]]))
 
     def _mutated(self, problem: Problem, crowd: Ints, rng: np.random.Generator) -> Ints:
-        """Individuals with about one job each redrawn on about one node; half of those jobs begin from nothing."""
+        """Return individuals with about one job redrawn on about one node each; half of these jobs start empty."""
         jobs, nodes = crowd.shape[1:]
         touched = rng.random((len(crowd), jobs, 1)) < max(1.0 / jobs, 0.05)
         here = touched & (rng.random(crowd.shape) < max(1.0 / nodes, 0.1))
@@ -131,6 +135,6 @@ class GeneticSearch:
 
 
 def _clipped(values: Ints, most: Ints, axis: int) -> Ints:
-    """Values cut so that their sums along an axis stay within `most`, the first ones served first."""
+    """Clip values so that sums along an axis are at most `most`; earlier values have precedence."""
     before = np.cumsum(values, axis=axis) - values
     return np.asarray(np.minimum(values, np.maximum(most - before, 0)))

@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 
 class LearnedSpeedups:
-    """Goodput by GPUs, on one node and on several, from the hints that jobs report.
+    """Goodput by number of GPUs, on one node and on several, learned from the jobs' hints.
 
     Parameters
     ----------
@@ -35,7 +35,9 @@ class LearnedSpeedups:
         self._profiles, self._order, self._growth = profiles, order, growth
 
     def table(self, job: Job, hints: TrainingHints | None, gpus: int, base: int) -> Floats:
-        """Speedups over `base` GPUs of one node, (3, gpus + 1): on no node, one, or several; linear without hints."""
+        """Return speedups over `base` GPUs on one node, (3, gpus + 1): on no node, one, or several; linear without
+        hints.
+        """
         result = np.zeros((3, gpus + 1))
         counts = np.arange(1, gpus + 1)
         if hints is None:
@@ -49,7 +51,9 @@ class LearnedSpeedups:
         return result
 
     def most(self, job: Job, hints: TrainingHints | None) -> int:
-        """Most GPUs that a job may have next: the growth limit, and its largest batch over the smallest local one."""
+        """Return a job's next maximum of GPUs: by the growth limit, and by its largest batch over the smallest
+        local one.
+        """
         known = self._profiles[job.application]
         room = known.max_batch_size // self._limits(known).min_local
         if self._growth is None:
@@ -58,7 +62,7 @@ class LearnedSpeedups:
         return min(max(self._growth * had, 1), room)
 
     def runs(self, job: Job, gpu_type: str, gpus: int = 1) -> bool:
-        """Whether a job runs on a type at all, whatever the GPUs; InvalidJobError without a profile of it.
+        """Whether a job runs on a GPU type, for any number of GPUs; raises InvalidJobError without a profile.
 
         A hybrid-parallel one does not: Pollux scales by single GPUs.
         """

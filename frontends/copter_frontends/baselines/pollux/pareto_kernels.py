@@ -24,7 +24,7 @@ _compile: Callable[..., Any] = njit(cache=True, nogil=True)
 
 @_compile
 def draw(dice: Dice) -> float:
-    """A number from 0 to 1, 1 left out (xorshift64*), from a seed that is not 0 and moves on."""
+    """Return a random number in [0, 1) (xorshift64*) and advance the nonzero state."""
     x = dice[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
@@ -35,7 +35,7 @@ def draw(dice: Dice) -> float:
 
 @_compile
 def keep_one_type(state: Ints, kind: Ints, rank: Ints, runs: NDArray[np.bool_]) -> None:
-    """Leave every job (row) the GPUs of the type on which it has most, a tie to the lowest rank (B29); in place."""
+    """Keep, for every job (row), only the GPUs of its most frequent type, ties to the lowest rank (B29); in place."""
     jobs, nodes = state.shape
     totals = np.zeros(len(rank), np.int64)
     for j in range(jobs):
@@ -81,7 +81,7 @@ def repair(state: Ints, room: Ints, least: Ints, most: Ints, dice: Dice) -> None
 
 @_compile
 def _cut(row: Ints, most: int, dice: Dice) -> None:
-    """Leave a job no more than `most` GPUs, its nodes served in a random order; in place."""
+    """Reduce a job to at most `most` GPUs, visiting its nodes in random order; in place."""
     nodes, gpus = len(row), 0
     for v in range(nodes):
         gpus += row[v]
@@ -100,7 +100,7 @@ def _cut(row: Ints, most: int, dice: Dice) -> None:
 def evaluate(
     state: Ints, base: Ints, room: Ints, size: int, speedup: Floats, factor: Floats, power: float
 ) -> tuple[float, float]:
-    """The two objectives: the power mean of the jobs' speedups, and their sum over the GPUs of used nodes (B30)."""
+    """Return both objectives: the power mean of the speedups, and their sum over the GPUs of used nodes (B30)."""
     jobs, nodes = state.shape
     mean = whole = 0.0
     busy = np.zeros(nodes, np.int64)
@@ -124,7 +124,7 @@ def evaluate(
 
 @_compile
 def mutate(state: Ints, base: Ints, room: Ints, dice: Dice) -> None:
-    """Take jobs back to what they have, thin some out, and let some grow where GPUs are free (B31); in place."""
+    """Reset some jobs to their current GPUs, thin out some, and grow some into free GPUs (B31); in place."""
     jobs, nodes = state.shape
     for j in range(jobs):
         if draw(dice) < BACK_TO_BASE:
@@ -151,7 +151,9 @@ def mutate(state: Ints, base: Ints, room: Ints, dice: Dice) -> None:
 
 @_compile
 def mate(crowd: Ints, values: Floats, spread: Floats, first: Ints, second: Ints, dice: Dice) -> None:
-    """Two children of two winners of tournaments: perhaps the jobs before a point exchanged (B31); in place."""
+    """Make two children of two tournament winners, possibly exchanging the jobs before a random point (B31); in
+    place.
+    """
     a, b = _winner(values, spread, dice), _winner(values, spread, dice)
     first[:], second[:] = crowd[a], crowd[b]
     if draw(dice) < CROSSED:
@@ -161,7 +163,7 @@ def mate(crowd: Ints, values: Floats, spread: Floats, first: Ints, second: Ints,
 
 @_compile
 def _winner(values: Floats, spread: Floats, dice: Dice) -> int:
-    """Winner of a tournament of two random individuals: the dominating one, else the less crowded one."""
+    """Return the winner of a tournament of two random individuals: the dominating one, else the less crowded one."""
     a, b = int(draw(dice) * len(values)), int(draw(dice) * len(values))
     if _dominates(values[a], values[b]):
         return a
@@ -192,7 +194,9 @@ def mark(state: Ints) -> np.int64:
 
 @_compile
 def survivors(values: Floats, count: int) -> tuple[Ints, Ints, Floats]:
-    """Indices of the `count` best by fronts, the last front's least crowded; fronts (from 0) and spreads (B31)."""
+    """Return indices of the `count` best by front, least crowded first in the last front; their fronts and spreads
+    (B31).
+    """
     order = np.argsort(-values[:, 1], kind="mergesort")
     order = order[np.argsort(-values[order, 0], kind="mergesort")]
     front = np.zeros(len(values), np.int64)  # in this order
@@ -226,7 +230,9 @@ def survivors(values: Floats, count: int) -> tuple[Ints, Ints, Floats]:
 
 @_compile
 def _spread_out(values: Floats, members: Ints, spread: Floats) -> None:
-    """Distances between the neighbours of each on a front, over the front's extent; equals of another have 0."""
+    """Compute, for each member of a front, its neighbours' distance relative to the front's extent; duplicates get
+    0.
+    """
     known = np.empty(len(members), np.int64)
     n = 0
     for i in members:

@@ -48,11 +48,11 @@ class TypeBlindProblem:
     least, most : ndarray (jobs,)
         GPUs that a job may have; fewer than `least` count as none.
     base : ndarray (jobs, nodes)
-        What the jobs have now.
+        The jobs' current GPUs.
     factor : ndarray (jobs,)
-        What a change leaves of the job's speedup.
+        Factor on the job's speedup after a change.
     power : float
-        Of the mean over jobs; not 0.
+        Exponent of the power mean over jobs; not 0.
     mixing : bool
         Whether jobs may be on several types.
     """
@@ -71,14 +71,14 @@ class TypeBlindProblem:
     mixing: bool = True
 
     def one_type(self, state: Ints) -> Ints:
-        """An individual with every job on one type, the others' GPUs idle (B29); jobs left with too few have none."""
+        """Return an individual with every job on one type (B29); jobs left with too few GPUs get none."""
         result = state.copy()
         keep_one_type(result, self.kind, self.rank, self.runs)
         result[result.sum(axis=1) < self.least] = 0
         return result
 
     def values(self, state: Ints) -> tuple[float, float]:
-        """The two objectives of an individual (B30)."""
+        """Return the two objectives of an individual (B30)."""
         result: tuple[float, float] = evaluate(
             state, self.base, self.room, self.size, self.speedup, self.factor, self.power
         )
@@ -86,7 +86,7 @@ class TypeBlindProblem:
 
 
 class _Parts(NamedTuple):
-    """A :class:`TypeBlindProblem` as the kernels take it."""
+    """A :class:`TypeBlindProblem` in the form of the kernels' arguments."""
 
     base: NDArray[np.int16]
     room: Ints
@@ -104,7 +104,7 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParetoSearch:
-    """How the search goes (NSGA-II).
+    """Parameters of the search (NSGA-II).
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class ParetoSearch:
     def run(
         self, problem: TypeBlindProblem, first: Ints, rng: np.random.Generator, time_limit_s: float
     ) -> tuple[Ints, Floats]:
-        """Search from individuals (n, jobs, nodes), feasible or not; the front that is found, best mean first.
+        """Search from individuals (n, jobs, nodes), feasible or not; returns the front, best mean first.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class ParetoSearch:
 
 
 def warm_up() -> None:
-    """Compile the search, so that compiling takes none of a plan's time."""
+    """Compile the search in advance, so that no plan has to wait for it."""
     one, none = np.ones(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
     runs, speedup = np.ones((1, 1), dtype=np.bool_), np.ones((1, 3, 2))
     problem = TypeBlindProblem(one, 1, one - 1, one - 1, runs, speedup, one, one, none, np.ones(1), -1.0)
@@ -171,7 +171,7 @@ def _first(
     p: _Parts,
     dice: Dice,
 ) -> tuple[Ints, Floats]:
-    """The individuals made feasible, without those that are there twice, and their values."""
+    """Return the individuals made feasible, without duplicates, and their values."""
     crowd, values = np.empty_like(states), np.empty((len(states), 2))
     marks, count = np.empty(len(states), np.int64), 0
     for i in range(len(states)):
@@ -195,7 +195,7 @@ def _bred(
     p: _Parts,
     dice: Dice,
 ) -> tuple[Ints, Floats]:
-    """The parents and their children, all of them different, and their values."""
+    """Return the parents and their children, without duplicates, and their values."""
     n, jobs, nodes = parents.shape
     crowd, values = np.empty((n + children, jobs, nodes), parents.dtype), np.empty((n + children, 2))
     crowd[:n], values[:n] = parents, parent_values

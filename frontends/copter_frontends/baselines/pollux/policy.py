@@ -20,7 +20,7 @@ DEADLINE_SHARE = 0.8  # share of a plan's deadline that the search may use; plac
 
 
 class PolluxPolicy(RoundPolicy):
-    """Pollux: adaptive jobs, GPU counts by a genetic algorithm; it does not tell GPU types apart.
+    """Pollux: adaptive jobs; a genetic algorithm chooses GPU counts, ignoring GPU types.
 
     A job's speedup on so many GPUs is over its own least GPUs on the same type, so that no type is better than another;
     a job is on one type. A job may have at most twice the most GPUs that it has had.
@@ -32,10 +32,10 @@ class PolluxPolicy(RoundPolicy):
     throughputs : Throughputs
         Goodput of the job: the batch size is tuned to the GPUs.
     power : float
-        Of the mean of speedups: -1 is the harmonic mean. Not 0.
+        Exponent of the power mean of speedups: -1 gives the harmonic mean. Not 0.
     search : GeneticSearch, optional
     most_gpus : int
-        Of a job.
+        Most GPUs of a job.
     round_s : float
     seed : int
 
@@ -70,13 +70,13 @@ class PolluxPolicy(RoundPolicy):
         return range(job.min_gpus, max(min(most, job.max_gpus or most, self.most_gpus), job.min_gpus) + 1)
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self._most_had.pop(job_id, None)
         self._tables.pop(job_id, None)
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Search from what the jobs have now."""
+        """Search from the jobs' current GPUs."""
         rng = np.random.default_rng((self.seed, self._plans))
         self._plans += 1
         ids = [job_id for job_id in self.queue() if job_id not in self.pins]
@@ -119,7 +119,7 @@ class PolluxPolicy(RoundPolicy):
         return min(max(2 * had, job.min_gpus), job.max_gpus or largest, largest)
 
     def _speedups(self, job: Job, largest: int) -> Floats:
-        """Speedups by type and GPUs, (types, largest + 1); kept until the job's progress moves."""
+        """Return speedups by type and GPUs, (types, largest + 1); cached until the job's progress changes."""
         progress = self.service[job.id].progress
         known = self._tables.get(job.id)
         if known is not None and known[0] == progress and known[1].shape[1] == largest + 1:
@@ -136,7 +136,7 @@ class PolluxPolicy(RoundPolicy):
         return table
 
     def _present(self, ids: list[str], names: list[tuple[str, str]], problem: Problem) -> Ints:
-        """The present plan as an individual; jobs that may no longer have their GPUs begin with none."""
+        """Return the current plan as an individual; jobs whose GPUs are no longer allowed start with none."""
         at = {node: column for column, (_, node) in enumerate(names)}
         result = np.zeros((len(ids), len(names)), dtype=np.int64)
         for row, job_id in enumerate(ids):

@@ -1,4 +1,6 @@
-"""Pollux on a cluster of several GPU types, as Sia's paper compares with it (docs/papers/baselines.md, B29-B32)."""
+"""Pollux on a cluster with several GPU types, as in the comparison of Sia's paper (docs/papers/baselines.md,
+B29-B32).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ DELAY_S = 30.0  # seconds of a restart in the restart factor
 
 
 class TypeBlindPollux(RoundPolicy):
-    """Pollux on equal virtual nodes, blind to GPU types; jobs on several types are repaired afterwards.
+    """Pollux on equal virtual nodes, ignoring GPU types; jobs on several types are repaired afterwards.
 
     Parameters
     ----------
@@ -34,10 +36,10 @@ class TypeBlindPollux(RoundPolicy):
     speedups : LearnedSpeedups
         Speedups from the ``hints`` that jobs report.
     power : float
-        Of the mean of speedups: -1 is the harmonic mean. Not 0.
+        Exponent of the power mean of speedups: -1 gives the harmonic mean. Not 0.
     search : ParetoSearch, optional
     most_gpus : int, optional
-        Of a job; by default the GPUs of the type that has fewest, as in the public simulator.
+        Most GPUs of a job; by default the GPUs of the type that has fewest, as in the public simulator.
     mixing : bool
         Whether the search may put a job on several types. False: each individual is repaired, not the plan only.
     restart_factor : float, optional
@@ -79,11 +81,11 @@ class TypeBlindPollux(RoundPolicy):
         self._chosen: dict[str, Allocation] = {}
 
     def sizes(self, job: Job) -> Iterable[int]:
-        """The least that the job runs on: it may grow from there."""
+        """Return the job's minimum, from which it may grow."""
         return (job.min_gpus,)
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """As :meth:`.RoundPolicy.update_job`; ``hints`` and ``restarts`` are taken in too."""
+        """See :meth:`.RoundPolicy.update_job`; uses ``hints`` and ``restarts``, too."""
         super().update_job(job_id, **what_changed)
         if what_changed.get("hints") is not None:
             self._hints[job_id] = what_changed["hints"]
@@ -91,13 +93,13 @@ class TypeBlindPollux(RoundPolicy):
             self._restarts[job_id] = int(what_changed["restarts"])
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`."""
+        """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         for known in (self._hints, self._restarts, self._had):
             known.pop(job_id, None)
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Search from the last round's front, take the best mean, and leave every job one type."""
+        """Search from the last front, take the best mean, and reduce every job to one type."""
         rng = np.random.default_rng((self.seed, self._plans))
         self._plans += 1
         waiting = [job_id for job_id in self.queue() if job_id not in self.pins]
@@ -121,7 +123,7 @@ class TypeBlindPollux(RoundPolicy):
         return Choice(wanted, objective=problem.values(plan)[0])
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Give the jobs the nodes that the search chose; jobs that are neither wanted nor pinned lose their GPUs."""
+        """Assign the nodes that the search chose; jobs neither wanted nor pinned lose their GPUs."""
         self.settle_as(self._chosen)
 
     def _problem(self, ids: list[str], nodes: VirtualNodes, now_s: float) -> TypeBlindProblem:
@@ -166,7 +168,7 @@ class TypeBlindPollux(RoundPolicy):
         return max(age_s - DELAY_S * self._restarts.get(job.id, 0), 0.0) / (age_s + DELAY_S)
 
     def _first(self, ids: list[str], nodes: VirtualNodes, base: Ints) -> Ints:
-        """The last front's individuals, without jobs and nodes that are gone; at first what jobs have."""
+        """Return the last front without departed jobs and nodes; in the first round, the current GPUs."""
         if not self._front:
             return base[None].copy()
         column = {name: c for c, name in enumerate(nodes.names)}

@@ -20,7 +20,7 @@ MOST_POWERFUL_FIRST = ("a100", "v100", "quad", "rtx", "t4")
 
 
 class VirtualNodes:
-    """The nodes of an inventory as virtual nodes of one size, the largest that divides all of theirs.
+    """The nodes of an inventory as virtual nodes of one size, the greatest common divisor of all node sizes.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class VirtualNodes:
         return len(self.names)
 
     def row(self, allocation: Allocation, like: Mapping[VirtualNode, int]) -> Ints:
-        """GPUs on each virtual node: as in `like` where that adds up to the allocation, else one after the other."""
+        """Return GPUs on each virtual node: as in `like` if that matches the allocation, otherwise filled in order."""
         result = np.zeros(len(self), dtype=np.int64)
         for node, gpus in allocation.nodes:
             columns = self._columns[node]
@@ -59,7 +59,7 @@ class VirtualNodes:
         return result
 
     def allocation(self, row: Ints) -> Allocation | None:
-        """The GPUs of a row on real nodes, which are of one type; None for a row without any."""
+        """Return the GPUs of a row on real nodes of one type; None for an empty row."""
         if not row.any():
             return None
         by_node: dict[str, int] = {}
@@ -70,5 +70,5 @@ class VirtualNodes:
         return Allocation(kind, int(row.sum()), tuple(sorted(by_node.items())))
 
     def named(self, row: Ints) -> dict[VirtualNode, int]:
-        """A row by the names of its virtual nodes, which stay when others come and go."""
+        """Return a row by its virtual nodes' names, which stay the same when other nodes change."""
         return {self.names[column]: int(row[column]) for column in np.flatnonzero(row)}

@@ -1,4 +1,4 @@
-"""Shockwave (Zheng et al., NSDI '23): a window of future rounds planned as one mixed-integer program."""
+"""Shockwave (Zheng et al., NSDI '23): a mixed-integer program plans a window of future rounds."""
 
 from copter_frontends.baselines.shockwave.policy import ShockwavePolicy
 from copter_frontends.baselines.shockwave.window import Window, WindowJob, plan_window

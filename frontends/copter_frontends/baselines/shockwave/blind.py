@@ -1,4 +1,4 @@
-"""GPUs given without regard to their type, and what then runs (docs/papers/baselines.md, B23)."""
+"""Assignment of GPUs without regard to their types, and the jobs that can then run (docs/papers/baselines.md, B23)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def give_blindly(
     held: Mapping[str, Allocation],
     runs_on: Callable[[str, str], bool],
 ) -> Wanted:
-    """Give GPUs to jobs as if all were of one type; each then runs on the type that most of its GPUs are of.
+    """Assign GPUs to jobs as if all were of one type; each job then runs on the type of most of its GPUs.
 
     Parameters
     ----------
     ranking : sequence of job id
         Best first; those are chosen that fit all types' GPUs together.
     gpus : mapping of job id to int
-        What each asks for.
+        GPUs that each job asks for.
     room : mapping of GPU type to int
         GPUs that are free, in the cluster's order.
     held : mapping of job id to Allocation
-        What jobs have; those that are chosen keep it.
+        Current allocations; chosen jobs keep theirs.
     runs_on : callable (job id, GPU type) -> bool
         Whether a job would run there if nothing else did; others are not considered.
 

@@ -1,4 +1,4 @@
-"""Shockwave as a scheduling policy: plan a window of rounds, follow it, plan again when the jobs change."""
+"""Shockwave as a scheduling policy: plan a window of rounds, follow it, and plan again when jobs change."""
 
 from __future__ import annotations
 
@@ -75,27 +75,29 @@ class ShockwavePolicy(FairnessPolicy):
         self._window_s: float | None = None  # when it was planned
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.RoundPolicy.add_job`; the window is planned again."""
+        """See :meth:`.RoundPolicy.add_job`; the window is planned again."""
         super().add_job(job)
         self._window_s = None
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.RoundPolicy.remove_job`; the window is planned again."""
+        """See :meth:`.RoundPolicy.remove_job`; the window is planned again."""
         super().remove_job(job_id)
         self._window_s = None
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.RoundPolicy.add_resources`; the window is planned again."""
+        """See :meth:`.RoundPolicy.add_resources`; the window is planned again."""
         super().add_resources(gpu_type, count, nodes)
         self._window_s = None
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.RoundPolicy.remove_resources`; the window is planned again."""
+        """See :meth:`.RoundPolicy.remove_resources`; the window is planned again."""
         super().remove_resources(gpu_type, count, nodes)
         self._window_s = None
 
     def best_rate(self, job: Job) -> float:
-        """As :meth:`.SpeedAwarePolicy.best_rate`; blind to types, by the mean time over those that run the job."""
+        """See :meth:`.SpeedAwarePolicy.best_rate`; a type-blind policy uses the mean time over the types that run
+        the job.
+        """
         if not self.type_blind:
             return super().best_rate(job)
         gpus = requested_gpus(job)
@@ -104,7 +106,7 @@ class ShockwavePolicy(FairnessPolicy):
         return len(times) / sum(times) if times else 0.0
 
     def down_the_list(self, ranking: Iterable[str]) -> Wanted:
-        """As :meth:`.PriorityPolicy.down_the_list`, blind to types where the policy is."""
+        """See :meth:`.PriorityPolicy.down_the_list`; ignores types if the policy is type-blind."""
         if not self.type_blind:
             return super().down_the_list(ranking)
         waiting = [job_id for job_id in ranking if job_id not in self.pins]
@@ -120,7 +122,9 @@ class ShockwavePolicy(FairnessPolicy):
         return sorted(self.queue(), key=lambda job_id: -self.rho(self.jobs[job_id], now_s))
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """The jobs of the window's present round, larger ones first, and then others by rho where GPUs are left."""
+        """Take the jobs of the window's current round, larger ones first, then others by rho into the remaining
+        GPUs.
+        """
         begun = perf_counter()
         self.count_contention()
         at = self._round_of(now_s)
@@ -142,7 +146,7 @@ class ShockwavePolicy(FairnessPolicy):
         )
 
     def _round_of(self, now_s: float) -> int | None:
-        """Round of the window that starts at `now_s`; None if there is none."""
+        """Return the window's round that starts at `now_s`; None if there is none."""
         if self._window_s is None:
             return None
         at = round((now_s - self._window_s) / self.round_s)

@@ -49,7 +49,7 @@ class WindowJob:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A planned window: runs (jobs, rounds), the objective, a bound on it, and whether the fairness rows hold."""
+    """A planned window: runs (jobs, rounds), the objective, its bound, and whether the fairness rows hold."""
 
     runs: NDArray[np.bool_]
     objective: float
@@ -60,7 +60,7 @@ class Window:
 def plan_window(
     jobs: Sequence[WindowJob], gpus: int, rounds: int, k: float, relative_gap: float, time_limit_s: float
 ) -> Window | None:
-    """Plan the window with the fairness rows, or with weights instead where they cannot hold; None without a plan.
+    """Plan the window with fairness rows, or with weights if the rows are infeasible; None without a plan.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def in_turn(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], gpus: int) -> ND
 
 
 def log_lines() -> tuple[Floats, Floats]:
-    """Slope and value at zero of the lines whose minimum is the piecewise-linear logarithm on [0, 1]."""
+    """Return slopes and intercepts of the lines whose minimum is the piecewise-linear logarithm on [0, 1]."""
     heights = np.log(np.maximum(BASES, LEAST))
     slopes = np.diff(heights) / np.diff(BASES)
     return slopes, heights[:-1] - slopes * BASES[:-1]
@@ -152,7 +152,7 @@ def _solve(
 
 
 def _rows(jobs: Sequence[WindowJob], gpus: int, rounds: int, fair: bool) -> tuple[sparse.csr_array, Floats, Floats]:
-    """Capacity by round; rounds by job; utility under every line; remaining time under its largest."""
+    """Return the rows: capacity by round; rounds by job; utility below every line; remaining time below its maximum."""
     n = len(jobs)
     demand = np.array([job.gpus for job in jobs], dtype=np.float64)
     step = np.array([job.step for job in jobs])

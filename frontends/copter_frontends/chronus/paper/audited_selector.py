@@ -1,4 +1,4 @@
-"""A Selector that proves, whenever promises are broken, how many had to be."""
+"""A Selector that proves, for every broken promise, how many breaks were unavoidable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from copter_frontends.chronus.selector import Cycle, Selector
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Promises that one cycle broke.
+    """The promises broken in one cycle.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Broken:
 
 
 class AuditedSelector(Selector):
-    """As :class:`.Selector`; for every cycle that demotes jobs it notes how many no plan could have kept.
+    """A :class:`.Selector` that records, for cycles with demotions, how many no plan could have avoided.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class AuditedSelector(Selector):
         self.audit: list[Broken] = []
 
     def cycle(self, now_s: float, first: int, gpus: Ints, fixed: Ints, *args: Any, **knobs: Any) -> Cycle:
-        """As :meth:`.Selector.cycle`."""
+        """Do :meth:`.Selector.cycle` and record the broken promises."""
         begins = bool(knobs.get("begins", args[2] if len(args) > 2 else True))
         aside = knobs.get("aside", args[6] if len(args) > 6 else None)
         records = [record for record in self.book.planned(first, begins) if record.promised >= 0]

@@ -1,4 +1,4 @@
-"""Speeds as the Profiler knows them: measured on at most two nodes, with or without errors (papers/chronus.md, C21)."""
+"""Speeds as the Profiler measures them: on at most two nodes, with or without errors (papers/chronus.md, C21)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ProfiledRates:
         return batch / iteration_time(1.0 / one, 2.0 / two, nodes)
 
     def work(self, job: Job) -> float:
-        """The job's true work times one plus its own random error, at least a tenth of the true work."""
+        """Return the job's true work with a random relative error, at least a tenth of the true work."""
         error = 0.0
         if self._noise > 0:
             draw = np.random.default_rng([self._seed, zlib.crc32(job.id.encode())])

@@ -18,18 +18,20 @@ SMALL_JOBS = {1: 0.7, 2: 0.1, 4: 0.1, 8: 0.08, 16: 0.02}
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Jobs by submission, and the rewards of those that have deadlines."""
+    """Jobs by submission, and the rewards of jobs with deadlines."""
 
     jobs: tuple[Job, ...]
     rewards: Mapping[str, StepReward]
 
     def miss_values(self, jct_s: Mapping[str, float]) -> list[float]:
-        """Reward of every SLO job, by its completion time; one that did not end gets its floor."""
+        """Return the reward of every SLO job at its completion time; unfinished jobs get their floor."""
         return [reward.at(jct_s.get(job, float("inf"))) for job, reward in self.rewards.items()]
 
 
 def table_source(cluster: Cluster, restart_s: float = 30.0) -> TableSource:
-    """The trace's models: an iteration is a GPU-second, so that a job takes its duration on the GPUs it asks for."""
+    """Return the trace's models: one iteration is one GPU-second, so that a job takes its duration on its requested
+    GPUs.
+    """
     per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
     speeds = dict.fromkeys(cluster.types, 1.0)
     applications = {
@@ -84,7 +86,7 @@ def synthetic_workload(
     hostile: float = 0.05,
     sizes: Mapping[int, float] = SMALL_JOBS,
 ) -> Workload:
-    """Jobs of a made-up cluster: Poisson arrivals over `hours`, log-normal durations, mostly one GPU.
+    """Generate jobs: Poisson arrivals over `hours`, log-normal durations, mostly one GPU.
 
     Parameters
     ----------
@@ -120,7 +122,7 @@ def synthetic_workload(
 
 @dataclass(frozen=True, slots=True)
 class TraceNumbers:
-    """Numbers of a trace of Table 1 whose jobs are not public."""
+    """Published statistics of a trace in Table 1 whose jobs are not public."""
 
     nodes: int
     days: float
@@ -148,7 +150,7 @@ def helios_workload(
     mix : {"slo", "mix1", "mix2"}
     seed : int
     hostile : float
-        As for :func:`synthetic_workload`.
+        See :func:`synthetic_workload`.
     load : float
     """
     count = max(round(HELIOS.jobs * nodes / HELIOS.nodes * days / HELIOS.days), 1)
@@ -180,5 +182,5 @@ def with_density(workload: Workload, density: float, seed: int = 0) -> Workload:
 
 
 def best_effort(workload: Workload) -> Sequence[Job]:
-    """The jobs without deadlines."""
+    """Return the jobs without deadlines."""
     return [job for job in workload.jobs if job.id not in workload.rewards]

@@ -1,1 +1,3 @@
-"""What only re-makes the paper: testbed, made-up jobs, opponents, executors, exact program (docs/papers/hare.md)."""
+"""Code that only reproduces the paper: testbed, generated jobs, opponents, executors, exact program
+(docs/papers/hare.md).
+"""

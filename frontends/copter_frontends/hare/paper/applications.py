@@ -1,4 +1,4 @@
-"""The paper's eight models as applications of the simulator, so that its testbed can be simulated by any policy."""
+"""The paper's eight models as applications of the simulator, so that any policy can run on its testbed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_NOISE = 1e12  # noise scale in samples at which all batches are equally effic
 
 
 def _application(model: HareModel) -> Application:
-    """A sample is a task; a step is a round, whose tasks train side by side and then synchronise (HR1)."""
+    """Return a model as an application: a sample is a task, a step is a round of parallel tasks with a sync (HR1)."""
     gpus = {}
     for kind in model.speed:
         seconds = model.train_s(kind) + model.sync_s()
@@ -41,7 +41,7 @@ HARE_APPLICATIONS: Mapping[str, Application] = MappingProxyType({m.name: _applic
 
 
 def as_jobs(jobs: Iterable[HareJob]) -> list[Job]:
-    """Jobs of the eight models as every policy sees them: as many GPUs as a round has tasks, or fewer.
+    """Return jobs of the eight models for any policy, with at most as many GPUs as tasks in a round.
 
     Raises
     ------

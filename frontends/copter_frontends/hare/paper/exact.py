@@ -1,4 +1,4 @@
-"""Hare_Sched, the paper's (4) to (8), as a mixed-integer program (docs/papers/hare.md, HR21); for small instances."""
+"""Hare_Sched, the paper's (4) to (8), as a MILP for small instances (docs/papers/hare.md, HR21)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TaskTable:
 
     @classmethod
     def of(cls, instance: HareInstance) -> TaskTable:
-        """The tasks of an instance; InvalidJobError for more than :data:`MOST_TASKS`."""
+        """Return an instance's tasks; raises InvalidJobError for more than :data:`MOST_TASKS`."""
         total = int(instance.work.sum())
         if total > MOST_TASKS:
             raise InvalidJobError(f"there are {total} tasks: the exact program is for at most {MOST_TASKS}")

@@ -1,4 +1,4 @@
-"""The executors: every GPU runs its sequence of tasks, with switches and with memory (the paper's sections 4 and 6)."""
+"""The executors: every GPU runs its task sequence, with switching times and memory (sections 4 and 6 of the paper)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compiled
 def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: Ints, mb: Floats) -> bool:
-    """Whether the job's model is kept; make room for its task, drop what no longer fits, the oldest first.
+    """Return whether the job's model is kept in memory; frees the oldest models that no longer fit.
 
     `kept` and `mb` are the kept models' jobs and sizes, newest first, -1 for none.
     """

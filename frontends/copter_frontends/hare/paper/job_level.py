@@ -1,4 +1,4 @@
-"""Schedules in which a job keeps its GPUs from start to end, as the paper's opponents make them."""
+"""Schedules in which a job keeps its GPUs to the end, as the paper's opponents make them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class JobLevelSchedule(Completions):
 
 
 def gang_seconds(instance: HareInstance, job: int, kinds: Ints) -> float:
-    """Seconds of a job on GPUs of these types, one task each a round; fewer GPUs share the tasks evenly (HR30)."""
+    """Return a job's seconds on GPUs of these types, one task each per round; fewer GPUs share tasks evenly (HR30)."""
     share = -(-int(instance.tasks[job]) // len(kinds))
     worst = float(np.max(share * instance.train_s[job, kinds] + instance.sync_s[job, kinds]))
     return int(instance.rounds[job]) * worst
@@ -85,7 +85,7 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
 
 
 def overlaps(schedule: JobLevelSchedule) -> bool:
-    """Whether a GPU has two jobs at once, or a job starts before it arrives."""
+    """Whether a GPU has two jobs at once, or a job starts before its arrival."""
     instance = schedule.instance
     spans: dict[int, list[tuple[float, float]]] = {}
     for n, gpus in enumerate(schedule.gpus):

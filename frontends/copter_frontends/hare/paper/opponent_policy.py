@@ -1,4 +1,4 @@
-"""The paper's opponents as round-based policies: a job starts where its scheduler says, and stays there to its end."""
+"""The paper's opponents as round-based policies: a job stays on the GPUs on which its scheduler starts it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from copter_frontends.vocabulary import Cluster
 
 
 class OpponentPolicy(GangPolicy):
-    """One of Hare's opponents on the simulator's round clock (a :class:`.SchedulingPolicy`).
+    """One of Hare's opponents on the simulator's round clock.
 
     As for :class:`.HarePolicy` a job is one chunk of as many tasks as its user asked for GPUs, all on one type
     (hare.md, HR30 with as many GPUs as tasks). The scheduler of :data:`.RULES` is asked which of the waiting jobs
@@ -78,13 +78,13 @@ class OpponentPolicy(GangPolicy):
         return Choice(wanted)
 
     def _left(self, job_id: str) -> HareJob | None:
-        """A job's remaining work as one round; None if it fits on no type any more."""
+        """Return a job's remaining work as one round; None if it fits on no type."""
         gpus = requested_gpus(self.jobs[job_id])
         seconds = {k: left for k, left in self.seconds_left(job_id).items() if self.nodes.capacity(k) >= gpus}
         return HareJob(job_id, 1, gpus, seconds, weight=self.weight(job_id)) if seconds else None
 
     def _busy_s(self) -> Floats:
-        """Seconds until each GPU is idle, by type; zero where it is.
+        """Return the seconds until each GPU is idle, by type; zero if idle now.
 
         A pin can put a job on a type on which its speed is not known: then that on its fastest type counts.
         """

@@ -1,4 +1,4 @@
-"""The paper's four opponents (its section 7.1), on Hare's instances (docs/papers/hare.md)."""
+"""The paper's four opponents (section 7.1) on Hare's instances (docs/papers/hare.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEEPEST = 3  # places of a queue in AlloX's matching, over the mean length of a 
 
 
 def fifo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
-    """Gavel_FIFO: strictly in order of arrival, each job on the fastest idle GPUs; it waits until there are enough."""
+    """Gavel_FIFO: strict order of arrival, each job on the fastest idle GPUs; the first job waits for enough GPUs."""
     kind = gpu_type_of(instance)
 
     def choose(waiting: list[int], busy_s: Floats) -> Choice | None:
@@ -25,7 +25,7 @@ def fifo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
 
 
 def srtf_rule(instance: HareInstance, one_type: bool = False, backfill: bool = True) -> Choose:
-    """SRTF: of the jobs that fit on idle GPUs, the one that would end first, on the fastest of them.
+    """SRTF: among jobs that fit on idle GPUs, the one that ends first, on the fastest GPUs.
 
     Without `backfill` the others wait while the first in the order does not fit.
     """
@@ -45,7 +45,7 @@ def srtf_rule(instance: HareInstance, one_type: bool = False, backfill: bool = T
 
 
 def homo_rule(instance: HareInstance, one_type: bool = False, backfill: bool = True) -> Choose:
-    """Sched_Homo: by weight over work at the mean speed of all GPUs, on any idle GPUs; blind to their types.
+    """Sched_Homo: by weight over work at the GPUs' mean speed, on any idle GPUs, ignoring types.
 
     Without `backfill` the others wait while the first in the order does not fit.
     """
@@ -138,12 +138,12 @@ def _idle(busy_s: Floats) -> Ints:
 
 
 def _with_room(idle: Ints, kind: Ints, count: int) -> Ints:
-    """Idle GPUs of the types that have at least `count` idle ones."""
+    """Return idle GPUs of types with at least `count` idle GPUs."""
     return idle[np.bincount(kind[idle], minlength=1)[kind[idle]] >= count]
 
 
 def _fastest(instance: HareInstance, job: int, idle: Ints, kind: Ints, one_type: bool) -> Choice | None:
-    """The fastest idle GPUs, as many as the job has tasks (or as can ever run it); None if there are fewer."""
+    """Return the fastest idle GPUs, one per task (or as many as can ever run it); None if there are fewer."""
     usable = np.isfinite(instance.train_s[job])
     count = min(int(instance.tasks[job]), int(instance.gpus[usable].sum()))
     if one_type:
@@ -155,12 +155,12 @@ def _fastest(instance: HareInstance, job: int, idle: Ints, kind: Ints, one_type:
 
 
 def _blind(job: int, among: int, count: int) -> Ints:
-    """A random choice of `count` of `among` GPUs, the same for a job whatever their types."""
+    """Return a random choice of `count` GPUs, fixed per job and independent of types."""
     return np.sort(np.random.default_rng(job).permutation(among)[:count])
 
 
 def _every(width: int, kind: Ints, busy_s: Floats) -> Ints:
-    """Every `width`-th GPU of each type by idle time: once it is idle, `width` GPUs are. The last if too few."""
+    """Return every `width`-th GPU of each type by idle time, at which `width` GPUs are idle; the last if too few."""
     result = []
     for each in range(int(kind[-1]) + 1):
         here = np.flatnonzero(kind == each)

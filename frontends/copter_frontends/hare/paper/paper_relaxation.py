@@ -1,4 +1,4 @@
-"""The paper's own relaxation (9) with the assignment given, and its order H_i (docs/papers/hare.md, HR22)."""
+"""The paper's own relaxation (9) for a given assignment, and its order H_i (docs/papers/hare.md, HR22)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def paper_program(instance: HareInstance, chunks: Chunks, share: Floats) -> Line
 
 
 def paper_order(instance: HareInstance, chunks: Chunks, share: Floats) -> Ints:
-    """Chunks by H_i, the largest middle over all types that could run them, from (9)'s starts; rounds stay in order.
+    """Order chunks by H_i from (9)'s starts, the largest middle over all usable types; a job's rounds stay in order.
 
     Raises
     ------

@@ -11,7 +11,7 @@ ROUND_S = 60.0  # seconds between two plans; the median job takes four minutes a
 
 
 def testbed_workload(jobs: int | None, seed: int) -> Workload:
-    """The paper's workload, with its jobs' weights.
+    """Return the paper's workload with its jobs' weights.
 
     Parameters
     ----------

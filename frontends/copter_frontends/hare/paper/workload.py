@@ -22,7 +22,7 @@ def _equal() -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class PaperWorkload:
-    """Jobs as in the paper's section 7.1; what it leaves open is assumed (docs/papers/hare.md).
+    """The jobs of the paper's section 7.1; unspecified details are assumed (docs/papers/hare.md).
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class PaperWorkload:
     arrival_window_s: float = 600.0
 
     def make(self, seed: int) -> list[HareJob]:
-        """Draw the jobs; the same seed gives the same jobs whatever the network or the batch."""
+        """Draw the jobs; one seed gives the same jobs for every network and batch size."""
         if set(self.shares) - set(FAMILIES) or abs(sum(self.shares.values()) - 1.0) > 1e-9:
             raise InvalidJobError(f"shares {dict(self.shares)} must be of {', '.join(FAMILIES)} and sum to 1")
         rng = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ def random_instance(
 def random_jobs(
     jobs: int, gpu_types: tuple[str, ...], rng: np.random.Generator, arrival_window_s: float = 3600.0, first: int = 0
 ) -> list[HareJob]:
-    """Random jobs; three in ten arrive within the window, the others are there at the start."""
+    """Draw random jobs: three in ten arrive within the window, the others at the start."""
     speed = np.linspace(1.0, 8.0, len(gpu_types)) if len(gpu_types) > 1 else np.ones(1)
     result = []
     for k in range(first, first + jobs):

@@ -1,4 +1,4 @@
-"""Other solvers on the same sequence of programs, each kept in step with it by its own calls."""
+"""Other solvers on the same sequence of programs, each updated by its own calls."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["HIGHS_WAYS", "PEERS", "Answer", "Limits", "Peer", "installed", "peer
 
 
 def installed(name: str) -> bool:
-    """Whether the package of a peer is there."""
+    """Whether a peer's package is installed."""
     return find_spec(PEERS[name][0]) is not None
 
 
 def peer_for(way: str, threads: int | None = None) -> Peer:
-    """A peer that is used in one way; its library is loaded here, and so in the process that calls."""
+    """Return a peer for one way of use; its library is imported in the calling process."""
     if way.startswith("highs_"):
         from copter_frontends.replay.peers.highs import WAYS, HighsPeer
 

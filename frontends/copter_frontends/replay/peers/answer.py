@@ -1,4 +1,4 @@
-"""What a peer says of one round, and what every peer is."""
+"""A peer's result for one round, and the interface of peers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long solves may take.
+    """Time limits of the solves.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Limits:
     least_s: float = 0.2
 
     def after(self, best_s: float) -> float:
-        """Seconds that a way has when the best one so far took `best_s` (infinite if none has ended)."""
+        """Return a way's seconds, given the best time so far (infinite if none has finished)."""
         return min(self.solve_s, max(self.times_best * STRETCH * best_s, self.least_s))
 
 
@@ -84,4 +84,4 @@ class Peer(Protocol):
         """Drop all other ways."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
-        """Give ways that need a basis the one at a point of the last program; others do nothing."""
+        """Give ways that need a basis the one at a point of the last program; other ways ignore it."""

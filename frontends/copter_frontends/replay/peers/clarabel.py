@@ -30,13 +30,13 @@ class ClarabelPeer:
         self.settings.max_threads = threads
 
     def keep(self, ways: tuple[str, ...]) -> None:
-        """There is one way."""
+        """Do nothing: there is one way."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
-        """It has no start."""
+        """Do nothing: the solver accepts no starting point."""
 
     def round(self, program: Program, limits: Limits) -> list[Answer]:
-        """Hand the program over and solve it."""
+        """Pass the program to the solver and solve it."""
         sign = 1.0 if program.sense == "min" else -1.0
         m, n = program.shape
         rows = program.A.tocsr()

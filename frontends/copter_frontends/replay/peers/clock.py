@@ -1,4 +1,4 @@
-"""The clock by which peers are timed: the wall's, or the processor time of their process on a machine that others use.
+"""The clock for timing peers: wall time, or their process's processor time on a shared machine.
 
 COPTER_CLOCK=processor chooses the second; whoever starts the peer's process sets it.
 """

@@ -15,7 +15,7 @@ WAY = "glop_warm"
 
 
 class GlopPeer:
-    """One solver kept alive, with incrementality on: what did not change is not told again.
+    """An incremental GLOP solver that receives only changes.
 
     The interface cannot delete: a column that went is held at zero, a row that went is freed, and both stay; changed
     coefficients are set one by one. Seconds of an update are those of the interface's calls, one an object, as there
@@ -37,7 +37,7 @@ class GlopPeer:
         self.rows: list[Any] = []
 
     def keep(self, ways: tuple[str, ...]) -> None:
-        """There is one way."""
+        """Do nothing: there is one way."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
         """GLOP starts from its own last basis."""
@@ -64,7 +64,7 @@ class GlopPeer:
         return [answer]
 
     def update(self, program: Program) -> float:
-        """Change GLOP's program into this round's; return the seconds that comparing and GLOP's calls took."""
+        """Change GLOP's program into this round's; returns the seconds of comparison and GLOP's calls."""
         before, self.known = self.known, program
         if before is None:
             return self.add(program, np.arange(program.shape[0]), np.arange(program.shape[1]))
@@ -91,7 +91,7 @@ class GlopPeer:
         return told_s + time.perf_counter() - started
 
     def change(self, before: Program, now: Program, rows: Kept, columns: Kept) -> None:
-        """Change costs, bounds and sides of what stayed, where they are not what they were."""
+        """Update changed costs, bounds and sides of surviving rows and columns."""
         for name, kept, told in (("c", columns, None), ("col", columns, self.columns), ("row", rows, self.rows)):
             if told is None:
                 for at in kept.after[before.c[kept.before] != now.c[kept.after]].tolist():
@@ -124,7 +124,7 @@ class GlopPeer:
 
 
 def changed_coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> list[tuple[int, int, float]]:
-    """(row, column, value) of the columns that stayed: entries that changed, and those in rows that came."""
+    """Return (row, column, value) of surviving columns' entries that changed or are in new rows."""
     stayed = now.taken(rows.after, columns.after).A.tocsr()
     changed = (before.taken(rows.before, columns.before).A.tocsr() != stayed).tocoo()
     values = np.asarray(stayed[changed.row, changed.col]).ravel() if changed.nnz else np.zeros(0)

@@ -1,4 +1,4 @@
-"""HiGHS in every way that it can be used well; only its own calls are timed."""
+"""HiGHS in all its suitable ways; only its own calls are timed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MILP: dict[str, Way] = {"highs_milp": Way({}, rebuilt=True, integer=True)}
 
 
 class Mirror:
-    """One HiGHS kept in step with the programs of a family; its columns and rows are in an order of their own.
+    """A HiGHS object that follows a family's programs, with its own order of rows and columns.
 
     What stays keeps its place, what comes stands at the end. A maximisation is given as a minimisation: without
     crossover, HiGHS 1.15 returns prices of the wrong sign for some rows that presolve took out of a maximisation.
@@ -74,7 +74,7 @@ class Mirror:
     # Keeping in step ----------------------------------------------------------------------------------------------
 
     def update(self, program: Program) -> float:
-        """Take a round's program; seconds that HiGHS's calls took."""
+        """Load a round's program; returns the seconds of HiGHS's calls."""
         if self.known is None:
             self.columns, self.rows = np.arange(program.shape[1]), np.arange(program.shape[0])
             self.known = program
@@ -117,7 +117,7 @@ class Mirror:
         return clock() - started
 
     def delete(self, rows: Ints, columns: Ints) -> float:
-        """Delete what went."""
+        """Delete the removed rows and columns."""
         started = clock()
         if len(columns):
             self.highs.deleteCols(len(columns), columns.astype(np.int32))
@@ -126,7 +126,7 @@ class Mirror:
         return clock() - started
 
     def change(self, before: Program, now: Program, stay: tuple[Ints, Ints], changed: sp.coo_array) -> float:
-        """Change costs, bounds, sides and coefficients of what stayed, where they are not what they were."""
+        """Update changed costs, bounds, sides and coefficients of surviving rows and columns."""
         rows, columns = stay
         m, n = len(rows), len(columns)
         low, high, below, above = now.col_lower[:n], now.col_upper[:n], now.row_lower[:m], now.row_upper[:m]
@@ -149,7 +149,7 @@ class Mirror:
         return clock() - started
 
     def add(self, now: Program, m: int, n: int) -> float:
-        """Add what came: rows with their entries in older columns, then columns."""
+        """Add new rows with their entries in older columns, then new columns."""
         A = now.A
         tail = A[:, n:] if n else A
         head = A[:, :n].tocsr()[m:] if len(now.row_key) > m else None
@@ -168,12 +168,12 @@ class Mirror:
     # Bases --------------------------------------------------------------------------------------------------------
 
     def last_basis(self) -> Basis | None:
-        """The basis that HiGHS has, which it drops on deletes."""
+        """Return HiGHS's basis, which it drops on deletions."""
         found = self.highs.getBasis()
         return (found.col_status, found.row_status) if found.valid else None
 
     def carried(self, rows: Kept, columns: Kept) -> Basis | None:
-        """The last basis over what stays: new columns at a finite bound, new rows basic."""
+        """Return the last basis over survivors: new columns at a finite bound, new rows basic."""
         last = self.last_basis()
         if last is None:
             return None
@@ -187,7 +187,7 @@ class Mirror:
         )
 
     def set_basis(self, basis: Basis) -> float:
-        """Seconds that setBasis takes; HiGHS repairs one of the wrong size."""
+        """Set the basis, which HiGHS repairs if its size is wrong; returns the seconds."""
         found = highspy.HighsBasis()
         found.col_status, found.row_status = basis
         found.valid, found.alien = True, True
@@ -196,7 +196,7 @@ class Mirror:
         return clock() - started
 
     def basis_at(self, x: Floats, y: Floats) -> Basis:
-        """A basis for a point of the last program: columns between bounds are basic, and rows without a price."""
+        """Return a basis for a point of the last program: columns between bounds and rows without a price are basic."""
         known = self.known
         assert known is not None
         x, y = x[self.columns], y[self.rows]
@@ -209,7 +209,7 @@ class Mirror:
     # Solving ------------------------------------------------------------------------------------------------------
 
     def solve(self, limit_s: float, edit_s: float) -> Answer:
-        """Solve within a time limit, from the last basis if the way is a warm one."""
+        """Solve within a time limit, from the last basis in a warm way."""
         if not self.way.warm:
             self.highs.clearSolver()
         self.highs.setOptionValue("time_limit", self.highs.getRunTime() + limit_s)
@@ -246,7 +246,7 @@ class Mirror:
 
 
 class HighsPeer:
-    """HiGHS in several ways side by side, one after the other.
+    """HiGHS in several ways, run one after the other.
 
     In the first round only the cold ways solve, and the best basis that they find starts the warm ones off. In later
     rounds the way that was the fastest in the last one goes first, and sets the time limit of the others.
@@ -288,7 +288,7 @@ class HighsPeer:
         return found
 
     def start_warm(self, warm: list[str], found: list[Answer]) -> None:
-        """Start the warm ways off from the basis of the fastest of the others that has one."""
+        """Start the warm ways from the basis of the fastest other way that has one."""
         for answer in sorted((a for a in found if a.optimal), key=lambda a: a.total_s):
             basis = self.mirrors[answer.way].last_basis()
             if basis is not None:
@@ -313,12 +313,12 @@ class HighsPeer:
 
 
 def places(where: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Where it is so, as HiGHS takes indices."""
+    """Return the indices of true entries, as HiGHS expects them."""
     return np.flatnonzero(where).astype(np.int32)
 
 
 def coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> sp.coo_array:
-    """Coefficients of rows and columns that stay and are not what they were, by place in `now`."""
+    """Return changed coefficients of surviving rows and columns, by position in `now`."""
     m, n = len(rows.before), len(columns.before)
     whole = m == len(before.row_key) == len(now.row_key) and n == len(before.column_key) == len(now.column_key)
     if whole and before.A.nnz == now.A.nnz and same(before.A, now.A):

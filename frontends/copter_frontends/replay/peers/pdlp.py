@@ -39,7 +39,7 @@ class PdlpPeer:
         self.y: Floats = np.zeros(0)
 
     def keep(self, ways: tuple[str, ...]) -> None:
-        """Nothing to drop: PDLP has one way."""
+        """Do nothing: there is one way."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
         """Ignored: PDLP starts from its own last point."""

@@ -17,7 +17,7 @@ WAY = "soplex_warm"
 
 
 class SoplexPeer:
-    """One LP kept alive: columns and rows are deleted, added and changed by SoPlex's own calls.
+    """An LP that SoPlex's own calls modify in place.
 
     What stays keeps its order, what comes stands at the end. Seconds of an update are those of the interface's calls,
     one a number.
@@ -33,7 +33,7 @@ class SoplexPeer:
         self.rows: Ints = self.columns
 
     def keep(self, ways: tuple[str, ...]) -> None:
-        """There is one way."""
+        """Do nothing: there is one way."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
         """SoPlex starts from its own last basis."""
@@ -66,7 +66,7 @@ class SoplexPeer:
         ]
 
     def update(self, program: Program) -> float:
-        """Take a round's program; seconds of SoPlex's own calls."""
+        """Load a round's program; returns the seconds of SoPlex's calls."""
         if self.known is None:
             self.lp = LP("tape", "maximize" if program.sense == "max" else "minimize")
             self.known = program
@@ -88,7 +88,7 @@ class SoplexPeer:
         return seconds + time.perf_counter() - started + self.add(now, m, n)
 
     def delete(self, rows: Ints, columns: Ints) -> float:
-        """Delete what went, the last first, runs of neighbours in one call."""
+        """Delete the removed rows and columns, last first, with neighbours in one call."""
         lp = self.lp
         assert lp is not None
         started = time.perf_counter()
@@ -99,7 +99,7 @@ class SoplexPeer:
         return time.perf_counter() - started
 
     def change(self, before: Program, now: Program, rows: Kept, columns: Kept) -> float:
-        """Change costs, bounds and sides of what stayed, where they are not what they were."""
+        """Update changed costs, bounds and sides of surviving rows and columns."""
         lp = self.lp
         assert lp is not None
         costs = np.flatnonzero(before.c[columns.before] != now.c[columns.after])
@@ -121,7 +121,7 @@ class SoplexPeer:
         return time.perf_counter() - started
 
     def add(self, now: Program, m: int, n: int) -> float:
-        """Add what came: rows with their entries in older columns, then columns."""
+        """Add new rows with their entries in older columns, then new columns."""
         lp = self.lp
         assert lp is not None
         head = entries_of(now.A[:, :n].tocsr()[m:])

@@ -1,9 +1,9 @@
 "use strict";
 
 // Reads the plans of one cluster as server-sent events, by fetch and not by EventSource, which sends no token.
-const MOST_JOBS = 200, MOST_ROUNDS = 120, RETRY_MS = 2000;
+const MOST_JOBS = 200, RETRY_MS = 2000, LOOK_MS = 2000;
 const at = (id) => document.getElementById(id);
-const rounds = [];
+let looking = false, lookAgain = false;
 let reading = null;
 let chosen = "";
 
@@ -56,27 +56,95 @@ function showGpus(plan) {
   }
 }
 
-function showRounds(plan) {
-  if (plan.version && (!rounds.length || rounds[rounds.length - 1].version !== plan.version)) {
-    rounds.push({ version: plan.version, seconds: plan.round_s || 0 });
-    if (rounds.length > MOST_ROUNDS) rounds.shift();
+const root = (cluster) => "/v1/clusters/" + encodeURIComponent(cluster);
+
+async function ask(path) {
+  const answer = await fetch(path, { headers: headers() }), told = await answer.json();
+  if (!answer.ok) throw new Error(told.detail + (told.fix ? " (" + told.fix + ")" : ""));
+  return told;
+}
+
+// A job's name, as a button that explains it.
+function named(job) {
+  const link = document.createElement("a");
+  link.textContent = job;
+  link.href = root(chosen) + "/explain/" + encodeURIComponent(job).replaceAll("%2F", "/");
+  link.addEventListener("click", (event) => { event.preventDefault(); answered(job, explained, link.href); });
+  return link;
+}
+
+function explained(told) {
+  const of = (option) => Object.entries(option.usage).map(([kind, gpus]) => gpus + " " + kind).join(", ") || "nothing";
+  const prices = Object.entries(told.prices).map(([kind, price]) => kind + " " + number(price)).join(", ");
+  const lines = told.options.slice(0, 8).map((option) => of(option) + ": given " + number(option.value) + ", worth "
+    + number(option.cost) + ", charge " + number(option.charge) + ", loss " + number(option.loss));
+  return [told.request, "prices: " + prices, ...lines].join("\n");
+}
+
+async function answered(about, how, path) {
+  at("answer").textContent = about + " ...";
+  try {
+    at("answer").textContent = how(await ask(path));
+  } catch (error) {
+    at("answer").textContent = about + ": " + error.message;
   }
-  const most = Math.max(1e-6, ...rounds.map((round) => round.seconds)), width = 600 / MOST_ROUNDS;
-  at("rounds").replaceChildren();
-  rounds.forEach((round, k) => {
-    const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect"), height = 115 * round.seconds / most;
-    const places = { x: k * width, y: 120 - height, width: width - 1, height: height };
-    for (const [name, value] of Object.entries(places)) bar.setAttribute(name, value);
-    at("rounds").append(bar);
-  });
-  at("slowest").textContent = rounds.length ? "slowest of the last " + rounds.length + ": " + number(1000 * most) + " ms" : "";
+}
+
+function draw(place, groups) {
+  const most = Math.max(1e-6, ...groups.flat().map(([value]) => value)), width = 600 / Math.max(groups.length, 60);
+  at(place).replaceChildren();
+  groups.forEach((group, k) => group.forEach(([value, kind]) => {
+    const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect"), height = 77 * value / most;
+    const parts = { x: k * width, y: 80 - height, width: Math.max(width - 0.5, 0.5), height: height, class: kind };
+    for (const [name, part] of Object.entries(parts)) bar.setAttribute(name, part);
+    at(place).append(bar);
+  }));
+  return most;
+}
+
+function showHistory(told) {
+  const rows = told.points.map((point) => Object.fromEntries(told.fields.map((name, k) => [name, point[k]])));
+  const last = rows[rows.length - 1] || { to_s: 0, used: 0, capacity: 0, waiting: 0 };
+  const hours = rows.length ? (last.to_s - rows[0].from_s) / 3600 : 0;
+  at("span").textContent = number(hours) + " h, " + told.plans_a_point + (told.plans_a_point > 1 ? " plans a bar" : " plan a bar");
+  const slowest = draw("rounds", rows.map((row) => [[row.slowest_round_s, "most"], [row.mean_round_s, "mean"]]));
+  at("slowest").textContent = rows.length ? "slowest: " + number(1000 * slowest) + " ms" : "";
+  draw("usage", rows.map((row) => [[row.capacity, "most"], [row.used, "mean"]]));
+  at("used").textContent = "now " + number(last.used) + " of " + number(last.capacity);
+  const longest = draw("queue", rows.map((row) => [[row.waiting, "mean"]]));
+  at("queued").textContent = "now " + number(last.waiting) + ", most " + number(rows.length ? longest : 0);
+}
+
+function showWaiting(told) {
+  at("waiting").replaceChildren();
+  for (const [job, why] of Object.entries(told.jobs)) {
+    const more = document.createElement("button");
+    more.textContent = "what if";
+    more.addEventListener("click", () => { at("change").value = "add " + why.short + " " + why.gpu_type; at("change").focus(); });
+    cells(at("waiting").insertRow(), [named(job), why.reason, why.short ? more : ""]);
+  }
+  const left = told.count - Object.keys(told.jobs).length;
+  at("more-waiting").textContent = left > 0 ? "and " + number(left) + " more" : told.count ? "" : "none";
+}
+
+// What is not in the stream of plans; one look at a time, and no more often than every LOOK_MS.
+async function look() {
+  if (looking) { lookAgain = true; return; }
+  looking = true;
+  try {
+    const cluster = chosen, [waiting, history] = await Promise.all([ask(root(cluster) + "/waiting"), ask(root(cluster) + "/history")]);
+    if (cluster === chosen) { showWaiting(waiting); showHistory(history); }
+  } catch (error) {
+    say(error.message, true);
+  }
+  setTimeout(() => { looking = false; if (lookAgain) { lookAgain = false; look(); } }, LOOK_MS);
 }
 
 function showJobs(plan) {
   const running = Object.entries(plan.allocations);
   at("jobs").replaceChildren();
   for (const [job, given] of running.slice(0, MOST_JOBS)) {
-    cells(at("jobs").insertRow(), [job, given.gpu_type, given.gpus, Object.keys(given.nodes).join(", ")]);
+    cells(at("jobs").insertRow(), [named(job), given.gpu_type, given.gpus, Object.keys(given.nodes).join(", ")]);
   }
   at("more").textContent = running.length > MOST_JOBS ? "and " + number(running.length - MOST_JOBS) + " more" : "";
 }
@@ -84,13 +152,13 @@ function showJobs(plan) {
 function show(plan) {
   showFigures(plan);
   showGpus(plan);
-  showRounds(plan);
   showJobs(plan);
   say("live");
+  look();
 }
 
 async function read(cluster, ending) {
-  const answer = await fetch("/v1/clusters/" + encodeURIComponent(cluster) + "/plan/stream", { headers: headers(), signal: ending });
+  const answer = await fetch(root(cluster) + "/plan/stream", { headers: headers(), signal: ending });
   if (!answer.ok) throw new Error(answer.status === 401 ? "a token is needed" : "answer " + answer.status);
   const parts = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -133,6 +201,11 @@ async function run() {
   }
 }
 
-at("cluster").addEventListener("change", () => { chosen = at("cluster").value; rounds.length = 0; run(); });
+at("cluster").addEventListener("change", () => { chosen = at("cluster").value; run(); });
 at("token").addEventListener("change", run);
+at("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = at("change").value;
+  answered(text, (told) => told.text, root(chosen) + "/what-if?change=" + encodeURIComponent(text));
+});
 run();

@@ -1,0 +1,50 @@
+"""A run with a change and without it: its next round, or hours of it."""
+
+from __future__ import annotations
+
+from copter_frontends.simulator import Simulation, load_run
+from copter_frontends.simulator.paired import Paired, completed_h
+from copter_frontends.what_if.change import Change
+from copter_frontends.what_if.round import Answer, ask
+
+
+def ask_run(change: Change, path: str) -> Answer:
+    """What a change does to the next round of a saved run; the file is read, and not written."""
+    simulation = load_run(path)
+    simulation.tell_policy()
+    active = simulation.active
+    return ask(
+        change.text,
+        simulation.policy,
+        lambda policy: change.tell(policy, simulation.cluster, active),
+        simulation.now_s,
+        simulation.deadline_s,
+        (len(active), len(active) + len(change.added) - len(change.removed)),
+    )
+
+
+def ask_hours(change: Change, path: str, hours: float) -> Paired:
+    """Completion times in a saved run that goes on for so many hours, with a change and without it.
+
+    Jobs that had completed before are left out.
+    """
+    change.require_only_gpus("a saved run that goes on", quotas=True)
+    pair = []
+    for changed in (False, True):
+        simulation = load_run(path)
+        done = completed_h(simulation.result().jobs).keys()
+        if changed:
+            change_run(change, simulation)
+        ended = completed_h(simulation.run(hours=hours).jobs)
+        pair.append({name: h for name, h in ended.items() if name not in done})
+    return Paired.of(*pair)
+
+
+def change_run(change: Change, simulation: Simulation) -> None:
+    """Change the GPUs and quotas of a simulation between two rounds; one of copter's errors for what is refused."""
+    for kind, count in change.gpus.items():
+        if count > 0:
+            simulation.add_nodes(kind, len(simulation.cluster.copy().add_whole_nodes(kind, count)))
+        else:
+            simulation.remove_nodes(sorted(simulation.cluster.choose_whole_nodes(kind, -count)))
+    change.tell_quotas(simulation.policy)
