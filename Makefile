@@ -1,4 +1,4 @@
-# make demo · make test · make test-ray · make quick · make check · make bench · make pictures · make docs: each makes its own environment, builds, and runs.
+# make demo · make test · make test-ray · make quick · make check · make suite · make pictures · make docs: each makes its own environment, builds, and runs.
 PYTHON ?= python3
 VENV   ?= .venv
 PY      = $(VENV)/bin/python
@@ -10,7 +10,7 @@ VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 TAG     = $(shell $(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])')
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test test-ray test-ray-long quick check check-long simulate-faults fuzz bench bench-suite tapes suite tables \
+.PHONY: demo test test-ray test-ray-long quick check check-long simulate-faults fuzz bench-suite tapes suite tables \
   pictures lp-sets wheel wheels wheel-try wheel-test docs clean
 
 demo: $(VENV)/.demo
@@ -55,9 +55,6 @@ simulate-faults: $(VENV)/.test
 # Damaged files to every reader, for an hour (FUZZ_S seconds).
 fuzz: $(VENV)/.test
 	PYTHONPATH=.:frontends $(PY) -m tests.adversary.fuzz --seconds $(FUZZ_S)
-
-bench: $(VENV)/.benchmark
-	$(PY) benchmarks/page.py
 
 # Every kernel, solve, edit and frontend by itself (a few minutes).
 bench-suite: $(VENV)/.benchmark

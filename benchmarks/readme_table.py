@@ -21,11 +21,13 @@ ROWS = {
     "sia-10000": "Sia, 10,000 GPUs",
     "hadar-10000": "Hadar, 10,000 GPUs",
     "hops-10000": "Hops, 10,000 GPUs",
+    "chronus-10000": "Chronus, 10,000 GPUs",
+    "hare-10000": "Hare, 10,000 GPUs",
     "traffic-gtsce-perturbed": "traffic on GtsCe, all demands moved",
 }
 """Tapes that README may show, with their names there; of a scheduler the largest one that the page has."""
 
-MOST = 5
+MOST = 6
 """Rows of README's table."""
 
 
@@ -62,7 +64,7 @@ def inserted(readme: str, page: str) -> str:
         "| median of a round's edits and LP | columns | copter | fastest other solver | times |",
         "|---|---|---|---|---|",
     ]
-    found = rows_of(page)
+    found = {name: cells for name, cells in rows_of(page).items() if cells[5]}  # those with a time to compare
     largest = [name for name in ROWS if name in found and f"{name}0" not in found]
     for name, says in ROWS.items():
         if name in largest[:MOST]:

@@ -9,7 +9,8 @@ fetched whole all the while. Requests are made before the clock starts. Service,
 machine, and the clients ask for short turns as the service does: elsewhere they would have processors of their own.
 Told are the processor time of each, which other work on the machine does not change, how long the service and the
 scheduler waited for a processor, what other processes used and what the host took away, which say what such work did
-to the latencies; and how late the clients were to send.
+to the latencies; and how late the clients were to send. At the end the service is killed (kill -9) and started again:
+how long until it has the cluster back and answers.
 """
 
 from __future__ import annotations
@@ -274,6 +275,29 @@ def quantiles(seconds: Any) -> dict[str, float]:
     return dict(zip(("p50", "p90", "p99", "max"), [round(float(each), 2) for each in found], strict=True))
 
 
+def started(folder: str, sync: str) -> tuple[subprocess.Popen[bytes], int, float]:
+    """(process, port, seconds until it listened) of a service on a folder."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "frontends")])}
+    command = [sys.executable, "-m", "copter_frontends.cli", "serve", "--data", folder, "--port", "0", "--sync", sync]
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)
+    assert process.stderr is not None
+    line = process.stderr.readline().decode()
+    found = re.search(r":(\d+)/", line)
+    if found is None:
+        raise SystemExit(line + process.stderr.read().decode())
+    return process, int(found.group(1)), time.perf_counter() - began
+
+
+async def recovery(port: int, service: int, wall: float) -> dict[str, float]:
+    """After kill -9: how long until the service answered, and what it used until then, the imports with it."""
+    began = time.perf_counter()
+    status, told = await Client(port).ask("GET", "/v1/clusters/load/plan")
+    assert status == 200, told
+    own, _ = processor_times(service)
+    return {"seconds": wall + time.perf_counter() - began, "processor_seconds": own}
+
+
 def main() -> None:
     """Start the service, load it, stop it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -284,18 +308,15 @@ def main() -> None:
     parser.add_argument("--react", type=float, default=1.0)
     parser.add_argument("--sync", choices=["always", "never"], default="always")
     asked = parser.parse_args()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "frontends")])}
+    short_turns()
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "copter_frontends.cli", "serve", "--data", folder, "--port", "0"]
-        process = subprocess.Popen([*command, "--sync", asked.sync], stderr=subprocess.PIPE, env=environment)
+        process, port, _ = started(folder, asked.sync)
         try:
-            assert process.stderr is not None
-            line = process.stderr.readline().decode()
-            found = re.search(r":(\d+)/", line)
-            if found is None:
-                raise SystemExit(line + process.stderr.read().decode())
-            short_turns()
-            result = run(measure(int(found.group(1)), asked, process.pid))
+            result = run(measure(port, asked, process.pid))
+            process.kill()
+            process.wait(60)
+            process, port, wall = started(folder, asked.sync)
+            result["recovery"] = run(recovery(port, process.pid, wall))
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)

@@ -3,6 +3,7 @@
     python benchmarks/tapes.py make                    # `make tapes`: those that are not there yet
     python benchmarks/tapes.py suite                   # `make suite`: replay all, write docs/measured.md
     python benchmarks/tapes.py make --only sia-1000    # of these only
+    python benchmarks/tapes.py ways --only sia-1000    # copter from nothing, and the thesis's solver
     python benchmarks/tapes.py list
 
 Tapes go to the folder COPTER_TAPES (build/tapes). tapes.json has the SHA-256 of the models and edits that a tape
@@ -20,7 +21,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ from pictures import measured as measured_picture
 
 from copter.errors import SnapshotError
 from copter.session.tape_tools import described
-from copter_frontends.replay import runs
+from copter.tape import TapeReader
+from copter.tape.layout import ROUND
+from copter_frontends.replay import runs, tables
 from copter_frontends.replay.peers import PEERS, installed
 
 ROOT = Path(__file__).parents[1]
@@ -38,10 +41,25 @@ PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
 JOBS_A_GPU = 6  # in a sampled day, half as many again as the simulator's default, so that jobs wait in every round
 MORE_JOBS_A_GPU = {"chronus": 48, "hare": 8}  # with 6 their plans by hand reach the bound
-NEED_FEW = ("shards", "chronus", "hare")  # solve a program only in rounds in which the plan by hand is not proven
+FEWER_ROUNDS = {  # a round of theirs takes seconds, in copter or in whoever makes the tape
+    ("chronus", 10_000): 20,
+    ("chronus", 25_000): 6,
+    ("sia", 1_000_000): 3,
+}
+FIRST_SOLVES = {"hare-10000": 10, "hare-25000": 4}  # that are kept: all others' would take an hour
+NEED_FEW = ("shards", "chronus", "hare", "kueue")  # solve in rounds in which no plan by hand is proven, or end sooner
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
+WAYS = ".ways.json"  # the end of the file with a tape's measurements in all ways of copter
+COPTERS: dict[str, dict[str, Any]] = {  # with HiGHS's ways, the parts of the thesis's Figure 4.6
+    "copter_cold": {"cold": True},
+    "copter_coordinate_descent": {"settings": {"threads": THREADS, "method": "coordinate_descent"}},
+    "copter_coordinate_descent_cold": {
+        "settings": {"threads": THREADS, "method": "coordinate_descent"},
+        "cold": True,
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -68,15 +86,26 @@ class Tape:
 
     def run(self, path: Path) -> subprocess.CompletedProcess[str]:
         """Make it."""
-        program = ["-m", "copter_frontends.cli"] if self.program == "copter" else [str(ROOT / self.program)]
-        command = [sys.executable, *program, *self.command, "--tape", str(path), "--json"]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        copter = [sys.executable, "-m", "copter_frontends.cli"]
+        program = copter if self.program == "copter" else [sys.executable, str(ROOT / self.program)]
+        solves = FIRST_SOLVES.get(self.name)
+        whole = path if solves is None else path.with_suffix(".whole")
+        whole.unlink(missing_ok=True)
+        command = [*program, *self.command, "--tape", str(whole), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if solves is None or done.returncode:
+            return done
+        cut = [*copter, "tape", "cut", str(whole), str(path), "--rounds", f"0:{solves}"]
+        shortened = subprocess.run(cut, capture_output=True, text=True, check=False)
+        whole.unlink()
+        return shortened if shortened.returncode else done
 
 
 def simulated(policy: str, gpus: int, *more: str) -> Tape:
     """A scheduler's tape, on its default kind of jobs."""
     jobs = MORE_JOBS_A_GPU.get(policy, JOBS_A_GPU) * gpus
-    options = ("--gpus", str(gpus), "--rounds", str(ROUNDS), "--seed", "1", "--jobs", str(jobs))
+    rounds = FEWER_ROUNDS.get((policy, gpus), ROUNDS)
+    options = ("--gpus", str(gpus), "--rounds", str(rounds), "--seed", "1", "--jobs", str(jobs))
     name = "-".join((policy, str(gpus), *(each.strip("-") for each in more)))
     return Tape(name, ("simulate", policy, *options, "--threads", "1", *more))
 
@@ -91,6 +120,11 @@ def shards(count: int) -> Tape:
     """A shard balancer's tape."""
     options = ("--shards", str(count), "--servers", str(count // 8), "--rounds", str(ROUNDS), "--seed", "1")
     return Tape(f"shards-{count}", ("simulate", "shards", *options, "--threads", "1"))
+
+
+def queues(test: str) -> Tape:
+    """The tape of a test of Kueue's."""
+    return Tape(f"kueue-{test}", ("simulate", "kueue", "--test", test, "--threads", "1"))
 
 
 def outside(stream: str) -> Tape:
@@ -113,6 +147,7 @@ TAPES = (
     ),
     shards(1_024),
     shards(2_048),
+    queues("large-scale-60000"),
     *(outside(stream) for stream in ("energy", "reopt", "bounds")),
 )
 
@@ -132,7 +167,8 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
                 print(f"{tape.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
                 wrong += 1
                 continue
-            path.with_suffix(".json").write_text((done.stdout.splitlines() or ["{}"])[-1] + "\n")
+            figures = json.loads((done.stdout.splitlines() or ["{}"])[-1]) | {"programs_s": programs_s(part)}
+            path.with_suffix(".json").write_text(json.dumps(figures) + "\n")
             part.rename(path)
         found = described(path)
         known: dict[str, str] = json.loads(HASHES.read_text()) if HASHES.exists() else {}  # others may make tapes too
@@ -140,9 +176,10 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
             HASHES.write_text(json.dumps(dict(sorted({**known, tape.name: found["sha256"]}.items())), indent=1) + "\n")
         expected = known.get(tape.name, found["sha256"])
         same = "as listed" if expected == found["sha256"] else f"NOT {expected[:12]}, which is listed"
-        few = found["rounds"] < (1 if tape.command[1] in NEED_FEW else ROUNDS)
+        rounds = int(tape.command[tape.command.index("--rounds") + 1])
+        few = found["rounds"] < (1 if tape.command[1] in NEED_FEW else rounds)
         if few:
-            same += f", and FEWER solves than its {ROUNDS} rounds"
+            same += f", and FEWER solves than its {rounds} rounds"
         print(
             f"{tape.name}: {found['rounds']} solves, {found['bytes']:,} bytes, SHA-256 {found['sha256'][:12]}, {same}"
         )
@@ -150,8 +187,10 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
     return int(wrong > 0)
 
 
-def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, limit_s: float, command: str) -> int:
-    """Replay the tapes that are there through all installed solvers; write the page after each.
+def suite(
+    tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, limit_s: float, command: str, ways: bool = False
+) -> int:
+    """Replay the tapes that are there through all installed solvers, or in all ways of copter; write the page.
 
     What was measured of a tape is kept beside it, so that the page has all tapes when some are replayed again.
     """
@@ -163,10 +202,10 @@ def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, lim
             continue
         load = os.getloadavg()[0]
         asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, limit_s, peer_budget_s=budget_s)
-        section = measured(tape, asked)
+        section = ways_of_copter(asked) if ways else measured(tape, asked)
         failed += section.pop("failed")
         how = f"`{command}`, commit {commit()}, load {load:.1f}, {datetime.date.today().isoformat()}"
-        kept(path).write_text(json.dumps(section | {"how": how}))
+        (path.with_suffix(WAYS) if ways else kept(path)).write_text(json.dumps(section | {"how": how}))
         write_page(folder)
         print(f"{tape.name}: measured", flush=True)
     return int(failed > 0)
@@ -189,9 +228,17 @@ def measured(tape: Tape, asked: runs.Asked) -> dict[str, Any]:
         return {"lines": [f"copter: {error}"], "failed": True}
     ways = [way for name, (_, several) in PEERS.items() if installed(name) for way in several]
     done += [runs.run_peer(way, asked) for way in ways]
-    lines = table([runs.summary(run) for run in done], done, found) + whole_rounds(path.with_suffix(".json"), done[0])
+    lines = table([runs.summary(run) for run in done], done, found)
     failed = done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
     return {"lines": lines, "at_a_glance": at_a_glance(tape, done), "failed": failed}
+
+
+def ways_of_copter(asked: runs.Asked) -> dict[str, Any]:
+    """The lines of copter's other ways on a tape, each with the same rounds."""
+    done = [runs.run_copter(asked)]
+    done += [replace(runs.run_copter(replace(asked, **more)), solver=name) for name, more in COPTERS.items()]
+    lines = table([runs.summary(run) for run in done], done, described(Path(asked.tape)))
+    return {"lines": lines[2:], "failed": any(row["verified"] is False for run in done for row in run.rows)}
 
 
 def write_page(folder: Path) -> None:
@@ -201,12 +248,22 @@ def write_page(folder: Path) -> None:
         result = kept(folder / f"{tape.name}.tape")
         if result.exists():
             section = json.loads(result.read_text())
+            few = f", its first {FIRST_SOLVES[tape.name]} solves" if tape.name in FIRST_SOLVES else ""
             glance += [section["at_a_glance"]] if "at_a_glance" in section else []
-            lines += ["", f"## {tape.name}", "", f"`{tape.shown}`", "", f"Measured: {section['how']}.", ""]
+            lines += ["", f"## {tape.name}", "", f"`{tape.shown}`{few}", "", f"Measured: {section['how']}.", ""]
             lines += section["lines"]
+            others = result.with_name(f"{tape.name}{WAYS}")
+            lines += ["", *also(json.loads(others.read_text()))] if others.exists() else []
+            told = result.with_name(f"{tape.name}.json")
+            lines += whole_rounds(json.loads(told.read_text())) if told.exists() and not few else []
     PAGE.write_text("\n".join([*header(), *GLANCE, *glance, *lines]) + "\n")
     if glance:
         measured_picture.write(PAGE)
+
+
+def also(section: dict[str, Any]) -> list[str]:
+    """What copter's other ways take: the parts of the thesis's Figure 4.6."""
+    return [f"copter's own ways, measured: {section['how']}.", "", *section["lines"]]
 
 
 GLANCE = (
@@ -214,7 +271,7 @@ GLANCE = (
     "## At a glance",
     "",
     "The fastest other solver by the sum of its rounds; `times` is that sum over copter's, on the rounds that both "
-    "answered with proof. Below 1 the other is faster.",
+    "answered. Below 1 the other is faster.",
     "",
     measured_picture.line(),
     "",
@@ -242,21 +299,24 @@ def at_a_glance(tape: Tape, done: Sequence[runs.Run]) -> str:
     )
 
 
-def whole_rounds(path: Path, copters: runs.Run) -> list[str]:
-    """What the simulator says that its whole rounds took when it made the tape, beside the same rounds here."""
-    figures: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    whole, rounds = figures.get("round_s"), figures.get("rounds")
-    if not isinstance(whole, dict) or not rounds or not copters.rows:
+def whole_rounds(figures: dict[str, Any]) -> list[str]:
+    """What whole rounds took when a tape was made, and the programs of the same rounds, in the same run."""
+    whole_s, rounds, programs_s = (figures.get(name) for name in ("all_rounds_s", "rounds", "programs_s"))
+    if not whole_s or not rounds or programs_s is None:
         return []
-    solves = len(copters.rows) / rounds
-    own, replayed = whole["p50"], solves * runs.quantile([row["total_s"] for row in copters.rows], 0.5)
     return [
         "",
-        f"A whole round of the simulator took {1e3 * own:.3g} ms in the median when the tape was made; its "
-        f"{solves:.3g} linear programs, edits included, take {1e3 * replayed:.3g} ms here. The rest, "
-        f"{1e3 * (own - replayed):.3g} ms, "
-        "is the policy itself, its shim and its placement.",
+        f"When the tape was made, a whole round took {1e3 * whole_s / rounds:.3g} ms in the mean of {rounds}, on one "
+        f"thread. The edits and solves of its linear programs were {1e3 * programs_s / rounds:.3g} ms of it, "
+        f"{programs_s / whole_s:.0%}; the rest, {1e3 * (whole_s - programs_s) / rounds:.3g} ms, is the policy itself, "
+        "its shim and its placement.",
     ]
+
+
+def programs_s(path: Path) -> float:
+    """Seconds that the edits and the solves on a tape took when it was recorded."""
+    marks = [record.value()[-1] for record in TapeReader(path) if record.kind == ROUND]
+    return float(sum(mark["edit_s"] + mark["solve_s"] for mark in marks))
 
 
 def commit() -> str:
@@ -274,8 +334,10 @@ def header() -> list[str]:
         "This page is generated, and is the only one with times. Every row is one solver on the rounds of one tape "
         "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
         f"{THREADS} threads; the others have the seconds a solve and a tape that each section's command says. "
-        "`times` is the sum over copter's. `judged`: solves whose answer was proven, for "
-        "copter by `copter verify`, for others by residuals and gap within 1e-6.",
+        "`times` is the sum over copter's. `judged`: solves whose answer was accepted, for copter by `copter verify`, "
+        "for others by residuals and gap within 1e-6; a gap of copter's is one that was proven there. Where a "
+        "section's load is above the number of processors, other work shared them: ratios count there, and times are "
+        "long for all.",
         "",
         "| | |",
         "|---|---|",
@@ -291,10 +353,13 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
     """One tape's rows."""
     copters = done[0]
     columns = sorted(row["columns"] for row in copters.rows)
+    wall_s = sum(row["solve_s"] + row["shim_s"] for row in copters.rows)
+    processors = sum(row["processor_s"] for row in copters.rows) / wall_s if wall_s else float("nan")
     methods = ", ".join(f"{name} {count}" for name, count in sorted(summaries[0]["methods"].items()))
     lines = [
         f"{len(copters.rows)} solves of up to {columns[-1] if columns else 0:,} columns; {found['bytes']:,} bytes; "
-        f"SHA-256 {found['sha256'][:16]}. copter's methods: {methods}.",
+        f"SHA-256 {found['sha256'][:16]}. copter's methods: {methods}; its solves' processor time over "
+        f"wall time: {processors:.2f}.",
         "",
         "| solver | solves | p50 | p95 | p99 | edits p50 | times | judged | gap, at most | objective apart | ended |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
@@ -305,7 +370,7 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
             f"| {each['solver']} | {each['rounds']} | "
             + " | ".join(f"{1e3 * total[share]:.3g}" for share in ("p50", "p95", "p99"))
             + f" | {1e3 * each['edit_s']['p50']:.3g} | {runs.times_slower(run, copters):.3g} | "
-            f"{each['verified']} | {each['gap_max']:.1e} | "
+            f"{each['verified']} | {tables.gap_text(each['gap_max'])} | "
             f"{each['difference_max']:.1e} | {each['ended'] or ''} |"
         )
     return lines
@@ -314,7 +379,7 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
 def main() -> int:
     """Do what is asked; 0 if all went well."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("what", choices=("make", "suite", "list"))
+    parser.add_argument("what", choices=("make", "suite", "ways", "list"))
     parser.add_argument("--only", default="", help="names of tapes, separated by commas")
     parser.add_argument(
         "--rounds", type=int, default=1 << 30, help="solves of each that are replayed, from the first on"
@@ -340,6 +405,7 @@ def main() -> int:
         given.budget,
         given.time_limit,
         shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]]),
+        given.what == "ways",
     )
 
 

@@ -2,6 +2,8 @@
 
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
+0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. What follows is for
+   larger ones, and where these pivots do not end at a proven optimum.
 1. Private rows: only the block methods know them, so the blocks go first and the interior-point method of the whole
    program is left for programs that they do not finish, and for verdicts (infeasible, unbounded); up to
    `COLD_COLUMNS` columns the simplex method of the whole program comes before it.
@@ -38,6 +40,18 @@ Method = Literal["", "kept", "presolve", "basis", "blocks", "proximal", "coordin
 
 COLD_COLUMNS: Final = 1000
 """Columns up to which the first solve of a model pivots too: a handful of pivots costs less than one proximal step."""
+
+SMALL_COLUMNS: Final = 5_000
+"""Columns up to which a model's whole program is solved by pivots from its last basis before anything else."""
+
+FEW_REQUESTS: Final = 64
+"""Requests up to which that is done in any case."""
+
+REQUESTS_A_ROW: Final = 4
+"""Requests for each coupling row up to which it is done: with more of them it pays to eliminate their rows."""
+
+ROUND_WORK: Final = 1e8
+"""Work after which these pivots are given up; a unit is about three nanoseconds."""
 
 PRICED_ROWS: Final = 1024
 """Coupling rows up to which the proximal method goes on when the block methods give up: its Newton system has as many
@@ -113,12 +127,14 @@ class ModelFacts:
         Whether a request has rows of its own beside its limit.
     has_basis : bool
         Whether the last round has left a basis.
+    requests : int
     """
 
     columns: int
     rows: int
     private_rows: bool
     has_basis: bool
+    requests: int = 0
 
 
 NAMED: Final = "Settings.method names it"
@@ -127,6 +143,7 @@ VERDICT: Final = Choice("interior", "the method that Settings.method names found
 SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's columns only: pivots from the last basis")
 PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
 
+SMALL: Final = Choice("basis", "a small model: pivots of the whole program from the last basis")
 _PRIVATE: Final = Choice("blocks", "requests have private rows")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")
@@ -146,6 +163,12 @@ def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
     return 0 < facts.columns <= settings.basis_columns
 
 
+def is_small(facts: ModelFacts, settings: Settings) -> bool:
+    """Whether a model's whole program, a row for every request, is soon solved by pivots."""
+    few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
+    return 0 < facts.columns <= min(SMALL_COLUMNS, settings.basis_columns) and few_requests
+
+
 def many_rows(facts: ModelFacts, settings: Settings) -> bool:
     """Whether a model has so many coupling rows that Newton's method on their prices would be the slower choice."""
     return settings.interior_columns > 0 and facts.rows > settings.interior_rows
@@ -161,10 +184,10 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     """
     if settings.method != "auto":
         return _named_for_model(facts, settings)
+    order: list[Choice] = [SMALL] if is_small(facts, settings) else []
     if facts.private_rows:
-        return (_PRIVATE, WHOLE_PIVOTS, _WHOLE) if facts.columns <= COLD_COLUMNS else (_PRIVATE, _WHOLE)
+        return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)
-    order: list[Choice] = []
     if facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
         if few:
             order.append(_PIVOTS if facts.has_basis else _COLD_PIVOTS)

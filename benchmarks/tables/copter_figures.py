@@ -4,7 +4,7 @@
 
 4.1: runtime against quality of copter, LP* and POP-k. 4.2: how far the linear program's optimum moves from round to
 round, and what a round costs for it (the path length). 4.5: the distribution of the seconds of a solve. Times are of
-edits, solve and shim; POP's is its slowest part's. For 4.6 see benchmarks/attribution.py.
+edits, solve and shim; POP's is its slowest part's. For 4.6 see docs/measured.md.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia import SiaPolicy
-from copter_frontends.sia.cold_highs import ColdSiaPolicy
+from copter_frontends.sia.paper.cold_highs import ColdSiaPolicy
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.workload import make_workload
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configurations_of

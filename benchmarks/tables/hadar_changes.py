@@ -18,7 +18,7 @@ from hadar_watch import Watched
 
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.workload import hadar_jobs, table_source
+from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
 from copter_frontends.simulator import Simulation
 
 VARIANTS: dict[str, tuple[str, bool]] = {

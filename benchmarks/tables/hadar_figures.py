@@ -27,7 +27,7 @@ from hadar_watch import Watched
 
 from copter_frontends.clusters import NAMED_CLUSTERS, named_cluster
 from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.workload import RESTART_S, hadar_jobs, table_source
+from copter_frontends.hadar.paper.workload import RESTART_S, hadar_jobs, table_source
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, Job
 

@@ -10,7 +10,7 @@ import numpy as np
 from hadar_runs import compare, finish, options, over_seeds, run
 
 from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.workload import hadar_jobs, table_source
+from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
 
 PAPER = {
     "static": {

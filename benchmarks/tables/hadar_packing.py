@@ -23,7 +23,7 @@ from runs import data_directory
 from scipy.optimize import linprog
 
 from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.workload import STEPS_PER_S, hadar_jobs
+from copter_frontends.hadar.paper.workload import STEPS_PER_S, hadar_jobs
 from copter_frontends.vocabulary import Cluster, Job
 
 PAIRS = "profiles/gavel/simulation_throughputs.json.gz"

@@ -13,7 +13,7 @@ from hadar_runs import finish, make_policy, options
 
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hadar import HadarPolicy, PriceFunction
-from copter_frontends.hadar.workload import hadar_jobs, table_source
+from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
 from copter_frontends.simulator import RoundRecord, Simulation
 
 

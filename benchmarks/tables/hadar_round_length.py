@@ -9,7 +9,7 @@ from figure_command import spread
 from hadar_runs import finish, options, run, say
 
 from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.workload import hadar_jobs, table_source
+from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
 
 MINUTES = (6, 12, 24, 48)
 

@@ -17,7 +17,7 @@ from copter_frontends.baselines import FifoPolicy
 from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.baselines.tiresias import TiresiasPolicy
 from copter_frontends.hadar import AverageJct, HadarPolicy, OnlineRule, Unmeasured, utility_named
-from copter_frontends.hadar.workload import GPU_SHARES
+from copter_frontends.hadar.paper.workload import GPU_SHARES
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableSource

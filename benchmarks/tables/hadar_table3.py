@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hadar_runs import compare, finish, options, over_seeds, run
 
-from copter_frontends.hadar.workload import STEPS_PER_S, hadar_jobs
+from copter_frontends.hadar.paper.workload import STEPS_PER_S, hadar_jobs
 from copter_frontends.simulator.table_source import TableApplication, TableSource
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
 

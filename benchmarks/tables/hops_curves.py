@@ -11,7 +11,7 @@ import numpy as np
 from hops_runs import Timed, make_policy, say
 
 from copter_frontends.hops.latency_ratio import Priority
-from copter_frontends.hops.workload import REFERENCE_TYPE, hops_jobs, iteration_source
+from copter_frontends.hops.paper.workload import REFERENCE_TYPE, hops_jobs, iteration_source
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness, latency_ratios

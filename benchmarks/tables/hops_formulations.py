@@ -22,9 +22,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from copter import LinearProgram, Settings
 from copter_frontends.clusters import NAMED_CLUSTERS
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs
-from copter_frontends.hops.exact import placed_program
-from copter_frontends.hops.node_prices import NodePriceFormulation
-from copter_frontends.hops.workload import hops_jobs, iteration_source
+from copter_frontends.hops.paper.exact import placed_program
+from copter_frontends.hops.paper.node_prices import NodePriceFormulation
+from copter_frontends.hops.paper.workload import hops_jobs, iteration_source
 from copter_frontends.vocabulary import Cluster
 
 

@@ -14,7 +14,7 @@ from hops_formulations import highs
 from copter import LinearProgram
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hops import HopsPolicy
-from copter_frontends.hops.exact import placed_program
+from copter_frontends.hops.paper.exact import placed_program
 from copter_frontends.simulator.round_record import RoundRecord
 from copter_frontends.vocabulary import Cluster
 

@@ -11,7 +11,7 @@ from figure_command import spread
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hops import IterationTimes, LearnedLoading, ThroughputEstimator, profile_by_gpu
 from copter_frontends.hops.iteration_time import NOT_HIDDEN
-from copter_frontends.hops.workload import MODELS, iteration_times
+from copter_frontends.hops.paper.workload import MODELS, iteration_times
 from copter_frontends.vocabulary import Job
 
 RUNS = (0, 1, 2, 5, 10, 20, 50, 100, 200)

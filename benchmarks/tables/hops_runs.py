@@ -25,8 +25,8 @@ from copter_frontends.hops import (
     ThroughputEstimator,
 )
 from copter_frontends.hops.latency_ratio import Priority
+from copter_frontends.hops.paper.workload import RESTART_S, hops_jobs
 from copter_frontends.hops.profiling import profile_by_gpu
-from copter_frontends.hops.workload import RESTART_S, hops_jobs
 from copter_frontends.policy_kit import Choice, GoodputThroughputs, RoundPolicy, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes

@@ -20,7 +20,7 @@ from hops_runs import Outcome, finish, options, run, seeded, show
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hops import HopsShim
 from copter_frontends.hops.latency_ratio import Priority
-from copter_frontends.hops.workload import iteration_source
+from copter_frontends.hops.paper.workload import iteration_source
 
 LAMBDAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 RATES = (30.0, 60.0, 120.0, 300.0, 600.0, 1200.0)

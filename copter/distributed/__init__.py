@@ -3,9 +3,9 @@
 ``import copter`` does not import this package, and this package imports Ray only where a session is started over it.
 """
 
-from copter.distributed.errors import ShardLostError
+from copter.distributed.errors import ShardLostError, SupersededError
 from copter.distributed.session import Session
 from copter.distributed.traffic import Traffic
 from copter.distributed.transport import LocalTransport, Transport
 
-__all__ = ["LocalTransport", "Session", "ShardLostError", "Traffic", "Transport"]
+__all__ = ["LocalTransport", "Session", "ShardLostError", "SupersededError", "Traffic", "Transport"]

@@ -18,7 +18,7 @@ from copter.distributed.messages import Call, Floats, Hello, Ints, Inventory, Pr
 from copter.distributed.model import Batch, RoutedModel
 from copter.distributed.traffic import Traffic
 from copter.distributed.transport import Transport
-from copter.errors import SettingsError
+from copter.errors import SettingsError, SnapshotError
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.runtime.watch import Watch
@@ -182,12 +182,20 @@ class Coordinator:
         """Start one more shard with its share of the requests; returns its number."""
         members = self._members
         shard = members.following
-        self._change_members(replace(members, shards=(*members.shards, shard), following=shard + 1))
-        self._exchange.join(shard)
+        self._change_members(
+            replace(members, following=shard + 1), in_doubt=False
+        )  # whatever comes, it is not used again
+        try:
+            self._exchange.join(shard)
+            donor = next(each for each in self._exchange.shards if each != shard)
+            known: Inventory = self._exchange.ask("inventory", {donor: ()})[donor]
+            self._exchange.apply({shard: calls_of_inventory(known)})
+            self._change_members(replace(self._members, shards=(*members.shards, shard)))
+        except BaseException:
+            if shard in self._exchange.shards:
+                self._exchange.leave(shard)
+            raise
         self._deal.load[shard] = 0
-        donor = next(each for each in self._exchange.shards if each != shard)
-        known: Inventory = self._exchange.ask("inventory", {donor: ()})[donor]
-        self._exchange.apply({shard: calls_of_inventory(known)})
         share = self.model.n_columns // len(self._deal.load)
         moves: dict[Hashable, int] = {}
         taken = 0
@@ -245,9 +253,16 @@ class Coordinator:
             self._exchange.out_of_step.add(shard)
             self._stale.add(shard)
 
-    def _change_members(self, members: Members) -> None:
+    def _change_members(self, members: Members, in_doubt: bool = True) -> None:
+        """Write the list down; where the disk refuses, it may have it all the same, and then no edit is safe."""
+        self._exchange.turn.require_current()
+        try:
+            write_members(members, new=False)
+        except SnapshotError as error:
+            if in_doubt:
+                self._exchange.give_up(f"it is not known which shards there are ({error})", error)
+            raise
         self._members = members
-        write_members(members, new=False)
 
 
 def counted(columns: Mapping[Hashable, Ints]) -> tuple[Ints, Ints]:

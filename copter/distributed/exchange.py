@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from copter.distributed.errors import ShardLostError
+from copter.distributed.errors import ShardLostError, SupersededError
 from copter.distributed.messages import Call, Changes, Hello
 from copter.distributed.transport import LATE, LOST, ShardOptions, Transport
+from copter.distributed.turns import PENDING, Turn
 from copter.distributed.wire import call_from, plain_call
-from copter.errors import CopterError
+from copter.errors import CopterError, SnapshotError
 from copter.runtime.clock import CLOCK
 from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
-from copter.storage.files import read_file, write_atomically
+from copter.storage.files import read_file, sync_folder, write_atomically
 from copter.storage.sealing import Seal
 
-PENDING = Seal(b"\x89COPTERP", 1, "a pending batch of a distributed session")
+BATCH = Seal(b"\x89COPTERP", 1, "a pending batch of a distributed session")
 TRIES = 60  # times that a call is tried whose shard has died
 PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0  # between two of them, growing
 
@@ -50,6 +53,11 @@ class Exchange:
         self.lost = 0
         self._number = 0
         self._births: dict[int, int] = {}
+        self._broken: str | None = None  # why no edit is taken any more
+        self._struck_out = (
+            True  # whether the disk has no batch of this coordinator that is done, or was not decided for
+        )
+        self.turn = Turn(options.directory)
         transport.reserve(shards)
         for shard in shards:
             self.join(shard)
@@ -136,7 +144,7 @@ class Exchange:
         self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
     ) -> dict[int, Any]:
         """Call shards and return their answers; a shard that has restarted becomes out of step."""
-        answers = self.transport.call(method, arguments, seconds)
+        answers = self.transport.call(method, arguments, self.turn.next(), seconds)
         for shard, answer in answers.items():
             if answer is not LOST and answer is not LATE:
                 birth = answer[2]
@@ -169,28 +177,53 @@ class Exchange:
         dict
             By shard, what has changed of the columns held; without shards that died, which are out of step.
         """
+        if self._broken is not None:
+            raise ShardLostError(self._broken)
+        if not self._struck_out:
+            self._strike_out()
         self._number += 1
         number, given = self._number, {shard: list(each) for shard, each in calls.items()}
+        alone = len(given) == 1  # then its journal alone decides
         try:
             versions = self.ask("prepare", {shard: (number, each) for shard, each in given.items()})
+            if not alone:
+                self._write_down(number, given, versions)
         except BaseException:
-            self.transport.call("abort", dict.fromkeys(given, ()))
+            self.transport.call("abort", dict.fromkeys(given, ()), self.turn.next())
             raise
-        alone = len(given) == 1  # then its journal alone decides
+        try:
+            changes = self._decide(number, given, versions)
+        except SnapshotError:  # a shard alone, whose disk refused: nothing has happened
+            raise
+        except BaseException as error:
+            self.give_up("a batch of edits was decided for, and not every shard is known to have done it", error)
+            raise
         if not alone:
-            self._write_down(number, given, versions)
-        changes = self._decide(number, given, versions)
-        if not alone:
-            self._strike_out()
+            with suppress(SnapshotError):  # it is tried again before the next batch
+                self._strike_out()
         return changes
+
+    def give_up(self, why: str, error: BaseException) -> None:
+        """Take no edit any more; a ShardLostError in the place of an error of the disk."""
+        self._broken = f"{why}: go on with this session by Session.load, which does all of it or nothing"
+        if isinstance(error, SnapshotError):
+            raise ShardLostError(self._broken) from error
 
     def _decide(
         self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
     ) -> dict[int, Changes]:
-        """Have every shard commit, until each has."""
-        todo, changes = set(calls), {}
-        while todo:
-            answers = self._call("commit", dict.fromkeys(todo, (number,)))
+        """Have every shard commit, until each has; SnapshotError where a shard is alone and its disk refuses.
+
+        Raises
+        ------
+        ShardLostError
+            If a shard cannot commit after many tries.
+        SupersededError
+            If another coordinator has begun.
+        """
+        todo, changes, pause, why = set(calls), {}, PAUSE_S, ""
+        for _ in range(TRIES):
+            answers = self._call("commit", dict.fromkeys(sorted(todo), (number,)))
             for shard, answer in answers.items():
                 if answer is not LOST and answer[0]:
                     changes[shard] = answer[1]
@@ -199,10 +232,20 @@ class Exchange:
                 if answer is LOST:
                     self._births.pop(shard, None)
                     self.found_dead(shard)
+                elif isinstance(answer[1], SupersededError):
+                    raise answer[1]
+                else:
+                    why = f": {answer[1]}"
+                    if len(calls) == 1 and isinstance(answer[1], SnapshotError):
+                        raise answer[1]
                 self.out_of_step.add(shard)
                 if self._redone(shard, number, calls[shard], versions[shard]):
                     todo.discard(shard)
-        return changes
+            if not todo:
+                return changes
+            CLOCK.get().sleep(pause)
+            pause = min(2.0 * pause, LONGEST_PAUSE_S)
+        raise ShardLostError(f"shard {min(todo)} does not make a batch durable after {TRIES} tries{why}")
 
     def _redone(self, shard: int, number: int, calls: list[Call], versions: tuple[int, int]) -> bool:
         """Return whether a shard had committed before it died; otherwise prepare the batch there again."""
@@ -223,34 +266,51 @@ class Exchange:
 
     def _pending(self) -> str | None:
         directory = self.options.directory
-        return None if directory is None else os.path.join(directory, "pending")
+        return None if directory is None else os.path.join(directory, f"{PENDING}{self.turn.term}")
 
     def _write_down(
         self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
     ) -> None:
+        """Decide for a batch; SnapshotError where the disk refuses, and then it is not decided for."""
         path = self._pending()
-        if path is not None:
-            parts = [(shard, list(versions[shard]), [plain_call(each) for each in calls[shard]]) for shard in calls]
-            write_atomically(path, PENDING.close(encode((number, parts))))
+        if path is None:
+            return
+        parts = [(shard, list(versions[shard]), [plain_call(each) for each in calls[shard]]) for shard in calls]
+        self._struck_out = False
+        try:
+            write_atomically(path, BATCH.close(encode((number, parts))))
+        except SnapshotError as error:  # the disk may have it all the same
+            try:
+                self._strike_out()
+            except SnapshotError:
+                self.give_up("the disk may have a batch of edits, and does not let it be taken back", error)
+            raise
 
     def _strike_out(self) -> None:
+        """The disk has no batch any more; SnapshotError where that is not sure."""
         path = self._pending()
         if path is not None:
-            DISK.get().remove(path)
+            try:
+                if DISK.get().kind(path) is not None:
+                    DISK.get().remove(path)
+                sync_folder(Path(path).parent)  # or it is back after a loss of power, when shards have gone on
+            except OSError as error:
+                raise SnapshotError(f"{path} cannot be removed: {error.strerror}") from error
+        self._struck_out = True
 
     def finish_pending(self) -> None:
-        """Complete the batch that an earlier coordinator had decided for, or undo an undecided one."""
-        path = self._pending()
-        if path is None or DISK.get().kind(path) is None:
-            self.every("abort")
-            return
-        number, parts = Reader(PENDING.open(read_file(path), "the pending batch"), "the pending batch").whole()
-        calls = {shard: [call_from(each) for each in plain] for shard, _, plain in parts}
-        versions = {shard: (before, after) for shard, (before, after), _ in parts}
-        todo = {shard for shard in calls if not self._redone(shard, number, calls[shard], versions[shard])}
-        self._decide(number, {shard: calls[shard] for shard in todo}, versions)
-        self._strike_out()
+        """Complete the batch that an earlier coordinator had decided for, or undo an undecided one.
+
+        From the first call on no shard hears an earlier coordinator; only then is it read what that one had decided.
+        """
         self.every("abort")
+        for path in self.turn.unfinished():
+            number, parts = Reader(BATCH.open(read_file(path), "the pending batch"), "the pending batch").whole()
+            calls = {shard: [call_from(each) for each in plain] for shard, _, plain in parts}
+            versions = {shard: (before, after) for shard, (before, after), _ in parts}
+            todo = {shard for shard in calls if not self._redone(shard, number, calls[shard], versions[shard])}
+            self._decide(number, {shard: calls[shard] for shard in todo}, versions)
+        self.turn.settle()
 
 
 def result_of(answer: tuple[bool, Any, int]) -> Any:

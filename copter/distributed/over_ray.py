@@ -18,6 +18,7 @@ from copter.distributed.messages import Hello, Priced, size_of
 from copter.distributed.shard import Shard
 from copter.distributed.traffic import Traffic
 from copter.distributed.transport import LATE, LOST, ShardOptions
+from copter.distributed.turns import Order
 from copter.errors import SettingsError
 
 LONGEST_S = 1e6  # seconds of the pieces into which a wait without a deadline is cut
@@ -52,9 +53,9 @@ class ShardActor:
         for gauge in (self.seconds, self.columns, self.memory):
             gauge.set_default_tags(tags)
 
-    def invoke(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any, int]:
+    def invoke(self, method: str, arguments: tuple[Any, ...], order: Order) -> tuple[bool, Any, int]:
         """Do a call of :class:`Shard`."""
-        done, result, birth = self.shard.invoke(method, arguments)
+        done, result, birth = self.shard.invoke(method, arguments, order)
         if isinstance(result, Priced):
             self.seconds.set(result.seconds)
             self.columns.set(float(self.shard.model.n_columns))
@@ -178,7 +179,7 @@ class RayTransport:
             self.release()
 
     def call(
-        self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], order: Order, seconds: float | None = None
     ) -> dict[int, Any]:
         """Call actors at the same time."""
         shared: dict[int, Any] = {}  # the same arguments go into the object store once
@@ -187,7 +188,7 @@ class RayTransport:
         for number, given in arguments.items():
             if id(given) not in shared:
                 shared[id(given)] = ray.put(given) if size_of(given) > 100_000 else given
-            waiting[number] = self._actors[number].invoke.remote(method, shared[id(given)])
+            waiting[number] = self._actors[number].invoke.remote(method, shared[id(given)], order)
             self.traffic.messages += 2
             self.traffic.sent += size_of(given)
         limit = None if seconds is None or seconds > LONGEST_S else max(seconds, 0.0)

@@ -364,6 +364,7 @@ class Session(Coordinator):
         if directory is None:
             raise SnapshotError("this session has no directory to be saved in: give one when it is made")
         self._exchange.every("save")
+        self._exchange.turn.require_current()
         plan = None if self._plan is None else self._plan
         write_remembered(directory, remembered(self._master, self.settings, plan))
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from copter.distributed.errors import SupersededError
 from copter.distributed.export import calls_of, inventory_of
 from copter.distributed.held import Held
 from copter.distributed.messages import (
@@ -28,6 +29,7 @@ from copter.distributed.messages import (
     no_ints,
 )
 from copter.distributed.reach import reach_of
+from copter.distributed.turns import Order, read_terms
 from copter.errors import CopterError, InternalError
 from copter.model.explaining import facts_of
 from copter.model.matrix import Template
@@ -109,17 +111,27 @@ class Shard:
         self._renewed_templates: set[int] = set()
         self._declared: tuple[Template, ...] | None = None
         self._reach: tuple[Floats, Floats] | None = None
+        self._last: Order = (read_terms(directory).now, 0)
 
     @property
     def model(self) -> Model:
         """The shard's model: all resources without their counts, and a share of the requests."""
         return self.session.model
 
-    def invoke(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any, int]:
+    def invoke(self, method: str, arguments: tuple[Any, ...], order: Order) -> tuple[bool, Any, int]:
         """Run a call: (True, result, birth), or (False, error, birth) for errors of the caller.
 
-        The birth tells this shard from another of its number that had begun before or begins after it.
+        The birth tells this shard from another of its number that had begun before or begins after it. A call that
+        comes again, is overtaken by a later one, or was sent by a coordinator whose term is over, is refused
+        (SupersededError); `hello`, which changes nothing, never is.
         """
+        if method != "hello":
+            if order <= self._last:
+                why = (
+                    "another coordinator goes on with this session" if order[0] < self._last[0] else "a later call came"
+                )
+                return False, SupersededError(f"{method} of call {order[1]} is refused: {why}"), self.birth
+            self._last = order
         try:
             return True, getattr(self, method)(*arguments), self.birth
         except CopterError as error:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from copter.distributed.messages import size_of
 from copter.distributed.shard import Shard
 from copter.distributed.traffic import Traffic
+from copter.distributed.turns import Order
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Transport(Protocol):
         """End a shard for good."""
 
     def call(
-        self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], order: Order, seconds: float | None = None
     ) -> dict[int, Any]:
         """Call shards at the same time.
 
@@ -84,6 +85,8 @@ class Transport(Protocol):
             Name of a method of :class:`Shard`.
         arguments : mapping of int to tuple
             By the shards' numbers.
+        order : tuple of (term, number)
+            Of the call: a shard refuses one that another has overtaken.
         seconds : float, optional
             How long to wait for those that answer late; None for as long as it takes.
 
@@ -140,30 +143,30 @@ class LocalTransport:
         self.shards[number] = Shard(number, *options.arguments())
 
     def call(
-        self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], order: Order, seconds: float | None = None
     ) -> dict[int, Any]:
         """Call shards one after the other."""
         found: dict[int, Any] = {}
         for number, given in arguments.items():
             self.traffic.messages += 2
             self.traffic.sent += size_of(given)
-            found[number] = self._one(number, method, given)
+            found[number] = self._one(number, method, given, order)
             if number in self.late and seconds is not None:
                 found[number] = LATE
             self.traffic.received += size_of(found[number])
         return found
 
-    def _one(self, number: int, method: str, given: tuple[Any, ...]) -> Any:
+    def _one(self, number: int, method: str, given: tuple[Any, ...], order: Order) -> Any:
         left = self.doomed.get(number)
         if left is not None:
             self.doomed[number] = left - 2
             if left < 2:
                 del self.doomed[number]
                 if left == 1:
-                    self.shards[number].invoke(method, given)
+                    self.shards[number].invoke(method, given, order)
                 self.kill(number)
                 return LOST
-        return self.shards[number].invoke(method, given)
+        return self.shards[number].invoke(method, given, order)
 
 
 def close(shard: Shard) -> None:

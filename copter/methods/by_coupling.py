@@ -16,8 +16,9 @@ from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.block_rounds import by_interior_points
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import WarmBasis
-from copter.methods.blocks.block_proof import near_best, prove
+from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of
+from copter.methods.blocks.working_columns import working_columns
 from copter.methods.proximal.working_set import WorkingSet
 from copter.methods.warm_state import WarmState
 from copter.model.columns import Columns
@@ -33,6 +34,7 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Callback = Callable[[int, float, float], bool | None]
+Figures = tuple[float, float, float, float, float, float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,29 @@ class Proof:
     bound: float
     margin: float
     residuals: Residuals
+
+    @classmethod
+    def of(cls, figures: Figures, offset: float) -> Proof:
+        """The proof of what :func:`.prove` or :func:`.prove_point` finds; `offset` is the objective's constant."""
+        objective, violation, largest, size, bound, margin, wrong, most, costs = figures
+        residuals = Residuals(
+            primal=violation / (1.0 + size),
+            dual=wrong / (1.0 + costs),
+            gap=relative_gap(objective + offset, bound + offset),
+            primal_absolute=largest,
+            dual_absolute=most,
+            gap_absolute=abs(objective - bound),
+        )
+        return cls(objective, bound, margin, residuals)
+
+    def shows(self, settings: Settings, offset: float) -> bool:
+        """Whether the gap is within tolerance even after the rounding margin is subtracted from the bound."""
+        lowest = self.bound - self.margin + offset
+        return relative_gap(self.objective + offset, lowest) <= settings.tolerance
+
+    def holds(self, settings: Settings, offset: float) -> bool:
+        """Whether the point is optimal, and that shows."""
+        return self.residuals.within(settings.tolerance, settings.absolute_tolerance) and self.shows(settings, offset)
 
 
 @dataclass(slots=True)
@@ -162,9 +187,7 @@ class Judge:
 
     def shows(self, answer: BlockAnswer) -> bool:
         """Whether the gap is within tolerance even after the rounding margin is subtracted from the bound."""
-        proof = self.proof_of(answer)
-        lowest = proof.bound - proof.margin
-        return relative_gap(proof.objective + self.offset, lowest + self.offset) <= self.settings.tolerance
+        return self.proof_of(answer).shows(self.settings, self.offset)
 
     def __call__(self, answer: BlockAnswer) -> bool:
         residuals = self.proof_of(answer).residuals
@@ -204,7 +227,7 @@ def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
     sums[0], sums[1] = -np.inf, np.inf
     limited = np.diff(program.private_start) > 0
     sums[0, limited], sums[1, limited] = program.lower[n + m :], program.upper[n + m :]
-    objective, violation, largest, size, bound, margin, wrong, most, costs = prove(
+    figures = prove(
         program.column_start,
         program.start,
         program.row,
@@ -216,19 +239,7 @@ def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
         answer.x,
         answer.y,
     )
-    return Proof(
-        objective,
-        bound,
-        margin,
-        Residuals(
-            primal=violation / (1.0 + size),
-            dual=wrong / (1.0 + costs),
-            gap=relative_gap(objective + offset, bound + offset),
-            primal_absolute=largest,
-            dual_absolute=most,
-            gap_absolute=abs(objective - bound),
-        ),
-    )
+    return Proof.of(figures, offset)
 
 
 def moved_to(
@@ -241,55 +252,20 @@ def moved_to(
     keep_slack: float,
 ) -> None:
     """Store the answer in the iterate; data of working columns are gathered on first use."""
-    column = columns_to_keep(matrix, program, slots, answer, keep_slack)
-    columns = Columns(slots, program.column_start)
-    block = columns.owners(column)
-    key = columns.keys(column, block)
-    x = within_limits(program, answer.x[column], column, block, matrix.sums_of(slots)[0])
-    iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
-    iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
-
-
-def within_limits(
-    program: BlockProgram, x: Floats, column: NDArray[np.int64], block: NDArray[np.int64], limit: Floats
-) -> Floats:
-    """Return the values of some columns; blocks whose sums exceed their limits by rounding are scaled down.
-
-    A column that is not given is zero. Where none of a block may be negative, no column is above the limit either.
-    """
-    total, lower = np.bincount(block, x, minlength=len(limit)), program.lower[column]
-    over = np.flatnonzero(total > limit * (1 + 1e-12))
-    if len(over):
-        shrink = np.ones(len(limit))
-        shrink[over] = limit[over] / total[over]
-        x = np.clip(x * shrink[block], lower, program.upper[column])
-    most = limit
-    if (lower < 0.0).any():
-        most = limit.copy()
-        most[block[lower < 0.0]] = np.inf
-    return np.minimum(x, most[block])
-
-
-def columns_to_keep(
-    matrix: BlockMatrix, program: BlockProgram, slots: Ints, answer: BlockAnswer, keep_slack: float
-) -> NDArray[np.int64]:
-    """Return the columns that are nonzero or have a nonzero lower bound; for integer requests, also alternatives for a
-    shim.
-
-    A column that is left out counts as at its lower bound.
-    """
-    away = (answer.x != 0.0) | (program.lower[: program.n_columns] != 0.0)
-    if not matrix.any_integer(slots):
-        return np.flatnonzero(away)
-    chosen = near_best(
+    n = program.n_columns
+    key, x, block = working_columns(
         program.column_start,
         program.start,
         program.row,
         program.value,
         program.cost,
+        program.lower[:n],
+        program.upper[:n],
+        matrix.sums_of(slots)[0],
+        slots,
         answer.x,
         answer.y,
-        keep_slack,
+        keep_slack if matrix.any_integer(slots) else -1.0,
     )
-    away[chosen] = True
-    return np.flatnonzero(away)
+    iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
+    iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()

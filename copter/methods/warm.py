@@ -16,6 +16,7 @@ from copter.choose import Choice, ModelFacts
 from copter.errors import InternalError
 from copter.methods.answers import Proven, Work, sharpened, solution_of
 from copter.methods.by_coupling import CouplingSolve
+from copter.methods.by_vertex import VertexSolve
 from copter.methods.by_whole import WholeSolve
 from copter.methods.crossover import vertex_of
 from copter.methods.interior_start import InteriorStart
@@ -82,6 +83,11 @@ def answered(
     """Return the solution of the first method, in order, that finishes."""
     facts = facts_of(model, iterate)
     order = choose.for_model(facts, settings)
+    if order[0] is choose.SMALL:
+        solution = VertexSolve(model, iterate, settings, watch).run(order[0], callback, restart_reason)
+        if solution is not None:
+            return solution
+        order = order[1:]
     if choose.pivots_fit(facts, settings):
         iterate.pivots()  # this round's prices are where the next round's pivots start
     if facts.private_rows or order[0].method in ("simplex", "interior"):
@@ -113,7 +119,8 @@ def answered(
 def facts_of(model: Model, iterate: WarmState) -> ModelFacts:
     """Return the facts from which the method is chosen."""
     matrix = model.ledger.matrix
-    return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), iterate.basis is not None)
+    has_basis = iterate.basis is not None
+    return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), has_basis, len(model.ledger.slot_of))
 
 
 def by_prices(

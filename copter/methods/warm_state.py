@@ -7,8 +7,11 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.path import PricePath
+from copter.methods.blocks.program import BlockProgram
 from copter.methods.proximal.iterate import Iterate
+from copter.methods.simplex.rounds import RoundBasis
 from copter.model.matrix import BlockMatrix
+from copter.model.matrix.changes import Mark
 
 
 class WarmState(Iterate):
@@ -20,6 +23,10 @@ class WarmState(Iterate):
         None until a method needs one.
     path : PricePath or None
         None before the first solve by interior points on blocks.
+    vertex : RoundBasis or None
+        Of a small model's whole program; None until it is solved so.
+    program : tuple or None
+        The program of that basis, and when it was the model's.
     version : int
         Version of the model for which the point was optimal; -1 for none.
     """
@@ -28,12 +35,19 @@ class WarmState(Iterate):
         super().__init__(sigma)
         self.basis: WarmBasis | None = None
         self.path: PricePath | None = None
+        self.vertex: RoundBasis | None = None
+        self.program: tuple[BlockProgram, Mark] | None = None
         self.version = -1
 
     def pivots(self) -> WarmBasis:
         """Return the basis, created on first use."""
         self.basis = self.basis or WarmBasis()
         return self.basis
+
+    def rounds(self) -> RoundBasis:
+        """The basis of the whole program; a new one where there is none."""
+        self.vertex = self.vertex or RoundBasis()
+        return self.vertex
 
     def path_of(self, rows: NDArray[np.int64]) -> PricePath:
         """Return the path for rows of these generations; an empty path if there is none."""
@@ -42,4 +56,4 @@ class WarmState(Iterate):
     def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
         """Renumber the state after slabs have moved; the basis names blocks by slots, so it is dropped."""
         super().follow(moved, before, matrix)
-        self.basis = None
+        self.basis = self.vertex = self.program = None

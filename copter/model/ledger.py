@@ -425,8 +425,14 @@ class Ledger:
         self.added_at.pop(request, None)
         self.matrix.retract_slab(slot, reused)
 
-    @uncollected()
     def _op_remove(self, requests: list[Hashable]) -> None:
+        if len(requests) > FEW:
+            with uncollected():
+                self._remove(requests)
+        else:
+            self._remove(requests)
+
+    def _remove(self, requests: list[Hashable]) -> None:
         matrix, own = self.matrix, list[Template]()
         for request in requests:
             slot = self.slot_of[request]
@@ -437,7 +443,8 @@ class Ledger:
             if not template.shared:
                 own.append(template)
         if own:
-            self._keep_scales(np.unique(np.concatenate([template.rows for template in own])))
+            alone = len(own) == 1
+            self._keep_scales(own[0].rows if alone else np.unique(np.concatenate([each.rows for each in own])))
         for template in own:
             matrix.drop_template(template)
             self._note(self._rehang, template)
@@ -548,6 +555,7 @@ class Ledger:
 
 
 # Operations that change bounds alone; they write down which, and a new row writes down that it is one.
+FEW = 50  # requests that are removed before putting garbage collection off pays
 OF_BOUNDS = frozenset(("count", "rows", "limits", "sums", "private_bounds", "fix", "integer"))
 
 # Operations by the name that the journal has them under.

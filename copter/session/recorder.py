@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("copter")
 Keys = NDArray[np.int64]
 Floats = NDArray[np.float64]
+FIXED = frozenset((str, int, float, bool, bytes, type(None)))  # types whose values never change
 Item = tuple[str, Any]  # "edit" and the operations of a batch, or an event and None
 
 
@@ -54,7 +55,7 @@ class Recorder:
         self.edit_s = 0.0
         self._items: list[Item] = []
         self._why: str | None = None
-        self._last: SparseValues | None = None
+        self._last: tuple[SparseValues, float] | None = None  # the last round's point and bound
         content = b"".join(base)  # now: the arrays behind it change
         writer.later(lambda: (BASE, self.stream, [content]))
 
@@ -88,7 +89,8 @@ class Recorder:
         items, edit_s = self._items, self.edit_s
         self._items, self.edit_s = [], 0.0
         self.rounds += 1
-        self._last = sparse = solution.sparse
+        sparse, bound = solution.sparse, float(solution.bound)
+        self._last = sparse, bound
         own = sparse.behind.own() if self.answers and ledger.matrix.n_with_rows else None
         ray = solution.ray if self.answers else None
 
@@ -124,15 +126,17 @@ class Recorder:
         deadline_s : float, optional
             Deadline of solve and shim together.
         """
-        sparse = self._last
-        if self.ended or sparse is None:
+        if self.ended or self._last is None:
             return
+        sparse, bound = self._last
+        better = plan.is_feasible and plan.bound != bound  # found by a search: there are no prices that prove it
 
         def made() -> tuple[bytes, int, Buffers]:
             values: dict[str, Any] = {
                 "status": plan.status.value,
                 "objective": float(plan.objective),
-                "bound": float(plan.bound),
+                "bound": bound if better else float(plan.bound),
+                "searched": float(plan.bound) if better else None,
                 "certified": bool(plan.bound_is_certified),
                 "shim_s": seconds,
                 "shim": shim,
@@ -218,7 +222,7 @@ def held(value: Any) -> Any:
     if isinstance(value, Template):
         return value.serial
     if isinstance(value, tuple):
-        return tuple([held(each) for each in value])
+        return value if FIXED.issuperset(map(type, value)) else tuple([held(each) for each in value])
     if isinstance(value, list):
         return [each.copy() for each in value] if value and isinstance(value[0], np.ndarray) else list(value)
     return value

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import shims
-from copter.errors import InvalidDataError, SnapshotError
+from copter.errors import InternalError, InvalidDataError, SnapshotError
 from copter.methods.warm import Callback, warm_solve
 from copter.methods.warm_state import WarmState
 from copter.model.model import Model
@@ -26,6 +26,8 @@ from copter.session.snapshot import SessionState, load_state, plain, save_state,
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.plan import IDLE
+from copter.shims.proven import best_of, require_new, with_proof
+from copter.storage.disk import DISK
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike
 from copter.storage.journal import History, Journal, checked_sync
@@ -39,6 +41,7 @@ SHIM_S, SHIM_SLOT_S = 3e-3, 4e-7  # of a deadline, kept for rounding: and for ea
 WORK = 40_000  # of the search that closes a small plan's gap, nodes times rows: about a millisecond
 CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # of what is kept, for repairing and checking the plan
 LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
+PLAN_SHARE = 0.4  # share of a deadline that the LP and its plan get where a proof comes after them
 LP_SHARE = 0.7  # share of a deadline that the LP gets where a searching shim comes after it
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
 Ages = NDArray[np.int64]
@@ -102,6 +105,7 @@ class Session:
         self._slowness = (
             1.0  # wall-clock time of rounding, in units of this thread's own: what others on the machine cost
         )
+        self._limited = self.settings, float("inf"), self.settings  # settings, seconds, the first with that limit
         self.last_solution: Solution | None = None
         self._recorder: Recorder | None = None
         if journal is not None:
@@ -159,7 +163,9 @@ class Session:
             self._recorder.round(self.model.ledger, solution, self.settings, deadline_s, callback is not None)
         return solution
 
-    def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
+    def solve_integer(
+        self, shim: Shim | str | None = None, deadline_s: float | None = None, proof: PathLike | None = None
+    ) -> IntegerPlan:
         """Solve the LP, then compute an integer plan from its solution.
 
         Parameters
@@ -169,6 +175,11 @@ class Session:
             It is given the last plan that this method returned, and the new one is never worse where that still fits.
         deadline_s : float, optional
             Wall-clock seconds; "dive" and "exact" leave the LP a part of them, other shims come after the LP.
+        proof : path, optional
+            Where to write a proof that no plan is better than the one returned, by more than 1e-6 of 1 + |objective|;
+            `copter verify` judges it without the engine. For small models, and a part of the time: a better plan than
+            the shim's is looked for first. The plan's `proof` says whether it is there. A new file; one that ends in
+            ".vipr" is a certificate in that format.
 
         Returns
         -------
@@ -181,7 +192,7 @@ class Session:
         InvalidDataError
             For the name of an unknown shim, and for a plan of the caller's own shim that does not hold.
         SettingsError
-            If the deadline is not a number above zero.
+            If the deadline is not a number above zero, or there is something at the proof's path.
 
         Examples
         --------
@@ -201,13 +212,31 @@ class Session:
             shims.shim_by_name(shim, 0.0)
         elif shim is not None and not callable(shim):
             raise InvalidDataError(f"shim is {shim!r}, must be a shim, or the name of one")
-        limit = deadline_s
+        if proof is not None:
+            require_new(proof)
+        limit, whole_s = deadline_s, float("inf") if deadline_s is None else deadline_s
+        if deadline_s is not None and proof is not None:
+            limit = deadline_s = PLAN_SHARE * deadline_s
         if deadline_s is not None:
             kept = self._slowness * (SHIM_S + SHIM_SLOT_S * self.model.ledger.matrix.n_slots)
             limit = LP_SHARE * deadline_s if searches else max(0.5 * deadline_s, deadline_s - kept)
         guards = self._guard.held("being planned"), self.model.ledger.guard.held("being planned")
         with guards[0], guards[1], uncollected(deadline_s is not None):
-            return self._plan_by(shim, started, deadline_s, limit)
+            plan = self._plan_by(shim, started, deadline_s, limit)
+            if proof is None or not plan.is_feasible:
+                return plan
+            return self._proven(plan, proof, started + whole_s)
+
+    def _proven(self, plan: IntegerPlan, path: PathLike, end: float) -> IntegerPlan:
+        """The plan, or a better one, with its proof; the caller holds both guards."""
+        solution = self.last_solution
+        if solution is None:
+            raise InternalError("a plan without a solution")
+        best = best_of(self.model, solution, plan, self.settings, end - time.perf_counter())
+        if best is not plan:
+            require_feasible(self.model, best)
+            self._plan = best
+        return with_proof(self.model, best, path, self.settings, end - time.perf_counter())
 
     def _plan_by(
         self, shim: Shim | str | None, started: float, deadline_s: float | None, limit: float | None
@@ -240,7 +269,13 @@ class Session:
 
     def _settings_by(self, deadline_s: float | None) -> Settings:
         """Return the settings with the shorter time limit; raises SettingsError for an invalid deadline."""
-        return self.settings if deadline_s is None else self.settings.limited_to(deadline_s)
+        if deadline_s is None:
+            return self.settings
+        settings, seconds, limited = self._limited
+        if settings is not self.settings or type(deadline_s) is not float or seconds != deadline_s:
+            limited = self.settings.limited_to(deadline_s)
+            self._limited = self.settings, float(deadline_s), limited
+        return limited
 
     def reset(self) -> None:
         """Discard the solver state; the next solve starts cold."""
@@ -431,7 +466,7 @@ class Session:
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise InvalidDataError(f"path is {path!r}, must be a path")
         with self._guard.held("being journaled"), self.model.ledger.guard.held("being journaled"):
-            if path is not None and os.path.exists(path):
+            if path is not None and DISK.get().kind(path) is not None:
                 raise SnapshotError(f"{os.fspath(path)} is there already: continue it with Session.load, or remove it")
             if self.model.ledger.journal is not None:
                 if path is not None:

@@ -13,6 +13,7 @@ from copter.model.model import Model
 from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
 from copter.settings import Settings
 from copter.shims.plan import IntegerPlan
+from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
 from copter.storage.files import PathLike, read_file, write_atomically
 from copter.storage.journal import MAGIC as JOURNAL_MAGIC
@@ -103,7 +104,7 @@ def load_state(
     state, history = state_from(values, settings, where), values["history"]
     if find and history is not None:
         journal = Path(path).absolute().parent / str(history["journal"])
-        if not os.path.exists(journal):
+        if DISK.get().kind(journal) is None:
             raise SnapshotError(
                 f"{where} has a journal, {journal}, which is not there: give its path, or journal=None for the model "
                 "as it was when the snapshot was taken"

@@ -59,6 +59,9 @@ class IntegerPlan:
         none though the LP has a point.
     short : tuple of ids
         Ids of the resources that the requests in conflict over-commit.
+    proof : str
+        How the proof went that was asked for: "written", or why there is none; empty where none was asked for. A plan
+        with a proof is OPTIMAL, whatever the LP's bound.
     """
 
     objective: float
@@ -76,6 +79,7 @@ class IntegerPlan:
     share_key: Keys = field(default_factory=no_keys)
     share: Floats = field(default_factory=no_shares)
     continuous: frozenset[Hashable] = frozenset()
+    proof: str = ""
 
     @property
     def is_feasible(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from copter.errors import InvalidDataError, SnapshotError
 
 DEEPEST = 64  # levels of tuples within tuples
+TEXT = frozenset((str,))
 SMALL = 4096  # bytes; larger arrays are handed on as they lie in memory
 ARRAYS = {b"d": "<f8", b"f": "<f4", b"i": "<i4", b"q": "<i8", b"B": "|u1", b"?": "|b1"}
 CODES = {np.dtype(kind).newbyteorder("="): code for code, kind in ARRAYS.items()}
@@ -57,6 +58,12 @@ def _write(value: Any, parts: Buffers, out: bytearray, depth: int) -> None:
         _counted(b"Y", value, out)
     elif kind in (tuple, list):
         out += (b"(" if kind is tuple else b"[") + COUNT.pack(len(value))
+        if depth < DEEPEST and TEXT.issuperset(
+            map(type, value)
+        ):  # names of many requests: a call for each takes longest
+            texts = [item.encode("utf-8", "surrogatepass") for item in value]
+            out += b"".join([b"S" + COUNT.pack(len(text)) + text for text in texts])
+            return
         for item in value:
             _write(item, parts, out, depth + 1)
     elif kind is dict:

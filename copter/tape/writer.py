@@ -13,6 +13,7 @@ from copter.storage.files import PathLike
 from copter.tape.layout import DIGEST, head, record
 
 WAITING = 8  # records that may wait to be written; one more waits for the disk, so that memory does not grow
+LINGER_S = 0.25  # seconds that the thread waits for more, and so the longest that a process waits at its end
 Later = Callable[[], tuple[bytes, int, Buffers] | None]
 
 
@@ -33,7 +34,7 @@ class TapeWriter:
     -----
     A write that fails ends the tape at the last whole record; :attr:`failed` then says why, and later records are
     left out. A forked process writes nothing: the tape stays with the process that began it. Records are put together,
-    compressed and written by a thread that is there while there is something to write.
+    compressed and written by a thread that ends when nothing has come for a while: a round would wait for a new one.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -41,7 +42,8 @@ class TapeWriter:
         self.failed: str | None = None
         self._file = -1
         self._jobs: deque[Later] = deque()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._busy = False
         self._thread: threading.Thread | None = None
         self.length = 0
         self._streams = 0
@@ -74,28 +76,41 @@ class TapeWriter:
             return
         if len(self._jobs) >= WAITING:
             self.drain()
-        with self._lock:
+        with self._changed:
             self._jobs.append(job)
+            self._changed.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="copter-tape")
                 self._thread.start()
 
     def _work(self) -> None:
-        while True:
-            with self._lock:
-                if not self._jobs:
-                    self._thread = None
-                    return
-                job = self._jobs.popleft()
-            made = job()
-            if made is not None:
-                self.append(*made)
+        try:
+            while (job := self._next()) is not None:
+                made = job()
+                if made is not None:
+                    self.append(*made)
+        finally:
+            with self._changed:
+                if self._thread is threading.current_thread():  # an error ended it
+                    self._thread, self._busy = None, False
+                self._changed.notify_all()
+
+    def _next(self) -> Later | None:
+        """The next job; None, and the thread has ended, if none comes for a while."""
+        with self._changed:
+            self._busy = False
+            self._changed.notify_all()
+            if not self._changed.wait_for(lambda: self._jobs, LINGER_S):
+                self._thread = None
+                return None
+            self._busy = True
+            return self._jobs.popleft()
 
     def drain(self) -> None:
         """Wait until nothing waits to be written."""
-        thread = self._thread
-        if thread is not None and not self.closed:
-            thread.join()
+        if not self.closed:
+            with self._changed:
+                self._changed.wait_for(lambda: self._thread is None or not (self._jobs or self._busy))
 
     def append(self, kind: bytes, stream: int, payload: Buffers) -> bool:
         """Append a record; returns whether it was written."""

@@ -2,21 +2,25 @@
 
 Copied elsewhere the folder runs alone, with NumPy: ``python -m verify FILE``. Each file is read in one sitting:
 ``program.py`` says what a tape holds and what an edit does, ``judge.py`` what makes an answer true;
-``tree.py`` judges proofs of mixed-integer programs.
+``tree.py`` judges proofs of mixed-integer programs, ``vipr.py`` those in the format VIPR.
 """
 
-from .judge import main, plan_faults, proven, proven_exactly, verify
-from .program import Program, Unusable
+from .judge import NONE, main, multipliers, plan_faults, proven, verify
+from .program import Flat, Program, Unusable
 from .tree import judge_proof, verify_proof
+from .vipr import verify_vipr
 
 __all__ = [
+    "NONE",
+    "Flat",
     "Program",
     "Unusable",
     "judge_proof",
     "main",
+    "multipliers",
     "plan_faults",
     "proven",
-    "proven_exactly",
     "verify",
     "verify_proof",
+    "verify_vipr",
 ]

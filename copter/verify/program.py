@@ -1,9 +1,10 @@
-"""A reader of tapes, and a model of dictionaries to which the recorded edits are applied; imports nothing of copter."""
+"""A tape's records, and the model that its edits leave, as one flat linear program; it imports nothing of copter."""
 
 import os
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf, prod
 from typing import Any
@@ -11,9 +12,7 @@ from typing import Any
 import numpy as np
 
 Path = str | os.PathLike[str]
-Record = tuple[bytes, int, int, object]
 U = 2.0**-53
-CELLS = 1 << 20  # reduced costs worked out at once: 8 MiB an array
 TYPES = {b"d": "<f8", b"f": "<f4", b"i": "<i4", b"q": "<i8", b"B": "|u1", b"?": "|b1"}
 FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, struct.error, zlib.error)
 
@@ -45,9 +44,8 @@ def read(data: Any, at: int = 0, depth: int = 0) -> tuple[Any, int]:
     for _ in range(2 * length if tag == b"{" else length):
         item, at = read(data, at, depth + 1)
         items.append(item)
-    return (
-        dict(zip(items[::2], items[1::2], strict=True)) if tag == b"{" else tuple(items) if tag == b"(" else items
-    ), at
+    pairs = zip(items[::2], items[1::2], strict=True)
+    return dict(pairs) if tag == b"{" else tuple(items) if tag == b"(" else items, at
 
 
 def unpacked(content: bytes) -> bytes:
@@ -61,8 +59,8 @@ def unpacked(content: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def records(path: Path) -> Iterator[Record]:
-    """Yield (kind, stream, round, value) of every complete record; copter/tape/layout.py describes the format."""
+def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
+    """(kind, stream, round, value) of every whole record of a tape; copter/tape/layout.py says how they lie."""
     with open(path, "rb") as file:
         head, size = file.read(16), file.seek(0, 2)
         if head[:8] != b"\x89COPTERT" or len(head) < 16 or zlib.crc32(head[:12]) != struct.unpack("<I", head[12:])[0]:
@@ -95,37 +93,41 @@ def records(path: Path) -> Iterator[Record]:
 
 
 class Template:
-    """A usage pattern: coefficients and private rows by column, and the requests that use it."""
+    """Entries (column, row, value) of a request's columns in the resources, and in private rows of its own."""
 
-    def __init__(self, contents: Any, shared: bool, serial: int) -> None:
-        self.shared, self.serial, self.members, self.group = shared, serial, {}, None
+    def __init__(self, serial: int, shared: bool, contents: Any) -> None:
+        self.serial, self.shared = serial, shared
         self.fill(*contents)
 
     def fill(self, start: Any, row: Any, value: Any, private: Any = None) -> None:
-        self.n, self.group, self.row, self.value = len(start) - 1, None, row, value
-        self.column, self.n_own = (
-            np.repeat(np.arange(self.n), np.diff(start)),
-            0 if private is None else len(private[3]),
-        )
+        self.n, self.row, self.value, self.n_own = len(start) - 1, row, value, len(private[3]) if private else 0
         begin, self.own_row, self.own_value = private[:3] if self.n_own else (0 * start, row[:0], value[:0])
-        self.own_column = np.repeat(np.arange(self.n), np.diff(begin))
+        self.column, self.own_column = (np.repeat(np.arange(self.n), np.diff(each)) for each in (start, begin))
 
 
+@dataclass
 class Request:
-    """A request's costs, box, sum, and bounds of private rows (lower, then upper)."""
+    """What a request has besides its template; `own` are bounds of private rows, lower ones, then upper ones."""
 
-    def __init__(self, template: Template, cost: Any, limit: float, *rest: Any) -> None:
-        lower, upper, scale, offset, integer, least, own = (*rest, -inf, None)[:7] if len(rest) < 7 else rest
-        self.template, self.base, self.limit, self.least, self.integer = template, cost, limit, least, integer
-        self.scale, self.offset, self.lower, self.upper, self.single, self.fixed = scale, offset, lower, upper, {}, -1
-        self.most = inf
-        self.own = np.zeros(0) if own is None else np.ravel(own)
+    template: Template
+    base: Any
+    limit: float
+    lower: Any = 0.0
+    upper: Any = inf
+    scale: float = 1.0
+    offset: float = 0.0
+    integer: bool = False
+    least: float = -inf
+    own: Any = None
+    single: dict[int, float] = field(default_factory=dict)
+    fixed: int = -1
+    most: float = inf
 
     def arrays(self) -> tuple[Any, Any, Any]:
         """Return (cost, lower, upper) of the columns; no column exceeds what the sum leaves for it."""
         cost = np.minimum(self.scale * np.asarray(self.base, dtype=np.float64) + self.offset, self.most)
         cost[list(self.single)] = list(self.single.values())
-        low, high = np.full(self.template.n, float(0)) + self.lower, np.full(self.template.n, float(0)) + self.upper
+        low, high = np.zeros(self.template.n) + self.lower, np.zeros(self.template.n) + self.upper
         if self.fixed >= 0:
             value, high = min(high[self.fixed], self.limit), low.copy()
             low[self.fixed] = high[self.fixed] = value
@@ -141,14 +143,11 @@ class Program:
     def __init__(self, state: Any) -> None:
         self.sign, self.offset = -1.0 if state["sense"] == "max" else 1.0, state["offset"]
         self.low, self.high = state["rows"][0].tolist(), state["rows"][1].tolist()
-        self.row_of, self.free = (
-            dict(zip(state["resources"], state["row"].tolist(), strict=True)),
-            state["free_rows"].tolist(),
-        )
-        self.next, self.templates, self.requests = state["next"][1], {}, {}
+        self.row_of: Any = dict(zip(state["resources"], state["row"].tolist(), strict=True))
+        self.free, self.next, self.templates, self.requests = state["free_rows"].tolist(), state["next"][1], {}, {}
         for at, (serial, shared) in enumerate(zip(state["serials"], state["shared"], strict=True)):
             contents = (*state["templates"][at], state["private_rows"].get(at))
-            self.templates[serial] = Template(contents, shared, serial)
+            self.templates[serial] = Template(serial, shared, contents)
         begin = 0
         for at, name in enumerate(state["requests"]):
             serial = state["serials"][state["template"][at]]
@@ -157,41 +156,35 @@ class Program:
             own = np.concatenate([each[end:begin] for each in state["private_bounds"]])
             rest = *state["scale"][at], bool(state["integer"][at]), state["at_least"][at], own
             cost = state["cost"][state["cost_at"][at] if "cost_at" in state else at]
-            self.hang(name, serial, cost, state["limit"][at], *box, *rest)
-            vars(self.requests[name]).update(fixed=int(state["fixed"][at]), most=state.get("most", {at: inf})[at])
-            if at in state["exceptions"]:
-                self.do("exceptions", (name, *state["exceptions"][at]))
+            self.add(name, serial, cost, state["limit"][at], *box, *rest)
+            self.set(name, fixed=int(state["fixed"][at]), most=state["most"][at] if "most" in state else inf)
+            self.do("exceptions", (name, *state["exceptions"].get(at, (None, None))))
 
-    def source(self, source: Any, shared: bool = False) -> Template:
-        """Return a template by serial number, or a new one."""
+    def template(self, source: Any, shared: bool = False) -> Template:
+        """A template by its serial number, or a new one."""
         if isinstance(source, tuple):
-            self.templates[self.next] = Template(source, shared, self.next)
+            self.templates[self.next] = Template(self.next, shared, source)
             source, self.next = self.next, self.next + 1
         return self.templates[source]
 
-    def hang(self, name: Any, source: Any, *rest: Any) -> None:
+    def add(self, name: Any, source: Any, *rest: Any) -> None:
         assert name not in self.requests, f"request {name!r} is there already"
-        template = self.source(source)
-        self.requests[name] = template.members[name] = Request(template, *rest)
-        template.group = None
+        self.requests[name] = Request(self.template(source), *rest)
 
     def leave(self, name: Any) -> None:
-        """Detach a request from its template, which is deleted if it belonged to this request alone."""
-        template = self.kept(name).template
-        del template.members[name]
+        """A request leaves its template, which goes if it was its own."""
+        template = self.requests[name].template
         if not template.shared:
             del self.templates[template.serial]
 
-    def kept(self, name: Any) -> Request:
-        """Return a request that is about to be edited."""
-        self.requests[name].template.group = None
-        return self.requests[name]
+    def set(self, name: Any, **values: Any) -> None:
+        vars(self.requests[name]).update(values)
 
     def set_row(self, name: Any, low: float, high: float) -> None:
         if name not in self.row_of:
             self.row_of[name] = self.free.pop() if self.free else len(self.low)
-            self.low += [0.0] * (self.row_of[name] == len(self.low))
-            self.high += [0.0] * (len(self.low) - len(self.high))
+            if self.row_of[name] == len(self.low):
+                self.low, self.high = [*self.low, 0.0], [*self.high, 0.0]
         self.low[self.row_of[name]], self.high[self.row_of[name]] = low, high
 
     def do(self, operation: str, arguments: Any) -> None:
@@ -209,31 +202,30 @@ class Program:
                     keep = each.row != row
                     each.column, each.row, each.value = each.column[keep], each.row[keep], each.value[keep]
             case "add_template", contents:
-                self.source(tuple(contents), True)
+                self.template(tuple(contents), True)
             case "update_template", (serial, *contents):
                 self.templates[serial].fill(*contents)
             case "drop_template", (serial,):
                 del self.templates[serial]
             case "add", (name, source, cost, limit, lower, upper, scale, offset, integer, _, *rest):
-                self.hang(name, source, cost, limit, lower, upper, scale, offset, integer, *rest)
+                self.add(name, source, cost, limit, lower, upper, scale, offset, integer, *rest)
             case "add_many", (names, serial, costs, lower, upper, numbers, *rest):
-                leasts, own = (*rest, None, None)[:2]
                 for at, (name, limit, scale, offset, integer) in enumerate(zip(names, *numbers[:4], strict=True)):
-                    more = -inf if leasts is None else leasts[at], None if own is None else own[at]
-                    self.hang(name, serial, costs[at], limit, lower, upper, scale, offset, integer, *more)
+                    least, own = (None if each is None else each[at] for each in (*rest, None, None)[:2])
+                    more = integer, -inf if least is None else least, own
+                    self.add(name, serial, costs[at], limit, lower, upper, scale, offset, *more)
             case "add_own", (names, first, start, row, value, cost, limits, leasts, _, *rest):
                 private, lower, upper, integer = (*rest, *(None, 0.0, inf, None)[len(rest) :])
-                for at, name in enumerate(names):
-                    a, b = first[at : at + 2]
-                    contents, own = (start[a : b + 1] - start[a], *(x[start[a] : start[b]] for x in (row, value))), None
+                for at, (name, a, b) in enumerate(zip(names, first[:-1], first[1:], strict=True)):
+                    e, own, rows = slice(start[a], start[b]), None, None
                     if private is not None and private[0][at] < private[0][at + 1]:
-                        (r, s), (begin, own_row, own_value, low, high) = private[0][at : at + 2], private[1]
-                        entries, own = slice(begin[a], begin[b]), np.concatenate((low[r:s], high[r:s]))
-                        rows = begin[a : b + 1] - begin[a], own_row[entries], own_value[entries], low[r:s], high[r:s]
-                        contents = (*contents, rows)
-                    box = [each if isinstance(each, float) else each[a:b].copy() for each in (lower, upper)]
+                        r, (begin, own_row, own_value, low, high) = slice(*private[0][at : at + 2]), private[1]
+                        p, own = slice(begin[a], begin[b]), np.concatenate((low[r], high[r]))
+                        rows = begin[a : b + 1] - begin[a], own_row[p], own_value[p], low[r], high[r]
+                    box = [each if isinstance(each, float) else each[a:b] for each in (lower, upper)]
                     more = self.sign, 0.0, integer is not None and bool(integer[at]), leasts[at], own
-                    self.hang(name, contents, cost[a:b], limits[at], *box, *more)
+                    contents = start[a : b + 1] - start[a], row[e], value[e], rows
+                    self.add(name, contents, cost[a:b], limits[at], *box, *more)
             case "remove", (names,):
                 for name in names:
                     self.leave(name)
@@ -242,24 +234,23 @@ class Program:
                 self.requests[name].template.fill(*contents)
             case "usage", (name, source):
                 self.leave(name)
-                self.requests[name].template = template = self.source(source)
-                template.members[name], template.group = self.requests[name], None
+                self.requests[name].template = self.template(source)
             case "limits", (name, limit, lower, upper, *least):
-                vars(self.kept(name)).update(limit=limit, lower=lower, upper=upper, least=(*least, -inf)[0])
+                self.set(name, limit=limit, lower=lower, upper=upper, least=(*least, -inf)[0])
             case "sums", (names, limits, leasts):
                 for name, limit, least in zip(names, limits.tolist(), leasts.tolist(), strict=True):
-                    vars(self.kept(name)).update(limit=limit, least=least)
+                    self.set(name, limit=limit, least=least)
             case "private_bounds", (names, lower, upper):
                 end = 0
                 for name in names:
-                    at, end = end, end + self.kept(name).template.n_own
-                    self.requests[name].own = np.concatenate((lower[at:end], upper[at:end]))
+                    at, end = end, end + self.requests[name].template.n_own
+                    self.set(name, own=np.concatenate((lower[at:end], upper[at:end])))
             case "integer", (name, integer):
-                self.requests[name].integer = integer
+                self.set(name, integer=integer)
             case "fix", (name, column):
-                self.kept(name).fixed = column
+                self.set(name, fixed=column)
             case "cost", (name, cost, scale, offset, _):
-                vars(self.kept(name)).update(base=cost, scale=scale, offset=offset, most=inf, single={})
+                self.set(name, base=cost, scale=scale, offset=offset, most=inf, single={})
             case "costs", (names, costs, scale, offset):
                 end = 0
                 for name in names:
@@ -269,28 +260,43 @@ class Program:
                 for name, at in zip(names, which.tolist(), strict=True):
                     self.do("cost", (name, costs[start[at] : start[at + 1]], scale, offset, 0.0))
             case "scale", (name, scale, offset, columns, costs):
-                vars(self.kept(name)).update(scale=scale, offset=offset, most=inf)
+                self.set(name, scale=scale, offset=offset, most=inf)
                 self.do("exceptions", (name, columns, costs))
             case "exceptions", (name, columns, costs):
-                self.kept(name).single = (
-                    {} if columns is None else dict(zip(columns.tolist(), costs.tolist(), strict=True))
-                )
-            case "rescale", (names, *numbers, last) if len(numbers) in (3, 4):
-                lists = [each.tolist() for each in (*numbers, last, np.full(len(names), inf))][:5]
-                for name, scale, offset, at, cost, most in zip(names, *lists, strict=True):
+                pairs = () if columns is None else zip(columns.tolist(), costs.tolist(), strict=True)
+                self.set(name, single=dict(pairs))
+            case "rescale", (names, *numbers):
+                most = numbers[4:] or [np.full(len(names), inf)]
+                lists = (each.tolist() for each in (*numbers[:4], *most))
+                for name, scale, offset, at, cost, largest in zip(names, *lists, strict=True):
                     single = {at: cost} if at >= 0 else {}
-                    vars(self.kept(name)).update(scale=scale, offset=offset, most=most, single=single)
+                    self.set(name, scale=scale, offset=offset, most=largest, single=single)
             case _:
                 raise LookupError(f"there is no operation {operation!r} of {len(arguments)} arguments")
 
-    def groups(self) -> Iterator[Any]:
-        """Yield requests by template: (template, places, costs, low, high, limit, least, own bounds)."""
-        place = {name: at for at, name in enumerate(self.requests)}
-        for template in [each for each in self.templates.values() if each.members]:
-            each, places = list(template.members.values()), np.array([place[name] for name in template.members])
-            if template.group is None:
-                columns = [np.array(arrays) for arrays in zip(*(request.arrays() for request in each), strict=True)]
-                sums = [np.array([getattr(request, what) for request in each]) for what in ("limit", "least")]
-                template.group = *columns, *sums, np.array([request.own for request in each]).reshape(len(each), -1)
-            for at in range(0, len(each), step := max(CELLS // template.n, 1)):
-                yield template, places[at : at + step], *(array[at : at + step] for array in template.group)
+
+class Flat:
+    """min cost'x, low <= x <= high, least <= sum of each request's columns <= limit, row_low <= rows <= row_high.
+
+    Rows are those of resources, then private rows. Request k has the columns first[k] to first[k + 1], of `owner` k,
+    and the rows from own_first[k] on; entry e is `value` in `row` of `column`.
+    """
+
+    def __init__(self, program: Program) -> None:
+        requests, m = list(program.requests.values()), len(program.low)
+        templates, none = [request.template for request in requests], [np.zeros(0)]
+        arrays = [request.arrays() for request in requests]
+        self.cost, self.low, self.high = (np.concatenate([*none, *(each[k] for each in arrays)]) for k in range(3))
+        sizes = np.array([(each.n, each.n_own) for each in templates], int).reshape(-1, 2)
+        self.owner = np.repeat(np.arange(len(requests)), sizes[:, 0])
+        self.first, self.own_first = np.add(np.concatenate(([[0, 0]], sizes.cumsum(0))), (0, m)).T
+        self.limit, self.least = (np.array([getattr(each, name) for each in requests]) for name in ("limit", "least"))
+        own = [np.reshape([] if each.own is None else each.own, (2, -1)) for each in requests]
+        self.row_low, self.row_high = np.concatenate([[program.low, program.high], *own], 1)
+        assert len(self.row_low) == self.own_first[-1], "private rows have other numbers of bounds"
+        at = [*zip(templates, self.first[:-1], self.own_first[:-1], strict=True)]
+        entries = [*((t.column + c, t.row, t.value) for t, c, _ in at)]
+        entries += [(t.own_column + c, t.own_row + r, t.own_value) for t, c, r in at if t.n_own]
+        self.column, self.row, self.value = (np.concatenate([*none, *(each[k] for each in entries)]) for k in range(3))
+        self.column, self.row = self.column.astype(int), self.row.astype(int)
+        assert self.row.min(initial=0) >= 0, "an entry is of no row"

@@ -19,6 +19,7 @@ from math import ceil, inf
 from typing import Any
 
 from .program import Path, Unusable
+from .vipr import verify_vipr
 
 FORMAT = "copter-proof 1"
 NEAR = Fraction(1, 10**6)  # of 1 + |side|: how far a point's row may be off
@@ -160,14 +161,18 @@ def judge_proof(told: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def is_proof(path: Path) -> bool:
-    """Whether a file is a proof rather than a tape."""
+    """Whether a file is a proof or a certificate rather than a tape."""
     with open(path, "rb") as file:
-        return file.read(1) == b"{"
+        front = file.read(4)
+    return front[:1] in (b"{", b"%") or front == b"VER "
 
 
 def verify_proof(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Check a proof file; raises Unusable if it is not one."""
+    """Check a proof file, or a certificate (``vipr.py``); raises Unusable if it is neither."""
     try:
+        with open(path, "rb") as front:
+            if front.read(1) != b"{":
+                return verify_vipr(path)
         with open(path, encoding="utf-8") as file:
             told = json.load(file)
         if told.get("format") != FORMAT:

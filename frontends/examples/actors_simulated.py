@@ -44,11 +44,11 @@ def seconds_per_call() -> Floats:
     transport = RayTransport("local", "simulated", processors=0.1)
     for number in range(4):
         transport.start(number, ShardOptions("max"))
-    transport.call("hello", dict.fromkeys(range(4), ()))
+    transport.call("hello", dict.fromkeys(range(4), ()), (0, 0))
     times = []
     for _ in range(CALLS):
         started = time.perf_counter()
-        transport.call("hello", dict.fromkeys(range(4), ()))
+        transport.call("hello", dict.fromkeys(range(4), ()), (0, 0))
         times.append((time.perf_counter() - started) / 4)
     for number in range(4):
         transport.stop(number)

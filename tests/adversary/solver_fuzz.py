@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -24,13 +25,13 @@ from tests.adversary.exact_judge import FALSE, OPEN, TOLERATED, TRUE, Judgement,
 from tests.adversary.structures import FIGURES, MILD, STRUCTURES, Tinker, structured
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "trust.md"
-ROUNDS, EDITS = 20, 10  # solves of a session, edits before each
+ROUNDS, EDITS = 20, 13  # solves of a session, edits before each: ten that are taken, and three that are refused
 LARGE_EVERY = 10  # sessions and programs that HiGHS judges
 EXACT_EVERY = 10  # rounds of a session that the exact simplex decides in any case
 PROGRAMS_EVERY = 10  # seeds that are programs rather than sessions
-BLOCK, BLOCK_S = 20, 1800.0
+BLOCK, BLOCK_S = 100, 3600.0
 METHODS = ("auto", "auto", "simplex", "interior")
-SOLVE_S = 2.0
+SOLVE_S = 20.0  # a solve that does not end: long enough for a loaded machine
 VERDICTS = (TRUE, TOLERATED, OPEN, FALSE)
 
 
@@ -56,14 +57,14 @@ def program(seed: int, counts: Counter[str]) -> None:
     counted(counts, f"program, {structure}", figures, judged(lp, solution, figures in MILD), seed, 0)
 
 
-def session(seed: int, counts: Counter[str]) -> None:
+def session(seed: int, counts: Counter[str], edits: int = EDITS) -> None:
     """A session of edits and solves, each solve from where the last ended."""
     rng = np.random.default_rng(seed)
     figures = str(rng.choice(list(FIGURES)))
     tinker = Tinker(rng, figures, 25 if seed % LARGE_EVERY == 5 else int(rng.integers(1, 5)))
     live = Session(tinker.model, Settings(time_limit_s=SOLVE_S))
     for at in range(ROUNDS):
-        for _ in range(EDITS):
+        for _ in range(edits):
             tinker.step()
         solution = live.solve()
         lp = tinker.model.to_linear_program()
@@ -92,14 +93,14 @@ def block(first: int, count: int) -> Counter[str]:
 
 def run(state: Path, solves: int, until_s: float) -> None:
     """Blocks of seeds until there are so many solves in the state, or the time is over."""
-    began = time.monotonic()
+    began, one = time.monotonic(), {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     known = json.loads(state.read_text()) if state.exists() else {"next": 0, "counts": {}, "commit": commit()}
     while known["counts"].get("solves", 0) < solves and time.monotonic() - began < until_s:
         first = known["next"]
         command = [sys.executable, "-m", "tests.adversary.solver_fuzz", "--block", str(first)]
         counts = Counter(known["counts"])
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=BLOCK_S)
+            done = subprocess.run(command, env=one, stdout=subprocess.PIPE, text=True, check=False, timeout=BLOCK_S)
             if done.returncode:
                 counts["crashes"] += 1
                 print(f"CRASH block {first}: {done.returncode}", file=sys.stderr, flush=True)

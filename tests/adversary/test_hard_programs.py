@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from copter import LinearProgram, Settings, solve
+from copter.methods.interior.iteration import figures
 from copter.methods.interior.normal_equations import NormalEquations
 from copter.methods.interior.point import Misfit
-from copter.methods.interior.predictor_corrector import figures
 from copter.methods.solve import solve_relaxation
 from copter.problem.checker import check
 

@@ -34,7 +34,7 @@ def test_no_claim_is_false(first: int) -> None:
 def test_what_the_long_run_found_is_mended(seed: int) -> None:
     """An optimum of the proximal method whose prices prove a gap of 4e-5 and 4e-4, with figures from 1e-9 to 1e12."""
     counts: Counter[str] = Counter()
-    solver_fuzz.trial(seed, counts)
+    solver_fuzz.session(seed, counts, edits=10)
     assert counts[f"session|huge|{FALSE}"] == 0
     assert counts[f"session|huge|{TRUE}"] > 10
 

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from crossover import crossing, markdown
 from families import NAMES, Instance
 from families.protocol import SolverOptions
 from harness import Options, PeerRun, Run, WayFigures
@@ -135,39 +134,3 @@ def test_bad_arguments_exit_with_two(arguments: list[str], complaint: str) -> No
     done = subprocess.run([sys.executable, str(ROUNDS), *arguments], capture_output=True, text=True)
     assert done.returncode == 2
     assert complaint in done.stderr
-
-
-def result(nonzeros: int, copter_s: float, highs_s: float) -> dict:
-    """A run's object, as far as the tables need it."""
-    own = dict.fromkeys(("edit_p50_s", "solve_p50_s", "shim_p50_s"), copter_s / 3) | {"p50_s": copter_s}
-    own |= {"gap_max": 1e-7, "not_optimal": 0}
-    found = {"family": "gub", "scale": nonzeros // 50, "nonzeros": nonzeros, "rows": 50, "churn": 0.01, "copter": own}
-    return found | {"best_peer": "highs_dual_warm", "best_peer_p50_s": highs_s}
-
-
-def test_the_crossing_lies_between_the_last_loss_and_the_first_win() -> None:
-    runs = [result(10_000, 4.0, 1.0), result(1_000_000, 1.0, 4.0)]
-    assert crossing(runs) == "1.0e+05"
-    assert crossing(runs[::-1]) == "1.0e+05"
-    assert crossing(runs[:1]).startswith("above 1.0e+04")
-    assert crossing(runs[1:]).startswith("none")
-    found = {"machine": {"processor": "a processor", "threads": 2}, "rounds": 7, "families": ["gub", "sia"]}
-    page = markdown(found | {"sizes": runs, "churns": runs[:1]})
-    assert "| gub | 1.0e+05 |" in page
-    assert "| sia | not measured |" in page
-    assert page.count("| gub | 200 |") == 2
-    assert "| 0.25 |" in page
-
-
-def test_the_page_holds_the_curves_and_the_losses(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("jinja2")
-    from page import write_page
-
-    runs = [r | {"variables": r["nonzeros"] // 5} for r in (result(10_000, 4.0, 1.0), result(1_000_000, 1.0, 4.0))]
-    machine = {"processor": "a processor", "threads": 2, "stream_bytes_per_s": 1e10, "python": "3.12"}
-    found = {"machine": machine, "rounds": 7, "families": ["gub"], "sizes": runs, "churns": runs}
-    text = write_page(found, [], tmp_path).read_text()
-    assert text.count("<svg") == 2
-    assert text.count('class="loss"') == text.count('class="win"') == 2
-    assert "one pass over the costs" in text

@@ -70,14 +70,18 @@ def equations(lp: LinearProgram) -> tuple[list[Row], Row, Row, Fraction]:
 
 def descend(tableau: list[Row], basis: list[int], cost: Row, columns: int) -> bool:
     """Pivot to the optimum over the first columns; False if it is unbounded."""
+    slopes = [slope(tableau, basis, cost, j) for j in range(len(cost))] + [Fraction(0)]
     while True:
-        entering = next((j for j in range(columns) if j not in basis and slope(tableau, basis, cost, j) < 0), None)
+        entering = next((j for j in range(columns) if slopes[j] < 0), None)
         if entering is None:
             return True
         ratios = [(row[-1] / row[entering], basis[i], i) for i, row in enumerate(tableau) if row[entering] > 0]
         if not ratios:
             return False
-        pivot(tableau, basis, min(ratios)[2], entering)
+        leaving = min(ratios)[2]
+        pivot(tableau, basis, leaving, entering)
+        by = slopes[entering]
+        slopes = [v - by * w if w else v for v, w in zip(slopes, tableau[leaving], strict=True)]
 
 
 def slope(tableau: list[Row], basis: list[int], cost: Row, j: int) -> Fraction:
@@ -88,11 +92,12 @@ def slope(tableau: list[Row], basis: list[int], cost: Row, j: int) -> Fraction:
 def pivot(tableau: list[Row], basis: list[int], leaving: int, entering: int) -> None:
     """Bring a column into the basis."""
     chosen = tableau[leaving]
-    chosen[:] = [v / chosen[entering] for v in chosen]
+    divisor = chosen[entering]
+    chosen[:] = [v / divisor if v else v for v in chosen]
     for i, row in enumerate(tableau):
         if i != leaving and row[entering]:
             factor = row[entering]
-            row[:] = [v - factor * w for v, w in zip(row, chosen, strict=True)]
+            row[:] = [v - factor * w if w else v for v, w in zip(row, chosen, strict=True)]
     basis[leaving] = entering
 
 

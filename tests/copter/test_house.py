@@ -28,7 +28,7 @@ PAGES = {
     "I": ("method/interior.md", 15, "methods/interior/*.py*"),
     "M": ("method/integer.md", 16, "methods/integer/*.py*"),
     "K": ("method/blocks.md", 19, "methods/blocks/*.py*"),
-    "D": ("method/simplex.md", 10, "methods/simplex/*.py*"),
+    "D": ("method/simplex.md", 12, "methods/simplex/*.py*"),
     "R": ("method/distributed.md", 8, "distributed/*.py"),
 }
 
@@ -49,7 +49,7 @@ FRONTEND_PAGES = {
     "B": (
         "papers/baselines.md",
         43,
-        ("baselines", "policy_kit", "registry", "sia/cold_highs.py", "simulator"),
+        ("baselines", "policy_kit", "registry", "sia/paper/cold_highs.py", "simulator"),
     ),
     "H": ("papers/hadar.md", 21, ("hadar",)),
     "HP": ("papers/hops.md", 28, ("hops",)),

@@ -22,6 +22,7 @@ from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.worker_link import LAUNCH
 from tests.faults.oracle import Broken, Oracle, require
+from tests.faults.sim_clock import SimClock
 from tests.faults.sim_disk import DiskOf, Folder, Node, SimDisk
 from tests.faults.sim_loop import Killed, SimLoop, SimProcess
 from tests.faults.sim_worker import SimWorker
@@ -32,22 +33,6 @@ DATA = Path("/data")
 FOREIGN = b"somebody's"
 
 
-class SimClock:
-    """The machine's clock: it may jump, and its monotonic one does not."""
-
-    def __init__(self, loop: SimLoop) -> None:
-        self.loop, self.offset = loop, 1.7e9
-
-    def now(self) -> float:
-        return self.loop.at + self.offset
-
-    def monotonic(self) -> float:
-        return self.loop.at
-
-    def sleep(self, seconds: float) -> None:
-        self.loop.at += seconds
-
-
 class ServiceWorld:
     """One machine, from one seed.
 
@@ -56,10 +41,13 @@ class ServiceWorld:
     seed : int
     counts : Counter
         Of what was done and which faults were met; added to.
+    astray : bool
+        Whether requests also come twice, and so late that others overtake them or another process gets them.
     """
 
-    def __init__(self, seed: int, counts: Counter[str]) -> None:
+    def __init__(self, seed: int, counts: Counter[str], astray: bool = True) -> None:
         self.random, self.counts = Random(seed), counts
+        self.network = Random(~seed) if astray else None  # of its own, so that seeds from before it replay
         self.loop = SimLoop(Random(self.random.random()))
         self.clock = SimClock(self.loop)
         self.disk = SimDisk(Random(self.random.random()))
@@ -211,6 +199,15 @@ class ServiceWorld:
             self.counts["requests lost"] += 1
             return
         self.loop.call_later(random.expovariate(500.0), arrive, context=context)
+        if self.network is not None and self.network.random() < 0.03:
+            self.counts["requests that came again, seconds later"] += 1
+            self.loop.call_later(self.network.expovariate(0.5), self.deliver, request, *given)
+
+    def deliver(self, request: Callable[..., Coroutine[Any, Any, None]], *given: str) -> None:
+        """A message reaches whatever process there is now; others sent after it have overtaken it."""
+        if self.process is not None and not self.process.dead:
+            self.counts["of these, done by whoever was there"] += 1
+            self.loop.create_task(request(*given), context=self.process.context)
 
     # Requests -----------------------------------------------------------------------------------------------------
 
@@ -371,12 +368,12 @@ def quiet(lost: Any) -> None:
         sys.__unraisablehook__(lost)
 
 
-def run_world(seed: int, steps: int, counts: Counter[str]) -> int:
+def run_world(seed: int, steps: int, counts: Counter[str], astray: bool = True) -> int:
     """A world from a seed for so many steps; a digest of what happened. Broken where a promise does."""
     before = delta_log.RESERVE, delta_log.ROTATE_BYTES, cluster_service.ROTATE_BYTES, logging.root.manager.disable
     delta_log.RESERVE, cluster_service.ROTATE_BYTES = 2048, 6000  # small files, so that all happens often
     logging.disable(logging.CRITICAL)
-    world = ServiceWorld(seed, counts)
+    world = ServiceWorld(seed, counts, astray)
     events._set_running_loop(world.loop)
     hook, sys.unraisablehook = sys.unraisablehook, quiet
     try:

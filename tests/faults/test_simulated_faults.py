@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 for module in ("starlette", "uvicorn", "prometheus_client"):
     pytest.importorskip(module, reason="the extra 'serve' is not installed")
 
-from tests.faults.service_world import run_world  # noqa: E402 (after the skip)
+from tests.faults import simulate  # noqa: E402 (after the skip)
+from tests.faults.service_world import run_world  # noqa: E402
+from tests.faults.shard_world import run_shards  # noqa: E402
 
 BROKE = {
     20: "a node came back as another type, and its jobs stayed in the plan",
@@ -26,7 +29,7 @@ BROKE = {
 
 @pytest.mark.parametrize("seed", BROKE)
 def test_seeds_that_broke_a_promise(seed: int) -> None:
-    run_world(seed, 300, Counter())
+    run_world(seed, 300, Counter(), astray=False)
 
 
 def test_a_sample_of_worlds() -> None:
@@ -42,3 +45,33 @@ def test_a_seed_replays() -> None:
     first, again = Counter[str](), Counter[str]()
     assert run_world(77, 200, first) == run_world(77, 200, again)
     assert first == again
+
+
+def test_a_sample_of_worlds_over_shards() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(8_000, 8_012):
+        run_shards(seed, 100, counts)
+    for met in (
+        "power lost", "coordinators killed", "shards killed", "messages that came twice", "second coordinators",
+        "messages that came late and were refused", "replaced coordinators refused", "shards that joined or left",
+    ):  # fmt: skip
+        assert counts[met], met
+    assert counts["batches acknowledged"] > 500
+
+
+def test_a_seed_over_shards_replays() -> None:
+    first, again = Counter[str](), Counter[str]()
+    assert run_shards(78, 60, first) == run_shards(78, 60, again)
+    assert first == again
+
+
+def test_a_run_goes_on_from_its_counts_and_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "STEPS", 20)
+    counts = tmp_path / "counts.json"
+    for steps in (40, 60):
+        monkeypatch.setattr("sys.argv", ["simulate", "--steps", str(steps), "--seed", "19", "--counts", str(counts)])
+        assert simulate.main() == 0
+    known = simulate.json.loads(counts.read_text())
+    assert (known["next_seed"], known["counts"]["steps"], known["counts"]["shards: steps"]) == (22, 60, 20)
+    page = simulate.page_of(known)
+    assert "60 steps in 3 worlds from seed 19 on, 20 of them over shards;\npromises broken: 0." in page

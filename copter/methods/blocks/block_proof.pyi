@@ -16,13 +16,3 @@ def prove(
     x: _Floats,
     y: _Floats,
 ) -> tuple[float, float, float, float, float, float, float, float, float]: ...
-def near_best(
-    column_start: _Ints,
-    start: _Ints,
-    row: _Ints,
-    value: _Floats,
-    cost: _Floats,
-    x: _Floats,
-    y: _Floats,
-    slack: float,
-) -> NDArray[np.int64]: ...

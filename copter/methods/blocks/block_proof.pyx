@@ -140,38 +140,3 @@ cdef double sum_price(int first, int last, double least, double most, const doub
             return floor
         room -= width
         needed -= width
-
-
-def near_best(const int[::1] column_start, const int[::1] start, const int[::1] row, const double[::1] value,
-              const double[::1] cost, const double[::1] x, const double[::1] y, double slack):
-    """Columns that are not zero, and those whose reduced cost is near the least of their block.
-
-    Parameters
-    ----------
-    column_start, start, row, value, cost, x, y
-        As for :func:`prove`.
-    slack : float
-        How near, in parts of the block's largest cost.
-
-    Returns
-    -------
-    ndarray (k,) int64
-        Ascending.
-    """
-    cdef int g, j, e
-    cdef double least, most, total
-    found = np.zeros(max(cost.shape[0], 1), dtype=np.uint8)
-    cdef unsigned char[::1] near = found
-    cdef double[::1] reduced = np.empty(max(cost.shape[0], 1))
-    with nogil:
-        for g in range(column_start.shape[0] - 1):
-            least, most = INFINITY, 0.0
-            for j in range(column_start[g], column_start[g + 1]):
-                total = cost[j]
-                for e in range(start[j], start[j + 1]):
-                    total -= value[e] * y[row[e]]
-                reduced[j] = total
-                least, most = fmin(least, total), fmax(most, fabs(cost[j]))
-            for j in range(column_start[g], column_start[g + 1]):
-                near[j] = x[j] != 0.0 or reduced[j] <= least + slack * most
-    return np.flatnonzero(found[:cost.shape[0]])

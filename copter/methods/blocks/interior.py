@@ -1,6 +1,4 @@
-"""Mehrotra's predictor-corrector method for block programs; private rows are eliminated (docs/method/blocks.md,
-K1-K4).
-"""
+"""A block program at an interior point, its private rows eliminated (K1-K4); the loop is path_following.py."""
 
 from __future__ import annotations
 
@@ -14,20 +12,17 @@ from copter.methods.blocks.block_interior import BlockInterior
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.start import start
 from copter.methods.blocks.tiled_cholesky import dense_cholesky, dense_solve
+from copter.methods.path_following import follow
 from copter.problem.sums import norm
 from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
 PIVOT = 1e-13  # a pivot of the reduced matrix below this share of its diagonal is of a dependent row
-BACK_OFF = 0.9995  # share of the way to the boundary
 STALL = 8  # iterations without progress end the method
-PROGRESS = 0.9  # an iteration makes progress if it brings one of its figures below this share of the least so far
-CORRECTIONS = 2  # corrections of centrality in an iteration, after Mehrotra's
 LEAST_CLOSED = 0.5  # share of the rows' residuals that a step closes at least
 CLOSED = 1e-10  # residual of the rows left by a step, relative to the right sides, that is not solved for again
 SLOPE = 1e-12  # added to every diagonal entry of the reduced matrix, relative to the mean diagonal at the start
-SMALL = 1e-30
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +83,16 @@ class BlockMethod:
         if not self.begun:
             start(self)
             self.begun = True
-        figures = self.measure()
-        least, since = self.progress_of(figures), 0
-        while self.iterations < max_iterations:
-            if stop(self.iterations, figures):
-                return figures, True
-            if figures.worst <= goal or since >= STALL or not np.isfinite(figures.worst):
-                break
-            self.step(figures)
-            self.iterations += 1
-            figures = self.measure()
-            now = self.progress_of(figures)
-            since = 0 if (now < PROGRESS * least).any() else since + 1
-            least = np.minimum(now, least)
-        return figures, False
+        return follow(self, goal, max_iterations, STALL, stop)
 
-    @staticmethod
-    def progress_of(figures: Figures) -> Floats:
-        """Return the figures of which at least one must fall for an iteration to count as progress."""
-        return np.array([figures.primal, figures.dual, figures.gap, figures.mu if figures.worst > 1e-6 else np.inf])
+    def figures(self, measured: Figures) -> Floats:
+        """The figures of which one must fall for an iteration to count as progress."""
+        mu = measured.mu if measured.worst > 1e-6 else np.inf
+        return np.array([measured.primal, measured.dual, measured.gap, mu])
+
+    def look(self, measured: Figures) -> bool:
+        """Nothing ends the method but its figures."""
+        return False
 
     def measure(self) -> Figures:
         """Compute the residuals of the current point and the weights of the next step."""
@@ -120,31 +106,38 @@ class BlockMethod:
             bound=bound,
         )
 
-    def step(self, figures: Figures) -> None:
-        """Take one step: predictor, Mehrotra's corrector, and a few centrality corrections."""
-        state = self.state
+    def predict(self) -> float:
+        """Factorise, find the affine direction; mean complementarity after the longest step along it."""
         self.factorise()
-        state.aim(0, 0.0, 0.0, 0.0)
-        ahead, behind = self.direction()
-        mu = state.complementarity(ahead, behind) / max(self.pairs, 1)
-        share = min((mu / max(figures.mu, SMALL)) ** 3, 1.0)
-        target = share * figures.mu
-        primal = state.primal
+        self.state.aim(0, 0.0, 0.0, 0.0)
+        return self.state.complementarity(*self.direction()) / max(self.pairs, 1)
+
+    def centre(self, target: float, share: float) -> tuple[float, float]:
+        """Mehrotra's direction to products of `target`, a `share` of the present ones; its lengths."""
+        primal = self.state.primal
         primal *= max(1.0 - share, LEAST_CLOSED)  # a step that centres does not close the rows as well
-        state.aim(1, target, 0.0, 0.0)
-        ahead, behind = self.direction(close=True)
-        for _ in range(CORRECTIONS):
-            if min(ahead, behind) > 0.9:
-                break
-            kept = [each.copy() for each in (state.dx, state.dz, state.dv, state.dy)]
-            state.aim(2, target, min(1.0, ahead + 0.18), min(1.0, behind + 0.18))
-            one, other = self.direction(close=True)
-            if (one < ahead + 0.01 and other < behind + 0.01) or one < 0.9 * ahead or other < 0.9 * behind:
-                for values, before in zip((state.dx, state.dz, state.dv, state.dy), kept, strict=True):
-                    values[:] = before
-                break
-            ahead, behind = one, other
-        state.move(min(1.0, BACK_OFF * ahead), min(1.0, BACK_OFF * behind))
+        self.state.aim(1, target, 0.0, 0.0)
+        return self.direction(close=True)
+
+    def correct(self, target: float, ahead: float, behind: float) -> tuple[float, float]:
+        """The direction with the products of a step of these lengths brought back; its lengths."""
+        self.before = [each.copy() for each in self.parts()]
+        self.state.aim(2, target, ahead, behind)
+        return self.direction(close=True)
+
+    def take_back(self) -> None:
+        """Return to the direction before the last correction."""
+        for values, before in zip(self.parts(), self.before, strict=True):
+            values[:] = before
+
+    def parts(self) -> tuple[Floats, ...]:
+        """The parts of the direction."""
+        state = self.state
+        return state.dx, state.dz, state.dv, state.dy
+
+    def move(self, ahead: float, behind: float) -> None:
+        """Take a step of these lengths."""
+        self.state.move(ahead, behind)
 
     # Linear algebra -----------------------------------------------------------------------------------------------
 

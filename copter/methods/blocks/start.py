@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.block_interior import BlockInterior
 from copter.methods.blocks.program import BlockProgram
+from copter.methods.path_following import SMALL
 from copter.problem.sums import inner
 
 Floats = NDArray[np.float64]
@@ -17,7 +18,6 @@ Mask = NDArray[np.bool_]
 LEAST_START = 1.0  # least distance of Mehrotra's starting point from every bound
 INSIDE = 0.1  # distance of a row's activity from its bounds, as a share of its size
 MOST_FREE = 0.01  # share of the columns that may have neither a limit nor two bounds for their shares to be known
-SMALL = 1e-30
 
 
 class Method(Protocol):

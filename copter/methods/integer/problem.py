@@ -108,7 +108,7 @@ class IntegerProblem:
         x[self.integers] = np.round(x[self.integers])
         x = self.switches.obeyed(np.clip(x, self.lp.col_lower, self.lp.col_upper))
         value = float(self.cost @ x)
-        if not value < self.value or not self.holds(x):
+        if not value < self.value or not np.isfinite(x).all() or not self.holds(x):
             return False
         if self.exactly is not None:
             exact = self.exactly(x)

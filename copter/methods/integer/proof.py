@@ -6,6 +6,7 @@ docs/method/integer.md, "A proof on request".
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
+from copter.methods.integer.vipr import SUFFIX, certificate
 from copter.methods.solve import solve_relaxation
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
@@ -164,7 +166,7 @@ def prove(
     x : ndarray (n,)
         A point with whole numbers in the integer columns.
     path : path
-        Written whole, or not at all.
+        Written whole, or not at all. One that ends in ".vipr" becomes a certificate in the format VIPR 1.1.
     settings : Settings
         Settings of the relaxations.
     most_nodes : int, optional
@@ -187,9 +189,12 @@ def prove(
     if lp.A.nnz > MOST_ENTRIES:
         raise InvalidDataError(f"a proof is for up to {MOST_ENTRIES:,} entries, the matrix has {lp.A.nnz:,}")
     tree = Tree(lp, x, settings, MOST_NODES if most_nodes is None else most_nodes, stop)
-    faults, _ = tree.problem.point_faults([Fraction(v) for v in x])
+    faults, exact = tree.problem.point_faults([Fraction(v) for v in x])
     if faults:
         return f"the point is not exactly one: {faults[0]}"
+    certified = os.fsdecode(path).endswith(SUFFIX)
+    if certified and not exact:
+        return "the point's rows hold to 1e-6, and a certificate needs them to hold exactly"
     tree.grow()
     if tree.why:
         return tree.why
@@ -200,5 +205,5 @@ def prove(
         shown = nextafter(shown, -inf if sign > 0 else inf)
     objective = sign * float(tree.value + tree.problem.offset)
     told = {**tree.told, "x": hexes(x), "objective": objective.hex(), "bound": shown.hex(), "nodes": tree.nodes}
-    write_atomically(path, [json.dumps(told).encode()])
+    write_atomically(path, [(certificate(told) if certified else json.dumps(told)).encode()])
     return ""

@@ -64,6 +64,8 @@ class Relaxation:
         upper = np.where(problem.is_integer, domain.upper, lp.col_upper)
         free = lower < upper
         x = np.where(free, 0.0, lower)
+        if not np.isfinite(x).all():  # propagation has driven a column beyond all numbers: nothing is left
+            return Relaxed(None, False, True)
         shift = lp.A @ x
         row_lower, row_upper = lp.row_lower - shift, lp.row_upper - shift
         columns = lp.A[:, free]
@@ -114,9 +116,15 @@ class Relaxation:
         """
         problem = self.problem
         fixed = domain.copy()
-        values = np.round(np.clip(0.5 * (fixed.lower + fixed.upper), fixed.lower, fixed.upper)[problem.integers])
+        values = np.round(middle(fixed.lower[problem.integers], fixed.upper[problem.integers]))
         fixed.lower[problem.integers] = fixed.upper[problem.integers] = values
         if not len(problem.continuous):
             return problem.offer(fixed.lower, found_by)
         relaxed = self.solve(fixed)
         return relaxed.x is not None and problem.offer(relaxed.x, found_by)
+
+
+def middle(lower: Floats, upper: Floats) -> Floats:
+    """Middles of intervals; what is nearest to zero where an end is infinite."""
+    ends = np.isfinite(lower) & np.isfinite(upper)
+    return np.where(ends, 0.5 * (np.where(ends, lower, 0.0) + np.where(ends, upper, 0.0)), np.clip(0.0, lower, upper))

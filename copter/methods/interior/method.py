@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from copter.methods.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.methods.interior.column_equations import ColumnEquations, suits
 from copter.methods.interior.dense_columns import without_dense_columns
+from copter.methods.interior.iteration import LEAST_START, PredictorCorrector, Progress, System
 from copter.methods.interior.normal_equations import NormalEquations, is_dear
 from copter.methods.interior.point import Misfit, Point
 from copter.methods.interior.polish import polished
-from copter.methods.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
 from copter.methods.interior.refinement import error_program, magnification
 from copter.methods.interior.standard_form import StandardForm, standard_form
 from copter.methods.interior.verdicts import elastic, recession

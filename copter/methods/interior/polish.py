@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.methods.interior.iteration import System
 from copter.methods.interior.point import Point
-from copter.methods.interior.predictor_corrector import System
 from copter.methods.interior.sparse_lu import SparseLU
 from copter.methods.interior.standard_form import StandardForm
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
+from copter.methods.interior.iteration import PredictorCorrector
 from copter.methods.interior.normal_equations import is_dear
 from copter.methods.interior.point import Misfit, Point
 from copter.methods.interior.polish import THRESHOLDS, face_of, polished
-from copter.methods.interior.predictor_corrector import PredictorCorrector
 from copter.methods.interior.standard_form import StandardForm
 
 Floats = NDArray[np.float64]

@@ -5,13 +5,13 @@ The thesis's own solver (section 4.3.2), as `Settings(method="coordinate_descent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.proximal_point import Control, Progress, restricted_dual
+from copter.methods.proximal.proximal_point import Control, Progress, restricted_dual, signed_prices
 from copter.methods.proximal.sweep import refresh_prices, sweep
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import relative_gap
@@ -24,26 +24,9 @@ LEAST_MOVE, MOST_MOVE = 1e-11, 1e-4  # a sweep whose longest step is below this 
 MOVE_SHARE = 0.01  # of the present error: the longest step that counts as none
 LEAST_PENALTY, MOST_PENALTY = 1e-3, 1e3  # in units of the largest cost over a row's largest squared coefficient
 PENALTY_STEP = 2.0
+LONGER = 4.0  # factor of a multiplier step along which the dual value rises
+MOST_LONGER = 10
 ENOUGH = 0.25  # of the last step's row residual: where more is left after a step that converged, the penalty grows
-
-
-@dataclass(frozen=True, slots=True)
-class Descended:
-    """Result of the steps.
-
-    Attributes
-    ----------
-    progress : Progress
-        Its `newton_steps` are sweeps.
-    penalty : float
-        The last one.
-    price_step : ndarray (m,)
-        Last change of the prices; of an infeasible program it tends to a ray.
-    """
-
-    progress: Progress
-    penalty: float
-    price_step: Floats
 
 
 class Descent:
@@ -117,50 +100,69 @@ class Descent:
             everywhere = moved <= small
         return price, done, converged
 
+    def further(self, old: Floats, y: Floats, inside: Callable[[Floats], bool]) -> tuple[Floats, float, Floats]:
+        """Prices farther along the multiplier step, as far as the dual value rises (no factorisation, no sweep).
+
+        Also the dual value there, and the reduced costs left out of it.
+        """
+        (best, wrong), way, length = restricted_dual(self.ws, self.rows, y), y - old, 1.0
+        for _ in range(MOST_LONGER):
+            length *= LONGER
+            farther = signed_prices(old + length * way, self.rows)
+            if not inside(farther):
+                break
+            value, beyond = restricted_dual(self.ws, self.rows, farther)
+            if not value > best or beyond.any():
+                break
+            best, wrong, y = value, beyond, farther
+        return y, best, wrong
+
     def violation(self) -> tuple[Floats, float]:
         """Return each row's violation, (m,), and its norm relative to the rows' bounds."""
         activity = self.ws.activity(len(self.row_size))
         over = np.maximum(np.maximum(activity - self.rows.upper, self.rows.lower - activity), 0.0)
         return over, norm(over) / (1.0 + norm(self.row_size))
 
-    def gap(self, y: Floats, offset: float) -> float:
-        """Return the larger of the relative gap and the dual residual of the working set's program."""
-        dual, wrong = restricted_dual(self.ws, self.rows, y)
+    def gap(self, dual: float, wrong: Floats, offset: float) -> float:
+        """Relative gap of the working set's own program, or its dual residual where that is larger."""
         gap = relative_gap(inner(self.ws.cost, self.ws.x) + offset, dual + offset)
         return max(gap, norm(wrong) / (1.0 + norm(self.ws.cost)))
 
 
-def descend_to_optimum(
-    ws: WorkingSet, rows: Rows, y: Floats, sigma: float, penalty: float, control: Control
-) -> Descended:
-    """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
+class Descending:
+    """Proximal steps by coordinate descent: the `Steps` of proximal_point.py; the penalty of rows lasts.
 
-    ws.x is moved in place; the prices are returned.
+    `newton_steps` of what it returns are sweeps.
     """
-    settings = control.settings
-    descent = Descent(ws, rows)
-    gap, error, sweeps, last = np.inf, 1.0, 0, np.inf
-    displacement, old = np.zeros(ws.size), y
-    for step in range(1, settings.max_proximal_steps + 1):
-        before = ws.x.copy()
-        old = y
-        y, taken, settled = descent.step(old, sigma, penalty, error, control)
-        sweeps += taken
-        moved = ws.x - before
-        if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
-            displacement = moved
-        over, violation = descent.violation()
-        gap = descent.gap(y, control.offset)
-        done = bool(np.all(over <= control.row_tolerance)) and gap <= control.tolerance
-        if done or control.stop():
-            return Descended(Progress(y, sigma, step, sweeps, gap, done, displacement), penalty, y - old)
-        error = max(violation, min(gap, 1.0))
-        left = norm((y - old) * rows.scale**2) / (penalty * descent.unit)  # slacks included, as in A10
-        if not settled:
-            penalty = max(penalty / PENALTY_STEP, LEAST_PENALTY)
-        elif left > ENOUGH * last:
-            penalty = min(penalty * PENALTY_STEP, MOST_PENALTY)
-        last = left
-        sigma = min(sigma * settings.sigma_growth, settings.max_sigma)
-    progress = Progress(y, sigma, settings.max_proximal_steps, sweeps, gap, False, displacement)
-    return Descended(progress, penalty, y - old)
+
+    def __init__(self) -> None:
+        self.penalty = 1.0
+
+    def __call__(
+        self, ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, inside: Callable[[Floats], bool]
+    ) -> Progress:
+        """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance."""
+        settings, descent = control.settings, Descent(ws, rows)
+        gap, error, sweeps, last, step = np.inf, 1.0, 0, np.inf, 0
+        displacement, old, done = np.zeros(ws.size), y, False
+        while step < settings.max_proximal_steps and not done and not control.stop() and inside(y):
+            step, before, old = step + 1, ws.x.copy(), y
+            y, taken, settled = descent.step(old, sigma, self.penalty, error, control)
+            sweeps += taken
+            moved = ws.x - before
+            if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
+                displacement = moved
+            plain, (y, dual, wrong) = y, descent.further(old, y, inside)
+            over, violation = descent.violation()
+            gap = descent.gap(dual, wrong, control.offset)
+            done = bool(np.all(over <= control.row_tolerance)) and gap <= control.tolerance
+            error = max(violation, min(gap, 1.0))
+            left = norm((plain - old) * rows.scale**2) / (self.penalty * descent.unit)  # slacks included, as in A10
+            if not settled:
+                self.penalty = max(self.penalty / PENALTY_STEP, LEAST_PENALTY)
+            elif left > ENOUGH * last:
+                self.penalty = min(self.penalty * PENALTY_STEP, MOST_PENALTY)
+            last = left
+            if not done:
+                sigma = min(sigma * settings.sigma_growth, settings.max_sigma)
+        return Progress(y, sigma, step, sweeps, gap, done, displacement, price_step=y - old)

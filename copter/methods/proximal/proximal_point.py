@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,16 @@ class Progress:
     converged: bool
     displacement: Floats  # longest single step in x: an unbounded program's is a ray, and rounding matters least in it
     left_trust_region: bool = False  # whether the prices went beyond the trust radius, and were brought back to it
+    price_step: Floats | None = None  # where prices move to, if not to y: of an infeasible program it tends to a ray
+
+
+class Steps(Protocol):
+    """Proximal steps on a working set; they end where prices are no longer `inside`."""
+
+    def __call__(
+        self, ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, inside: Callable[[Floats], bool], /
+    ) -> Progress:
+        """Take them, and move ws.x."""
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
@@ -124,7 +135,7 @@ def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Float
     return rows_value(y, rows) + value, wrong
 
 
-def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control) -> Progress:
+def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, steps: Steps) -> Progress:
     """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
 
     ws.x is moved in place; the prices are returned. Groups that answer all prices nearby with the same column are left
@@ -138,7 +149,7 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
         part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
         inside = (lambda _: True) if settling is None else settling.inside
         control_of_part = replace(control, offset=control.offset + part.cost)
-        progress = proximal_point(part.ws, part.rows, y, sigma, control_of_part, inside)
+        progress = steps(part.ws, part.rows, y, sigma, control_of_part, inside)
         if part.columns is not None:
             ws.x[part.columns] = part.ws.x
         proximal_steps += progress.proximal_steps

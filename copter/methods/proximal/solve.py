@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from copter.choose import KEPT, Choice
 from copter.methods.proximal.certificates import farkas, improving_ray
-from copter.methods.proximal.coordinate_descent import descend_to_optimum
+from copter.methods.proximal.coordinate_descent import Descending
 from copter.methods.proximal.descent import descend
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.pricing import Priced, price_all
-from copter.methods.proximal.proximal_point import Control, Progress, solve_working_set
+from copter.methods.proximal.proximal_point import Control, Progress, Steps, proximal_point, solve_working_set
 from copter.methods.proximal.purification import purify
 from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
 from copter.methods.proximal.termination import status_of
@@ -122,7 +122,8 @@ class Solve:
         self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
-        self.penalty = 1.0  # of the rows, where coordinate descent is the method
+        self.by_descent = choice.method == "coordinate_descent"
+        self.steps: Steps = Descending() if self.by_descent else proximal_point
 
     def run(self) -> Outcome:
         """Solve and leave the iterate ready for the next round."""
@@ -193,10 +194,8 @@ class Solve:
         if self.fallback is not None and self.fallback.comes_first:
             return self.run_fallback(self.fallback)
         self.by = self.choice
-        if self.choice.method == "coordinate_descent":
-            return self.improve_by_descent(residuals)
         early = iterate.cold and self.passes < DESCENT_PASSES
-        if early and residuals.gap > FAR and settings.descent_sweeps and self.grown:
+        if early and residuals.gap > FAR and settings.descent_sweeps and self.grown and not self.by_descent:
             iterate.y = descend(iterate.ws, self.rows, iterate.y, iterate.sigma, settings.descent_sweeps)
             return None
         goal = min(max(0.1 * residuals.gap, SHARE * settings.tolerance), FAR) if self.grown else 0.0
@@ -205,12 +204,12 @@ class Solve:
         control = Control(
             settings,
             tolerance=goal,
-            row_tolerance=self.row_tolerance(),
+            row_tolerance=self.row_tolerance(DESCENT_ROWS if self.by_descent else ROW_SHARE),
             stop=self.must_stop,
             offset=self.offset,
             trust_radius=settings.price_reach if trusts else np.inf,
         )
-        progress = solve_working_set(iterate.ws, self.rows, iterate.y, iterate.sigma, control)
+        progress = solve_working_set(iterate.ws, self.rows, iterate.y, iterate.sigma, control, self.steps)
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
@@ -220,41 +219,18 @@ class Solve:
             return None
         return self.look_for_certificates(progress)
 
-    def improve_by_descent(self, residuals: Residuals) -> Status | None:
-        """Do :meth:`improve` without factorisation: proximal steps by coordinate descent (equations A12 to A14)."""
-        iterate, settings = self.iterate, self.settings
-        least = DESCENT_ROWS * settings.tolerance
-        control = Control(
-            settings,
-            tolerance=max(min(0.1 * residuals.gap, FAR), least) if self.grown else least,
-            row_tolerance=self.row_tolerance(DESCENT_ROWS),
-            stop=self.must_stop,
-            offset=self.offset,
-        )
-        found = descend_to_optimum(iterate.ws, self.rows, iterate.y, iterate.sigma, self.penalty, control)
-        self.penalty, progress = found.penalty, found.progress
-        self.newton_steps += progress.newton_steps
-        self.proximal_steps += progress.proximal_steps
-        iterate.y, iterate.sigma = progress.y, progress.sigma
-        return None if progress.converged else self.look_for_certificates(progress, found.price_step)
-
     def must_stop(self) -> bool:
         """Whether time is up or the caller has interrupted the solve."""
         return self.watch()
 
-    def row_tolerance(self, share: float = ROW_SHARE) -> Floats:
-        """Return the residual allowed in every row: this share of the tolerance, at most a tenth of the absolute
-        one.
-        """
+    def row_tolerance(self, share: float) -> Floats:
+        """Residual that every row may keep: this share of the tolerance, at most a tenth of the absolute one."""
         bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
         return np.minimum(share * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
-    def look_for_certificates(self, progress: Progress, price_step: Floats | None = None) -> Status | None:
-        """Return why a working set does not converge: infeasible, unbounded, or stalled.
-
-        `price_step`: where prices move to; by default where they are.
-        """
+    def look_for_certificates(self, progress: Progress) -> Status | None:
+        """Why a working set does not converge: infeasible, unbounded, or stalled."""
         if self.must_stop():
             return None
         iterate = self.iterate
@@ -262,7 +238,7 @@ class Solve:
         if ray is not None:
             self.ray = ray
             return Status.DUAL_INFEASIBLE
-        direction = progress.y if price_step is None else price_step
+        direction = progress.y if progress.price_step is None else progress.price_step
         proven, priced = farkas(self.matrix, iterate.ws, self.rows, direction, self.settings.n_threads)
         if proven:
             self.ray = priced.y
@@ -272,7 +248,7 @@ class Solve:
         self.stalled_steps += progress.proximal_steps
         if self.fallback is not None and self.stalled_steps >= self.settings.max_proximal_steps:
             return self.run_fallback(self.fallback)
-        if self.choice.method == "coordinate_descent":  # it is slow, not stuck: passes and time end it
+        if self.by_descent:  # it is slow, not stuck: passes and time end it
             return None
         most = STALLED * self.settings.max_proximal_steps
         return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None

@@ -112,7 +112,8 @@ class WorkingSet:
     @classmethod
     def of(cls, key: NDArray[np.int64], x: Floats, generation: NDArray[np.int64]) -> WorkingSet:
         """A working set of these columns and values; the next :meth:`refresh` or :meth:`gather` fills in its data."""
-        result = cls()
+        result = object.__new__(cls)
+        result.__dict__.update(NOTHING.__dict__)
         result.key, result.x, result.generation = key, x, generation
         return result
 
@@ -293,3 +294,7 @@ class WorkingSet:
         least = np.empty(len(self.slots))
         group_least(self.start, value, least)
         return least
+
+
+NOTHING = WorkingSet()
+"""What a working set has before its data are gathered; its arrays are empty, so that many may share them."""

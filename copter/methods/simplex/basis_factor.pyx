@@ -70,7 +70,7 @@ cdef class BasisFactor:
     cdef int factorise(
         self, const int *start, const int *index, const double *value, int columns, int *head
     ) noexcept nogil:
-        """Factorise the columns that `head` names; columns + i is the unit column of row i.
+        """Factorise the columns that `head` names; columns + i is the unit column of row i, -1 none.
 
         `head` is put in the order of the pivots' rows. Dependent columns are replaced by unit columns: returns how
         many, -1 without memory, or -2 where they fill in so much that it would take too long.
@@ -105,6 +105,10 @@ cdef class BasisFactor:
         for k in range(m):
             j = head[k]
             self.column_begin[k] = self.active.size
+            if j < 0:
+                self.column_length[k] = self.column_room[k] = 0
+                link(self.column_head, self.column_after, self.column_before, k, 0)
+                continue
             if ensure(&self.active, 1 if j >= columns else start[j + 1] - start[j]) < 0:
                 return -1
             if j >= columns:

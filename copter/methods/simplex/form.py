@@ -3,26 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.simplex.scaling import geometric_scaling
+from copter.methods.simplex.scaling import geometric_scaling, scaled_bounds, scaled_costs
 from copter.methods.simplex.tableau import Tableau
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 PASSES = 3  # passes of geometric scaling
 FEASIBLE = 1e-9  # violation of a scaled bound that counts as none
 FITTING = 1e-9  # reduced cost, in units of the largest scaled cost, that counts as zero
 
 
+class Numbers(Protocol):
+    """All of a program but its coefficients: a :class:`LinearProgram`, or :class:`Minimised`."""
+
+    @property
+    def c(self) -> Floats:
+        """Costs of the columns."""
+
+    @property
+    def row_lower(self) -> Floats:
+        """Lower bounds of the rows."""
+
+    @property
+    def row_upper(self) -> Floats:
+        """Upper bounds of the rows."""
+
+    @property
+    def col_lower(self) -> Floats:
+        """Lower bounds of the columns."""
+
+    @property
+    def col_upper(self) -> Floats:
+        """Upper bounds of the columns."""
+
+    @property
+    def sense(self) -> str:
+        """Min or max."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minimised:
+    """Costs and bounds of a program that a caller holds as arrays, minimised: see :class:`Numbers`."""
+
+    c: Floats
+    row_lower: Floats
+    row_upper: Floats
+    col_lower: Floats
+    col_upper: Floats
+    sense: str = "min"
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A program's tableau, its true costs and bounds, and the scales: x = column * x', y = cost * row * y'."""
+    """A program's tableau, its true costs and bounds, and the scales: x = column * x', y = unit * row * y'."""
 
-    lp: LinearProgram
+    lp: Numbers
     tableau: Tableau
     cost: Floats
     lower: Floats
@@ -33,40 +75,42 @@ class Form:
 
     def point(self) -> Floats:
         """Return the program's x at the basis, clipped to its bounds."""
-        scaled = self.tableau.arrays["x"][: self.tableau.columns]
-        found: Floats = np.minimum(np.maximum(scaled * self.column, self.lp.col_lower), self.lp.col_upper)
-        return found
+        n = self.tableau.columns
+        found: Floats = self.tableau.arrays["x"][:n] * self.column
+        np.maximum(found, self.lp.col_lower, out=found)
+        return np.minimum(found, self.lp.col_upper, out=found)
 
     def prices(self) -> Floats:
         """Return the program's y at the basis, in its own sense."""
-        y = self.tableau.prices() * self.row * self.unit
-        return y if self.lp.sense == "min" else -y
+        found: Floats = self.tableau.prices() * self.row
+        found *= self.unit
+        return found
 
 
 def formed(lp: LinearProgram) -> Form:
     """Return the form of a program with at least one row and column."""
-    m, n = lp.shape
-    row, column, scaled = np.empty(m), np.empty(n), np.empty(lp.A.nnz)
-    start, index = lp.A.indptr.astype(np.int32), lp.A.indices.astype(np.int32)
-    geometric_scaling(start, index, lp.A.data, PASSES, row, column, scaled)
+    return form_of(lp, lp.A.indptr.astype(np.int32), lp.A.indices.astype(np.int32), lp.A.data)
+
+
+def form_of(lp: Numbers, start: Ints, index: Ints, value: Floats) -> Form:
+    """Return the form of a program with these entries by columns."""
+    m, n = len(lp.row_lower), len(lp.c)
+    row, column, scaled = np.empty(m), np.empty(n), np.empty(len(value))
+    geometric_scaling(start, index, value, PASSES, row, column, scaled)
     cost, unit = costs_of(lp, column)
     lower, upper = bounds_of(lp, row, column)
     tableau = Tableau(start, index, scaled, cost.copy(), lower.copy(), upper.copy(), FEASIBLE, FITTING)
     return Form(lp, tableau, cost, lower, upper, row, column, unit)
 
 
-def costs_of(lp: LinearProgram, column: Floats) -> tuple[Floats, float]:
-    """Return scaled costs of all variables, minimised, and their unit."""
-    cost = np.zeros(sum(lp.shape))
-    cost[: lp.shape[1]] = lp.c * column
-    largest = float(np.abs(cost).max())
-    unit = float(2.0 ** np.round(np.log2(largest))) if largest > 0.0 else 1.0
-    cost /= unit if lp.sense == "min" else -unit
-    return cost, unit
+def costs_of(lp: Numbers, column: Floats) -> tuple[Floats, float]:
+    """Return scaled costs of all variables, minimised, and their unit, negative for a maximisation."""
+    cost = np.empty(len(column) + len(lp.row_lower))
+    return cost, scaled_costs(lp.c, column, cost, lp.sense == "min")
 
 
-def bounds_of(lp: LinearProgram, row: Floats, column: Floats) -> tuple[Floats, Floats]:
+def bounds_of(lp: Numbers, row: Floats, column: Floats) -> tuple[Floats, Floats]:
     """Return scaled bounds of all variables: columns, then the rows' logical variables."""
-    lower = np.concatenate((lp.col_lower / column, -lp.row_upper * row))
-    upper = np.concatenate((lp.col_upper / column, -lp.row_lower * row))
+    lower, upper = np.empty((2, len(row) + len(column)))
+    scaled_bounds(lp.col_lower, lp.col_upper, lp.row_lower, lp.row_upper, row, column, lower, upper)
     return lower, upper

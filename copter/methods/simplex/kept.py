@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.simplex.form import FEASIBLE, FITTING, Form, bounds_of, costs_of, formed
+from copter.methods.simplex.pivots import GivenUp
 from copter.methods.simplex.slim import Slim
-from copter.methods.simplex.solve import GivenUp, SimplexSolve
+from copter.methods.simplex.solve import SimplexSolve
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Watch
@@ -40,7 +41,7 @@ class KeptBasis:
         self.form: Form | None = None
         if 0 not in self.slim.lp.shape:
             self.form = formed(self.slim.lp)
-            start_at(self.form, x)
+            start_at(self.form, self.slim.lp, x)
 
     def solve(self, lp: LinearProgram, settings: Settings, watch: Watch, work: float = np.inf) -> Solution | None:
         """Solve a program of the same structure; None if the method gives up, after which this object is unusable.
@@ -113,10 +114,10 @@ class KeptSolve(SimplexSolve):
         return None if found is None else replace(found, iterations=self.tableau.iterations - self.first)
 
 
-def start_at(form: Form, x: Floats) -> None:
+def start_at(form: Form, lp: LinearProgram, x: Floats) -> None:
     """Begin with a basis of the variables strictly between their bounds at a point; dependent ones are removed."""
     arrays, m, n = form.tableau.arrays, form.tableau.rows, form.tableau.columns
-    value = np.concatenate((x / form.column, -(form.lp.A @ x) * form.row))
+    value = np.concatenate((x / form.column, -(lp.A @ x) * form.row))
     below, above = value - form.lower, form.upper - value
     distance = np.minimum(below, above)
     inside = np.flatnonzero(distance > BETWEEN)

@@ -56,6 +56,40 @@ def geometric_scaling(
                 scaled[p] = value[p] * row[index[p]] * column[j]
 
 
+def scaled_costs(const double[::1] c, const double[::1] column, double[::1] cost, bint minimised):
+    """Write the costs of all variables, scaled and minimised, zero for logical ones; return their unit.
+
+    The unit is the power of two next to the largest; it is negative where the program maximises.
+    """
+    cdef Py_ssize_t j, n = c.shape[0]
+    cdef double largest = 0.0, unit = 1.0
+    with nogil:
+        for j in range(n):
+            cost[j] = c[j] * column[j]
+            largest = max(largest, fabs(cost[j]))
+        if 0.0 < largest < INFINITY:
+            unit = power_of_two(largest)
+        if not minimised:
+            unit = -unit
+        for j in range(n):
+            cost[j] /= unit
+        for j in range(n, cost.shape[0]):
+            cost[j] = 0.0
+    return unit
+
+
+def scaled_bounds(const double[::1] col_lower, const double[::1] col_upper, const double[::1] row_lower,
+                  const double[::1] row_upper, const double[::1] row, const double[::1] column, double[::1] lower,
+                  double[::1] upper):
+    """Write the scaled bounds of all variables: columns first, then the logical ones of the rows."""
+    cdef Py_ssize_t i, j, m = row.shape[0], n = column.shape[0]
+    with nogil:
+        for j in range(n):
+            lower[j], upper[j] = col_lower[j] / column[j], col_upper[j] / column[j]
+        for i in range(m):
+            lower[n + i], upper[n + i] = -row_upper[i] * row[i], -row_lower[i] * row[i]
+
+
 cdef inline double power_of_two(double x) noexcept nogil:
     """The nearest one below or above, by the root of two."""
     cdef int exponent

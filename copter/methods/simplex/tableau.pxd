@@ -8,6 +8,14 @@ cdef enum Outcome:
     STUCK = 3  # by rounding, or without an end
 
 
+cdef class _Store:
+    cdef object whole
+    cdef dict arrays
+    cdef Py_ssize_t used
+
+    cdef Py_ssize_t take(self, str name, Py_ssize_t size)
+
+
 cdef class Tableau:
     cdef readonly int rows, columns, total, iterations, dual_misfits, idle
     cdef readonly BasisFactor factor
@@ -53,3 +61,6 @@ cdef class Tableau:
     cdef void add(self, int j, double factor, double *into) noexcept nogil
     cdef void pivot_row(self, int p) noexcept nogil
     cdef int exchange(self, int p, int q) noexcept nogil
+
+
+cdef double resting(double lower, double upper, bint above) noexcept nogil

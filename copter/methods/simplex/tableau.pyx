@@ -16,14 +16,18 @@ cdef double LISTED = 1e-100  # what an entry that has cancelled out is, so that 
 cdef double TINY = 1e-14  # entries of a row of the tableau that count as zero
 
 
-cdef double *doubles(dict arrays, str name, Py_ssize_t size, double value=0.0):
-    cdef double[::1] view = arrays.setdefault(name, np.full(max(size, 1), value))
-    return &view[0]
+cdef class _Store:
+    """One array for many, cut off piece by piece and known by name."""
 
+    def __init__(self, whole, dict arrays):
+        self.whole, self.arrays, self.used = whole, arrays, 0
 
-cdef int *integers(dict arrays, str name, object given):
-    cdef int[::1] view = arrays.setdefault(name, given)
-    return &view[0]
+    cdef Py_ssize_t take(self, str name, Py_ssize_t size):
+        """Where the next piece begins, of at least one number."""
+        cdef Py_ssize_t begin = self.used
+        self.used = begin + max(size, 1)
+        self.arrays[name] = self.whole[begin:self.used]
+        return begin
 
 
 cdef class Tableau:
@@ -35,30 +39,35 @@ cdef class Tableau:
 
     def __init__(self, start, index, value, cost, lower, upper, double primal_tolerance, double dual_tolerance):
         cdef Py_ssize_t m = len(lower) - (len(start) - 1), n = len(start) - 1
-        cdef dict arrays = {"value": np.append(value, 0.0), "cost": cost, "lower": lower, "upper": upper}
+        cdef Py_ssize_t nnz = len(index), total = m + n
+        cdef dict arrays = {"cost": cost, "lower": lower, "upper": upper}
+        cdef _Store reals = _Store(np.zeros(2 * nnz + 6 * total + 6 * m + 16), arrays)
+        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 2 * m + 3 * total + 16, dtype=np.int32), arrays)
+        cdef double[::1] x = reals.whole, costs = cost, lowers = lower, uppers = upper
+        cdef int[::1] i = whole.whole
+        cdef Py_ssize_t k
         self.arrays = arrays
-        self.rows, self.columns, self.total = <int>m, <int>n, <int>(m + n)
+        self.rows, self.columns, self.total = <int>m, <int>n, <int>total
         self.iterations = self.dual_misfits = self.idle = 0
         self.primal_tolerance, self.dual_tolerance = primal_tolerance, dual_tolerance
         self.factor = BasisFactor(m)
-        self.start = integers(arrays, "start", start)
-        self.index = integers(arrays, "index", np.append(index, 0).astype(np.int32))
-        self.value = doubles(arrays, "value", 0)
-        self.row_start = integers(arrays, "row_start", np.zeros(m + 1, dtype=np.int32))
-        self.row_index = integers(arrays, "row_index", np.zeros(len(index) + 1, dtype=np.int32))
-        self.row_value = doubles(arrays, "row_value", len(index) + 1)
-        self.lower, self.upper = doubles(arrays, "lower", 0), doubles(arrays, "upper", 0)
-        self.cost, self.x, self.d = doubles(arrays, "cost", 0), doubles(arrays, "x", m + n), doubles(arrays, "d", m + n)
-        self.weight = doubles(arrays, "weight", m + n, 1.0)
-        self.edge, self.squared = doubles(arrays, "edge", m, 1.0), doubles(arrays, "squared", m)
-        self.rho, self.alpha = doubles(arrays, "ray", m), doubles(arrays, "alpha", m)
-        self.tau, self.moved = doubles(arrays, "tau", m), doubles(arrays, "moved", m)
-        self.row = doubles(arrays, "row", m + n)
-        self.touched = integers(arrays, "touched", np.zeros(m + n + 1, dtype=np.int32))
-        self.candidate = integers(arrays, "candidate", np.zeros(m + n + 1, dtype=np.int32))
-        self.gap, self.size = doubles(arrays, "gap", m + n), doubles(arrays, "size", m + n)
-        self.head = integers(arrays, "head", np.arange(n, n + m + 1, dtype=np.int32))
-        self.place = integers(arrays, "place", np.concatenate((np.full(n, -1), np.arange(m + 1))).astype(np.int32))
+        self.start, self.index = &i[whole.take("start", n + 1)], &i[whole.take("index", nnz)]
+        self.row_start, self.row_index = &i[whole.take("row_start", m + 1)], &i[whole.take("row_index", nnz)]
+        self.touched, self.candidate = &i[whole.take("touched", total)], &i[whole.take("candidate", total)]
+        self.head, self.place = &i[whole.take("head", m)], &i[whole.take("place", total)]
+        self.value, self.row_value = &x[reals.take("value", nnz)], &x[reals.take("row_value", nnz)]
+        self.lower, self.upper, self.cost = &lowers[0], &uppers[0], &costs[0]
+        self.x, self.d = &x[reals.take("x", total)], &x[reals.take("d", total)]
+        self.weight, self.row = &x[reals.take("weight", total)], &x[reals.take("row", total)]
+        self.gap, self.size = &x[reals.take("gap", total)], &x[reals.take("size", total)]
+        self.edge, self.squared = &x[reals.take("edge", m)], &x[reals.take("squared", m)]
+        self.rho, self.alpha = &x[reals.take("ray", m)], &x[reals.take("alpha", m)]
+        self.tau, self.moved = &x[reals.take("tau", m)], &x[reals.take("moved", m)]
+        arrays["start"][:], arrays["index"][:nnz], arrays["value"][:nnz] = start, index, value
+        for k in range(total):
+            self.weight[k], self.place[k] = 1.0, <int>(k - n) if k >= n else -1
+        for k in range(m):
+            self.edge[k], self.head[k] = 1.0, <int>(n + k)
         self._transpose()
         self.restart()
 
@@ -86,10 +95,11 @@ cdef class Tableau:
         self.stale = True
 
     def renew(self):
-        """Fresh factors, values and reduced costs now; ArithmeticError where the factors fill in too much."""
-        cdef int found
-        with nogil:
-            found = self.refactor()
+        """Values and reduced costs now, by fresh factors; ArithmeticError where the factors fill in too much."""
+        cdef int found = 0
+        if self.stale or not self.fresh:
+            with nogil:
+                found = self.refactor()
         if found == -2:
             raise ArithmeticError(f"the factors of a basis of {self.rows} rows fill in")
         if found < 0:
@@ -107,6 +117,33 @@ cdef class Tableau:
         self.settle_duals(shift)
         self.primal_values()
         return self.dual_misfits
+
+    def put_back(self, const double[::1] cost):
+        """Put the true costs back after the dual method; whether any had been moved, so that reduced costs are others.
+
+        The factors must be fresh, as they are where :func:`.dual_steps` ends.
+        """
+        cdef int j
+        cdef bint moved = False
+        with nogil:
+            for j in range(self.total):
+                if self.cost[j] != cost[j]:
+                    self.cost[j] = cost[j]
+                    moved = True
+            if moved:
+                self.dual_values()
+        return moved
+
+    def move_bounds(self, const double[::1] lower, const double[::1] upper):
+        """Take other bounds: who rests at a bound stays on its side of the range, the factors stay."""
+        cdef int j
+        cdef bint above
+        with nogil:
+            for j in range(self.total):
+                above = self.x[j] == self.upper[j] and self.lower[j] < self.upper[j]
+                self.lower[j], self.upper[j] = lower[j], upper[j]
+                if self.place[j] < 0:
+                    self.x[j] = resting(lower[j], upper[j], above)
 
     def worst_violation(self):
         """Largest violation of a bound."""
@@ -145,7 +182,8 @@ cdef class Tableau:
         """
         cdef int i, j, found
         for i in range(self.rows):
-            self.weight[self.head[i]] = self.edge[i]
+            if self.head[i] >= 0:
+                self.weight[self.head[i]] = self.edge[i]
         found = self.factor.factorise(self.start, self.index, self.value, self.columns, self.head)
         if found < 0:
             return found
@@ -306,3 +344,12 @@ cdef inline double nearest(double x, double lower, double upper) noexcept nogil:
     if not isfinite(upper):
         return lower
     return lower if x - lower <= upper - x else upper
+
+
+cdef double resting(double lower, double upper, bint above) noexcept nogil:
+    """The bound at which a variable outside the basis is: the upper one where it is asked for and there."""
+    if above and isfinite(upper):
+        return upper
+    if isfinite(lower):
+        return lower
+    return upper if isfinite(upper) else 0.0

@@ -14,18 +14,14 @@ from libc.string cimport memcpy, memset
 
 from copter.model.matrix.layout cimport Block, has_rows
 from copter.model.matrix.row_lists cimport RowLists
-from copter.model.matrix.template cimport Template, double_pointer, int_pointer
+from copter.model.matrix.template cimport Template, address, double_pointer, int_pointer
 
 
 cdef const void* cost_pointer(object cost) except? NULL:
     """Address of a float64 or float32 array that its owner keeps alive."""
-    cdef const double[::1] wide
-    cdef const float[::1] narrow
-    if cost.dtype == np.float32:
-        narrow = cost
-        return &narrow[0]
-    wide = cost
-    return &wide[0]
+    if cost.dtype.char == "f":
+        return address(cost, sizeof(float), b"f", b"f")
+    return address(cost, sizeof(double), b"d", b"d")
 
 
 cdef inline bint is_simple(const Block* block) noexcept nogil:
@@ -43,6 +39,11 @@ cdef int require_table(Template template, table, Py_ssize_t place) except -1:
     elif rows == 0 or table.ndim != 2 or table.shape[1] != 2 * rows or not 0 <= place < table.shape[0]:
         raise ValueError(f"private bounds have shape {table.shape}, the template has {rows} private rows")
     return 0
+
+
+cdef inline bint is_number(object bound):
+    """Whether a bound is one number for all columns."""
+    return isinstance(bound, float) or np.isscalar(bound)
 
 
 cdef class Slab:
@@ -123,7 +124,7 @@ cdef class ListOfLists(RowLists):
             slot = self.n_slots
             self.n_slots += 1
             self.slabs.append(None)
-        self.hang(slot, slab, limit, upper if np.isscalar(upper) else INFINITY, scale, offset, least)
+        self.hang(slot, slab, limit, upper if is_number(upper) else INFINITY, scale, offset, least)
         self.hold_private(slot, private_bounds, place)
         self.generation[slot] += 1
         return slot
@@ -144,22 +145,22 @@ cdef class ListOfLists(RowLists):
             raise ValueError(f"slot {slot} is not empty")
         slab = self.new_slab(template, cost, lower, upper, integer, rounding)
         require_table(template, private_bounds, place)
-        self.hang(slot, slab, limit, upper if np.isscalar(upper) else INFINITY, scale, offset, least)
+        self.hang(slot, slab, limit, upper if is_number(upper) else INFINITY, scale, offset, least)
         self.hold_private(slot, private_bounds, place)
 
     def new_slab(self, Template template, cost, lower, upper, bint integer, double rounding):
         """A slab that holds these arrays; ValueError if their lengths are not the template's."""
         cdef Slab slab = Slab(template, -1)
         n = template.n_columns
-        if cost.shape != (n,) or n == 0 or cost.dtype not in (np.float64, np.float32):
+        if cost.shape != (n,) or n == 0 or cost.dtype.char not in "df":
             raise ValueError(f"costs have shape {cost.shape} and type {cost.dtype}, the template has {n} columns")
         for bound in (lower, upper):
-            if not np.isscalar(bound) and bound.shape != (n,):
+            if not is_number(bound) and bound.shape != (n,):
                 raise ValueError(f"bounds have shape {bound.shape}, the template has {n} columns")
         slab.cost = cost
-        slab.lower_each = None if np.isscalar(lower) and lower == 0.0 else \
+        slab.lower_each = None if is_number(lower) and lower == 0.0 else \
             np.ascontiguousarray(np.broadcast_to(lower, n), dtype=np.float64)
-        slab.upper_each = None if np.isscalar(upper) else upper
+        slab.upper_each = None if is_number(upper) else upper
         slab.integer, slab.rounding = integer, rounding
         return slab
 
@@ -174,7 +175,7 @@ cdef class ListOfLists(RowLists):
         block.scale, block.offset, block.limit, block.upper, block.least = scale, offset, limit, upper, least
         block.most = INFINITY
         block.pattern = &slab.template.pattern
-        block.single_precision = slab.cost.dtype == np.float32
+        block.single_precision = slab.cost.dtype.char == "f"
         block.cost = cost_pointer(slab.cost)
         block.lower_each = double_pointer(slab.lower_each)
         block.upper_each = double_pointer(slab.upper_each)
@@ -297,10 +298,10 @@ cdef class ListOfLists(RowLists):
         """Replace a slab's cost array (kept, not copied), scale and offset; exceptions are forgotten."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
-        if cost.shape != (block.n_columns,) or cost.dtype not in (np.float64, np.float32):
+        if cost.shape != (block.n_columns,) or cost.dtype.char not in "df":
             raise ValueError(f"costs have shape {cost.shape} and type {cost.dtype}, the slab {block.n_columns} columns")
         slab.cost, slab.rounding = cost, rounding
-        block.single_precision = cost.dtype == np.float32
+        block.single_precision = cost.dtype.char == "f"
         block.cost = cost_pointer(cost)
         block.scale, block.offset, block.most = scale, offset, INFINITY
         self.set_exceptions(slot, None, None)
@@ -410,7 +411,7 @@ cdef class ListOfLists(RowLists):
         slab.lower_each, slab.upper_each = other.lower_each, other.upper_each
         block.lower_each, block.upper_each = double_pointer(slab.lower_each), double_pointer(slab.upper_each)
         self.n_with_rows -= has_rows(block)
-        block.limit, block.upper, block.least = limit, upper if np.isscalar(upper) else INFINITY, least
+        block.limit, block.upper, block.least = limit, upper if is_number(upper) else INFINITY, least
         self.n_with_rows += has_rows(block)
         self.note_residence(block, slab)
 

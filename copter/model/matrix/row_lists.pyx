@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.math cimport fabs
 
-from copter.model.matrix.template cimport Template
+from copter.model.matrix.template cimport Template, double_pointer, int_pointer
 
 
 cdef class RowLists:
@@ -134,10 +134,10 @@ cdef class RowLists:
     cdef void raise_scales(self, Template template) except *:
         """A row's scale is the largest coefficient that it has had."""
         cdef Py_ssize_t e
-        cdef const int[::1] row = template.row
-        cdef const double[::1] coefficient = template.coefficient
-        cdef double[::1] scale = self.row_scale
-        for e in range(row.shape[0]):
+        cdef const int* row = template.pattern.row
+        cdef const double* coefficient = template.pattern.coefficient
+        cdef double* scale = <double*>double_pointer(self.row_scale)
+        for e in range(len(template.row)):
             if fabs(coefficient[e]) > scale[row[e]]:
                 scale[row[e]] = fabs(coefficient[e])
 
@@ -166,8 +166,12 @@ cdef class RowLists:
 
     def require_rows(self, row):
         """ValueError unless these are row slots."""
-        if len(row) and (row.min() < 0 or row.max() >= self.n_rows):
-            raise ValueError(f"a row slot is outside 0 to {self.n_rows - 1}")
+        rows = np.ascontiguousarray(row, dtype=np.int32)
+        cdef const int* slots = int_pointer(rows)
+        cdef Py_ssize_t e
+        for e in range(len(rows)):
+            if not 0 <= slots[e] < self.n_rows:
+                raise ValueError(f"a row slot is outside 0 to {self.n_rows - 1}")
 
     def settle_scales(self):
         """Forget the coefficients that rows have had and have no more."""

@@ -17,3 +17,4 @@ cdef class Template:
 
 cdef const double* double_pointer(object array) except? NULL
 cdef const int* int_pointer(object array) except? NULL
+cdef const void* address(object array, Py_ssize_t itemsize, char kind, char other) except? NULL

@@ -2,32 +2,54 @@
 
 import numpy as np
 
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport calloc, free
 
 from copter.model.matrix.layout cimport MAX_SEGMENTS
 
 
+cdef object INT = np.dtype(np.int32)
+cdef object FLOAT = np.dtype(np.float64)
+
+
+cdef object contiguous(object array, object dtype):
+    """The array itself where it has this type and no gaps, else a copy that has."""
+    if type(array) is np.ndarray and array.dtype is dtype and array.flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+cdef const void* address(object array, Py_ssize_t itemsize, char kind, char other) except? NULL:
+    """Address of an array of one type that its owner keeps alive; ValueError for another type, or with gaps."""
+    cdef Py_buffer buffer
+    cdef const void* found
+    cdef bint fits
+    PyObject_GetBuffer(array, &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+    found = buffer.buf
+    fits = buffer.ndim == 1 and buffer.itemsize == itemsize and buffer.format[0] in (kind, other)
+    PyBuffer_Release(&buffer)
+    if not fits:
+        raise ValueError(f"a vector of {itemsize} bytes an entry is needed, not {array.dtype} of shape {array.shape}")
+    return found
+
+
 cdef const double* double_pointer(object array) except? NULL:
     """Address of a float64 array that its owner keeps alive; NULL for None or an empty one."""
-    cdef const double[::1] view
     if array is None or len(array) == 0:
         return NULL
-    view = array
-    return &view[0]
+    return <const double*>address(array, sizeof(double), b"d", b"d")
 
 
 cdef const int* int_pointer(object array) except? NULL:
     """Address of an int32 array that its owner keeps alive; NULL for None or an empty one."""
-    cdef const int[::1] view
     if array is None or len(array) == 0:
         return NULL
-    view = array
-    return &view[0]
+    return <const int*>address(array, sizeof(int), b"i", b"l")
 
 
-def segments_of(const int[::1] column_start, const int[::1] row):
-    """Cut columns into runs that use the same rows; one run if there would be more than MAX_SEGMENTS."""
-    cdef int n = <int>column_start.shape[0] - 1, j, e, width, count = 0
+cdef object segments_of(const int* column_start, const int* row, int n):
+    """Cut n columns into runs that use the same rows; one run if there would be more than MAX_SEGMENTS."""
+    cdef int j, e, width, count = 0
     cdef int[MAX_SEGMENTS + 1] starts
     cdef bint same
     for j in range(n):
@@ -51,9 +73,10 @@ def segments_of(const int[::1] column_start, const int[::1] row):
     return found
 
 
-def distinct(const int[::1] row):
+cdef object distinct(object rows):
     """Distinct row slots, ascending; by marking them where they are dense, else by sorting them."""
-    cdef Py_ssize_t e, entries = row.shape[0]
+    cdef Py_ssize_t e, entries = len(rows)
+    cdef const int* row = int_pointer(rows)
     cdef int highest = -1, count = 0, at = 0, slot
     cdef char* mark
     cdef int[::1] ordered
@@ -61,7 +84,7 @@ def distinct(const int[::1] row):
         if row[e] > highest:
             highest = row[e]
     if highest > 4 * entries + 1024:
-        in_order = np.sort(row)
+        in_order = np.sort(rows)
         ordered = in_order
         for e in range(entries):
             if e == 0 or ordered[e] != ordered[count - 1]:
@@ -84,16 +107,18 @@ def distinct(const int[::1] row):
     return found
 
 
-cdef bint is_pattern(const int[::1] start, const int[::1] row, Py_ssize_t values) noexcept:
-    """Whether these are the column starts and rows of a CSC matrix of so many values."""
-    cdef Py_ssize_t i, n = start.shape[0] - 1
-    if n < 0 or start[0] != 0 or start[n] != row.shape[0] or row.shape[0] != values:
+cdef bint is_pattern(object starts, object rows, Py_ssize_t values, Py_ssize_t n_rows) except -1:
+    """Whether these are the column starts and rows of a CSC matrix of so many values and rows; -1 for any rows."""
+    cdef Py_ssize_t i, n = len(starts) - 1
+    cdef const int* start = int_pointer(starts)
+    cdef const int* row = int_pointer(rows)
+    if n < 0 or start[0] != 0 or start[n] != len(rows) or len(rows) != values:
         return False
     for i in range(n):
         if start[i + 1] < start[i]:
             return False
     for i in range(values):
-        if row[i] < 0:
+        if row[i] < 0 or (n_rows >= 0 and row[i] >= n_rows):
             return False
     return True
 
@@ -101,10 +126,10 @@ cdef bint is_pattern(const int[::1] start, const int[::1] row, Py_ssize_t values
 def checked_private(private, n):
     """Private rows with their arrays' types made sure of; ValueError unless they are those of n columns."""
     own_start, own_row, own_value, lower, upper = private
-    start, rows = (np.ascontiguousarray(each, dtype=np.int32) for each in (own_start, own_row))
-    values, low, high = (np.ascontiguousarray(each, dtype=np.float64) for each in (own_value, lower, upper))
-    whole = is_pattern(start, rows, len(values)) and len(start) == n + 1 and low.shape == high.shape
-    if not whole or low.ndim != 1 or (len(rows) and rows.max() >= len(low)):
+    start, rows = contiguous(own_start, INT), contiguous(own_row, INT)
+    values, low, high = contiguous(own_value, FLOAT), contiguous(lower, FLOAT), contiguous(upper, FLOAT)
+    whole = is_pattern(start, rows, len(values), len(low)) and len(start) == n + 1 and low.shape == high.shape
+    if not whole or low.ndim != 1:
         raise ValueError(f"private rows are not a sparse matrix of {n} columns with two bounds for every row")
     return start, rows, values, low, high
 
@@ -126,10 +151,9 @@ cdef class Template:
 
     def replace(self, column_start, row, coefficient, private=None):
         """Take other arrays; ValueError unless they are CSC matrices of as many columns."""
-        start = np.ascontiguousarray(column_start, dtype=np.int32)
-        rows = np.ascontiguousarray(row, dtype=np.int32)
-        values = np.ascontiguousarray(coefficient, dtype=np.float64)
-        if not is_pattern(start, rows, len(values)):
+        start, rows = contiguous(column_start, INT), contiguous(row, INT)
+        values = contiguous(coefficient, FLOAT)
+        if not is_pattern(start, rows, len(values), -1):
             raise ValueError("column starts, rows and coefficients are not those of a sparse matrix by columns")
         if private is not None:
             private = checked_private(private, len(start) - 1)
@@ -142,16 +166,14 @@ cdef class Template:
 
     cdef void refresh(self):
         """Point the kernels at the arrays as they now are."""
-        cdef double[::1] usage
-        self.segment_start = segments_of(self.column_start, self.row)
-        self.rows = distinct(self.row)
-        self.pattern.n_columns = <int>len(self.column_start) - 1
-        self.pattern.n_segments = <int>len(self.segment_start) - 1
-        self.priced_usage = np.zeros(max(self.pattern.n_columns, 1))
-        usage = self.priced_usage
-        self.pattern.priced_usage = &usage[0]
         self.pattern.column_start = int_pointer(self.column_start)
         self.pattern.row = int_pointer(self.row)
+        self.pattern.n_columns = <int>len(self.column_start) - 1
+        self.segment_start = segments_of(self.pattern.column_start, self.pattern.row, self.pattern.n_columns)
+        self.rows = distinct(self.row)
+        self.pattern.n_segments = <int>len(self.segment_start) - 1
+        self.priced_usage = np.zeros(max(self.pattern.n_columns, 1))
+        self.pattern.priced_usage = <double*>double_pointer(self.priced_usage)
         self.pattern.coefficient = double_pointer(self.coefficient)
         self.pattern.segment_start = int_pointer(self.segment_start)
         own_start, own_row, own_value, lower, _ = self.private or (None, None, None, (), ())

@@ -107,7 +107,7 @@ class LeaseFormulation:
         self.evaluations, self.deals = evaluations, deals
         tolerance = float(np.clip(LOOSE * gap, *TOLERANCES))
         self.lease_model = LeaseModel(
-            settings or Settings(tolerance=tolerance, absolute_tolerance=tolerance, threads=1, method="blocks")
+            settings or Settings(tolerance=tolerance, absolute_tolerance=tolerance, threads=1)
         )
         self._pool = ColumnPool()
 

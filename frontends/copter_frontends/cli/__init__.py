@@ -19,10 +19,12 @@ from copter_frontends.cli.compare import compare
 from copter_frontends.cli.doctor import doctor
 from copter_frontends.cli.explain import explain
 from copter_frontends.cli.habits import config_option, quiet_option
+from copter_frontends.cli.kueue import kueue_controller
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.replay import replay
 from copter_frontends.cli.resume import resume
 from copter_frontends.cli.serve import serve
+from copter_frontends.cli.shadow import shadow
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
 from copter_frontends.cli.tape import tape, verify
@@ -41,9 +43,11 @@ for command in (replay, resume, solve):
 cli.add_command(compare)
 cli.add_command(doctor)
 cli.add_command(explain)
+cli.add_command(kueue_controller)
 cli.add_command(replay)
 cli.add_command(resume)
 cli.add_command(serve)
+cli.add_command(shadow)
 cli.add_command(simulate)
 cli.add_command(solve)
 cli.add_command(tape)

@@ -13,6 +13,7 @@ from copter_frontends.registry.names import LP_NAMES, METHOD_NAMES, PROFILING_NA
 
 if TYPE_CHECKING:
     from copter.settings import NamedMethod
+    from copter_frontends.semantics import Shim
 
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
@@ -70,7 +71,7 @@ class SimulateOptions:
     time_sharing: float | None = None
     penalty: str | None = None
     growth: int | None = None
-    shim: str | None = None
+    shim: Shim | None = None
     quota: tuple[tuple[str, int], ...] = ()
     non_preemptible: tuple[str, ...] = ()
     reserve: tuple[tuple[str, str, int], ...] = ()

@@ -23,7 +23,7 @@ from copter_frontends.hare.paper.applications import HARE_APPLICATIONS
 from copter_frontends.hare.paper.testbed import testbed_workload
 from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.task_training import TasksGoodput
-from copter_frontends.hops.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
+from copter_frontends.hops.paper.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
 from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.extras import check_extras

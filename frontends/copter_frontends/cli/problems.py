@@ -1,4 +1,4 @@
-"""``copter simulate traffic|shards`` and ``copter compare traffic|shards``: their options."""
+"""``copter simulate traffic|shards|kueue`` and ``copter compare traffic|shards``: their options."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from copter_frontends.cli.output import FiniteRange
 from copter_frontends.registry.network_names import (
     DEMAND_MODELS,
     LOAD_SEQUENCES,
+    LOAD_TESTS,
     PATH_RULES,
     PROBLEMS,
     SHARD_COSTS,
@@ -193,9 +194,30 @@ def _run_shards(**options: Any) -> int:
     return run_shards(options)
 
 
+def _run_kueue(**options: Any) -> int:
+    """Admit the workloads of Kueue's scheduler performance test, moment by moment, beside bounds on any scheduler."""
+    from copter_frontends.cli.load_tests import run_kueue  # imported late: `--help` need not load the engine
+
+    return run_kueue(options)
+
+
+def _kueue_command() -> click.Command:
+    params: list[click.Parameter] = [
+        click.Option(
+            ["--test"], default=LOAD_TESTS[0], show_default=True, metavar="NAME|FILE",
+            help=f"{', '.join(LOAD_TESTS)}, or a generator file of Kueue's.",
+        ),
+        click.Option(["--threads"], type=_COUNT, help="Threads of the solver  [default: all]"),
+        click.Option(["--tape"], type=click.Path(dir_okay=False), help="Record the moments here, for `copter replay`."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object, the last line of stdout."),
+    ]  # fmt: skip
+    return click.Command("kueue", callback=_run_kueue, params=params, help=_run_kueue.__doc__)
+
+
 def problem_commands(several: bool) -> dict[str, click.Command]:
     """Return the commands of the problems, for one scheme or for `several` side by side."""
-    return {
+    one = {} if several else {"kueue": _kueue_command()}
+    return one | {
         name: click.Command(name, callback=run, params=options(several), help=run.__doc__)
         for name, run, options in zip(
             PROBLEMS, (_run_traffic, _run_shards), (_traffic_options, _shard_options), strict=True

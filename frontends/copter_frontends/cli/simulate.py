@@ -21,7 +21,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 
 @click.command(
     cls=WithProblems,
-    epilog="`copter simulate traffic` and `copter simulate shards` have options of their own: see their --help.",
+    epilog="`copter simulate traffic`, `shards` and `kueue` have options of their own: see their --help.",
 )
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
 @click.option("--gpus", type=_GPUS, help="Size of a cluster of seven GPU types, 8 GPUs per node.")

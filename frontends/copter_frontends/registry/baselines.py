@@ -24,7 +24,7 @@ from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, TrainingTh
 from copter_frontends.policy_kit.measured_throughputs import MeasuredThroughputs
 from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
-from copter_frontends.sia.cold_highs import ColdSiaPolicy
+from copter_frontends.sia.paper.cold_highs import ColdSiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 Make = Callable[..., SchedulingPolicy]

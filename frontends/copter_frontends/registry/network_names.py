@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 PROBLEMS = ("traffic", "shards")
-"""What can be simulated beside GPU clusters."""
+"""What can be simulated, and compared, beside GPU clusters."""
+
+LOAD_TESTS = ("large-scale-60000", "large-scale-50000", "baseline")
+"""The keys of :data:`copter_frontends.queues.load_test.BUILT_IN`."""
 
 DEMAND_MODELS = ("gravity", "uniform", "bimodal", "poisson-high-intra", "poisson-high-inter")
 TRAFFIC_STREAMS = ("perturbed", "tracking", "failure", "double-failure", "flash-crowd")

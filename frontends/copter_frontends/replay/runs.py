@@ -41,6 +41,8 @@ class Asked:
         Address space of a peer's process.
     peer_budget_s : float
         Seconds of all rounds by a peer, after which it is ended and its row says how many it did.
+    cold : bool
+        Whether copter starts every solve from nothing.
     """
 
     tape: str
@@ -52,6 +54,7 @@ class Asked:
     peer_time_limit_s: float = 60.0
     peer_memory_gib: float | None = None
     peer_budget_s: float = math.inf
+    cold: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Run:
 
 
 def run_copter(asked: Asked) -> Run:
-    """Return copter's rounds, each with the verifier's verdict on the new answer.
+    """copter's rounds, each with whether the verifier accepts what was answered now; NaN for a gap that is not proven.
 
     Raises
     ------
@@ -83,9 +86,11 @@ def run_copter(asked: Asked) -> Run:
         again = os.path.join(folder, "again.tape")
         run = _run("copter", asked, {"record": again})
         if os.path.exists(again):
-            verdicts = {number: faults for number, _, faults in _verdicts(again)}
+            verdicts = {number: (checked, faults) for number, checked, faults in _verdicts(again)}
             for row in run.rows:
-                faults = verdicts.get(row["round"])
+                checked, faults = verdicts.get(row["round"], ((), None))
+                if "bound" not in checked:
+                    row["gap"] = math.nan  # it is not proven
                 row["verified"] = None if faults is None else not faults
                 row["faults"] = faults
         return run
@@ -117,6 +122,7 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
         "threads": asked.threads,
         "time_limit_s": asked.peer_time_limit_s,
         "memory_gib": None if copters else asked.peer_memory_gib,
+        "cold": copters and asked.cold,
         **more,
     }
     command = [sys.executable, *WORKER, json.dumps(order)]

@@ -24,7 +24,7 @@ def print_rounds(run: Run, console: Console) -> None:
             str(row["edits"]),
             f"{row['columns']:,}",
             *(milliseconds(row[stage]) for stage in ("edit_s", "solve_s", "shim_s")),
-            f"{row['gap']:.1e}",
+            gap_text(row["gap"]),
             str(row["method"] or "-"),
             str(row["why"] or "-"),
             verdict(row["verified"]),
@@ -43,7 +43,7 @@ def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
             each["solver"],
             str(each["rounds"]),
             *(" / ".join(milliseconds(each[stage][share]) for share in ("p50", "p95", "p99")) for _, stage in STAGES),
-            f"{each['gap_max']:.1e}",
+            gap_text(each["gap_max"]),
             f"{each['difference_max']:.1e}",
             f"{each['verified']} of {each['rounds']}",
             each["ended"] or "",
@@ -59,3 +59,8 @@ def milliseconds(seconds: float) -> str:
 def verdict(verified: bool | None) -> str:
     """Return the verifier's verdict as a word."""
     return "-" if verified is None else "yes" if verified else "NO"
+
+
+def gap_text(gap: float) -> str:
+    """A gap as printed; NaN for one that no bound proves."""
+    return f"{gap:.1e}" if gap == gap else "not proven"

@@ -7,6 +7,7 @@ import math
 import os
 import resource
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +30,11 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for played in Playback(asked["tape"], asked["settings"]):
             if played.number >= asked["last"]:
                 return
+            if asked["cold"]:
+                played.session.reset()
+            begun = time.process_time()
             solution, plan, shim_s = solved(played, asked["deadline_s"])
+            processor_s = time.process_time() - begun
             told, objective = played.mark["answer"], solution.objective
             same = _same(objective, told["objective"])
             if plan is not None and played.plan is not None:
@@ -49,6 +54,7 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
                     "gap": solution.gap,
                     "method": getattr(solution, "method", None),
                     "why": getattr(solution, "why", None),
+                    "processor_s": processor_s,
                     "recorded_edit_s": played.mark["edit_s"],
                     "recorded_solve_s": played.mark["solve_s"],
                     "recorded_shim_s": (played.plan or {}).get("shim_s", 0.0),

@@ -70,6 +70,7 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     summary["contention"] = float(np.mean(busy)) if busy else None
     summary["contention_max"] = max(busy, default=None)
     summary["round_s"] = spread((r.round_s for r in measured), ("p50", "p95", "p99", "max"))
+    summary["all_rounds_s"] = sum(r.round_s for r in measured)
     for stage in STAGES:
         summary[f"{stage}_s"] = spread((r.timings.get(stage, 0.0) for r in measured), ("p50", "p95", "p99", "max"))
     summary["gap"] = spread((r.gap for r in measured), ("p50", "max"))

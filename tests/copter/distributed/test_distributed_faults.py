@@ -124,14 +124,14 @@ class Mortal(LocalTransport):
         super().__init__()
         self.fatal: tuple[str, int] | None = None
 
-    def call(self, method: str, arguments: Any, seconds: float | None = None) -> dict[int, Any]:
+    def call(self, method: str, arguments: Any, order: Any, seconds: float | None = None) -> dict[int, Any]:
         """Do as many shards' calls as are left before the end."""
         if self.fatal is not None and self.fatal[0] == method:
             done = dict(list(arguments.items())[: self.fatal[1]])
             self.fatal = None
-            super().call(method, done, seconds)
+            super().call(method, done, order, seconds)
             raise Dead
-        return super().call(method, arguments, seconds)
+        return super().call(method, arguments, order, seconds)
 
 
 @pytest.mark.parametrize("method", ["prepare", "commit"])
@@ -159,7 +159,7 @@ def test_a_batch_is_on_all_shards_or_on_none(method: str, done: int, shards_too:
     factor = 0.5 if happened else 1.0
     for request in ids:
         assert np.allclose(again.model.cost(request), factor * model.cost(request))
-    assert not (tmp_path / "pending").exists()
+    assert not list(tmp_path.glob("pending*"))
     assert again.solve().status is copter.Status.OPTIMAL
 
 
@@ -255,9 +255,119 @@ def test_a_shard_that_never_comes_back_is_an_error(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("copter.distributed.exchange.TRIES", 3)
 
     class Gone(LocalTransport):
-        def call(self, method: str, arguments: Any, seconds: float | None = None) -> dict[int, Any]:
+        def call(self, method: str, arguments: Any, order: Any, seconds: float | None = None) -> dict[int, Any]:
             return dict.fromkeys(arguments, LOST)
 
     exchange = Exchange(Gone(), distributed.transport.ShardOptions("max", directory=str(tmp_path)), [0])
     with pytest.raises(distributed.ShardLostError, match="does not come back"):
         exchange.every("hello")
+
+
+class Heard(LocalTransport):
+    """Keeps every message; commits can be refused, and shards not started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[tuple[str, dict[int, Any], Any]] = []
+        self.refusing, self.full = False, False
+
+    def start(self, number: int, options: Any) -> None:
+        if self.full:
+            raise SnapshotError("No space left on device")
+        super().start(number, options)
+
+    def call(self, method: str, arguments: Any, order: Any, seconds: float | None = None) -> dict[int, Any]:
+        self.sent.append((method, dict(arguments), order))
+        if self.refusing and method == "commit":
+            for shard in arguments:
+                self.shards[shard].abort()
+            return {shard: (False, SnapshotError("full"), self.shards[shard].birth) for shard in arguments}
+        return super().call(method, arguments, order, seconds)
+
+
+def test_a_coordinator_that_was_replaced_changes_nothing(tmp_path: Path) -> None:
+    """Its calls on their way, sent again or made later, took the place of the new coordinator's batch."""
+    transport = Heard()
+    old = distributed.Session(sia_like_model(9, 64), EXACT, shards=3, directory=str(tmp_path), transport=transport)
+    ids = list(old.model.requests)
+    old.model.rescale_costs(ids, 0.5)
+    prepared = [each for each in transport.sent if each[0] == "prepare"][-1]
+    new = distributed.Session.load(str(tmp_path), EXACT, transport)
+    late = LocalTransport.call(transport, *prepared)
+    assert all(isinstance(answer[1], distributed.SupersededError) for answer in late.values())
+    before = new.model.cost(ids[0]).copy()
+    for edit in (lambda: old.model.rescale_costs(ids, 4.0), lambda: old.model.rescale_cost(ids[0], 4.0)):
+        with pytest.raises(distributed.SupersededError):
+            edit()
+    with pytest.raises(distributed.SupersededError):
+        old.save()
+    assert np.array_equal(new.model.cost(ids[0]), before)
+    new.model.rescale_costs(ids, 2.0)
+    for again in [each for each in transport.sent if each[2][0] == new._exchange.turn.term and each[0] != "hello"]:
+        answers = LocalTransport.call(transport, *again)
+        assert all(isinstance(answer[1], distributed.SupersededError) for answer in answers.values())
+    assert distributed.Session.load(str(tmp_path), EXACT, transport).solve().status is copter.Status.OPTIMAL
+
+
+def test_a_shard_whose_disk_refuses_for_good_is_an_error_and_the_batch_is_carried_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The coordinator asked it again and again without an end; for a shard alone nothing has happened."""
+    monkeypatch.setattr("copter.distributed.exchange.TRIES", 3)
+    transport = Heard()
+    session = distributed.Session(sia_like_model(9, 64), EXACT, shards=3, directory=str(tmp_path), transport=transport)
+    ids = list(session.model.requests)
+    before = {request: session.model.cost(request).copy() for request in ids}
+    transport.refusing = True
+    with pytest.raises(SnapshotError):
+        session.model.rescale_cost(ids[0], 4.0)
+    transport.refusing = False
+    assert np.array_equal(session.model.cost(ids[0]), before[ids[0]])
+    transport.refusing = True
+    with pytest.raises(distributed.ShardLostError, match="does not make a batch durable"):
+        session.model.rescale_costs(ids, 0.5)
+    transport.refusing = False
+    with pytest.raises(distributed.ShardLostError, match=r"Session\.load"):
+        session.model.rescale_costs(ids, 8.0)
+    again = distributed.Session.load(str(tmp_path), EXACT, transport)
+    for request in ids:
+        assert np.array_equal(again.model.cost(request), 0.5 * before[request])
+
+
+def test_a_batch_that_is_done_but_not_struck_out_is_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next start found it beside shards that had gone on, and refused the session."""
+    transport = Heard()
+    session = distributed.Session(sia_like_model(9, 64), EXACT, shards=3, directory=str(tmp_path), transport=transport)
+    ids = list(session.model.requests)
+
+    def refused(path: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("copter.storage.disk.SystemDisk.remove", staticmethod(refused))
+        session.model.rescale_costs(ids, 0.5)
+        with pytest.raises(SnapshotError, match="cannot be removed"):
+            session.model.rescale_cost(ids[0], 4.0)
+    session.model.rescale_cost(ids[0], 0.25)
+    cost = session.model.cost(ids[0]).copy()
+    again = distributed.Session.load(str(tmp_path), EXACT, transport)
+    assert np.array_equal(again.model.cost(ids[0]), cost)
+
+
+def test_a_shard_that_cannot_start_does_not_join(tmp_path: Path) -> None:
+    """It was in the list of members, without resources; every later batch that it took part in failed."""
+    transport = Heard()
+    session = distributed.Session(sia_like_model(9, 64), EXACT, shards=2, directory=str(tmp_path), transport=transport)
+    transport.full = True
+    with pytest.raises(SnapshotError):
+        session.join()
+    transport.full = False
+    assert set(session.shards) == {0, 1}
+    session.model.add_request("new", np.ones(5), {"type-1": np.arange(1.0, 6.0)})
+    assert session.join() == 3
+    expected = session.solve().objective
+    again = distributed.Session.load(str(tmp_path), EXACT, transport)
+    assert set(again.shards) == {0, 1, 3}
+    assert again.solve().objective == pytest.approx(expected, rel=1e-9)

@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 from judge import assert_optimal
 
-from copter import InvalidDataError, Model, Session, Status
+from copter import InvalidDataError, Model, Session, Status, choose
 from copter.model.matrix.changes import LEAST_MOST, Changes
 from tests.copter.highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models, kept_program
 
 LINKS, REQUESTS, PATHS = 20, 60, 3
+
+
+@pytest.fixture(autouse=True, params=["whole", "blocks"])
+def kept_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is kept by pivots of the whole of it, or of its blocks."""
+    if request.param == "blocks":
+        monkeypatch.setattr(choose, "SMALL_COLUMNS", 0)
 
 
 def network(rng: np.random.Generator) -> Model:

@@ -14,7 +14,7 @@ import copter.methods.warm
 from copter import LinearProgram, Model, Session, Settings, Status, solve
 from copter.errors import SettingsError
 from copter.methods.proximal.coordinate_descent import Descent
-from copter.methods.proximal.proximal_point import Control
+from copter.methods.proximal.proximal_point import Control, restricted_dual
 from tests.copter.highs import highs
 from tests.copter.problems import INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program
@@ -185,3 +185,17 @@ def test_private_rows_are_refused() -> None:
     with pytest.raises(SettingsError, match=r"coordinate_descent.*at_least: use 'auto'"):
         Session(model, DESCENT).solve()
     assert Session(model).solve().objective == pytest.approx(2.0)
+
+
+def test_prices_go_on_only_while_the_dual_value_rises_and_within_the_radius() -> None:
+    session = Session(job_model(np.random.default_rng(12)), DESCENT)
+    session.solve()
+    iterate = session._iterate
+    rows = iterate.rows(session.model.ledger.matrix)
+    descent, best = Descent(iterate.ws, rows), iterate.y
+    old, y = 0.5 * best, 0.505 * best  # a hundredth of the way to the optimal prices
+    reached, value, wrong = descent.further(old, y, lambda prices: True)
+    assert (value, wrong.any()) == (restricted_dual(iterate.ws, rows, reached)[0], False)
+    assert value > restricted_dual(iterate.ws, rows, y)[0]
+    assert value <= restricted_dual(iterate.ws, rows, best)[0] + 1e-9
+    assert descent.further(old, y, lambda prices: False)[0] is y

@@ -144,7 +144,7 @@ def test_a_deadline_is_kept_and_the_work_is_not_lost() -> None:
 
 def test_one_pricing_pass_at_most() -> None:
     model = sia_like_model(50, 64, 3)
-    session = Session(model, Settings(max_pricing_passes=1))
+    session = Session(model, Settings(max_pricing_passes=1, method="proximal"))
     solution = session.solve()
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.pricing_passes == 1

@@ -36,8 +36,13 @@ def better_bound(values: dict[str, Any], program: Any, rng: Rng) -> bool:
 
 def proof(program: Any, answer: dict[str, Any]) -> Any:
     """What an answer's prices prove, exactly."""
-    own = answer.get("own", (np.zeros(0, int), np.zeros(0, int), np.zeros(0)))
-    return verify.proven_exactly(program, program.sign * answer["prices"], (own[0], own[1], program.sign * own[2]))
+    flat = verify.Flat(program)
+    return verify.proven(flat, proof_multipliers(program, flat, answer), exact=True)
+
+
+def proof_multipliers(program: Any, flat: Any, answer: dict[str, Any]) -> Any:
+    """Of all rows, of the program as it is minimised."""
+    return program.sign * verify.multipliers(program, flat, answer["prices"], answer.get("own", verify.NONE))
 
 
 def turned_price(values: dict[str, Any], program: Any, rng: Rng) -> bool:
@@ -60,7 +65,7 @@ def larger_value(values: dict[str, Any], program: Any, rng: Rng) -> bool:
 
 def one_more(values: dict[str, Any], program: Any, rng: Rng) -> bool:
     """A plan that uses one unit more than there is of a resource, its objective told as it is."""
-    names, column = list(program.requests), values["column"]
+    names, column, flat = list(program.requests), values["column"], verify.Flat(program)
     for place in rng.permutation(len(names)).tolist():
         request = program.requests[names[place]]
         if not request.integer or request.fixed >= 0:
@@ -71,7 +76,7 @@ def one_more(values: dict[str, Any], program: Any, rng: Rng) -> bool:
                 continue
             column[place] = choice
             values["objective"] += program.sign * (cost[choice] - (cost[before] if before >= 0 else 0.0))
-            if any("beyond" in fault for fault in verify.plan_faults(program, values)):
+            if any("beyond" in fault for fault in verify.plan_faults(program, flat, values)):
                 return True
             column[place] = before
             values["objective"] -= program.sign * (cost[choice] - (cost[before] if before >= 0 else 0.0))

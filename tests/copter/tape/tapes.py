@@ -110,3 +110,17 @@ def free_columns(path: Path) -> None:
     model.update_cost("boxed", [0.5])
     session.solve()
     session.record(None)
+
+
+def searched_bound(path: Path) -> tuple[float, float]:
+    """Record a plan whose bound a search of all choices has made better: (the LP's bound, the plan's)."""
+    model = Model("max")
+    model.add_resources("a", 10.0)
+    for k, (cost, use) in enumerate(((7.0, 6.0), (5.0, 5.0), (4.5, 5.0))):
+        model.add_request(k, [cost], usage={"a": [use]}, integer=True)
+    session = Session(model, Settings(threads=1))
+    session.record(path)
+    plan = session.solve_integer()
+    session.record(None)
+    assert session.last_solution is not None
+    return session.last_solution.bound, plan.bound

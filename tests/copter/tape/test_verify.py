@@ -40,6 +40,22 @@ def test_every_answer_is_accepted(tmp_path: Path, maker: str, capsys: pytest.Cap
     assert all(checked for _, checked, _ in verify.verify(tmp_path / "t"))
 
 
+def test_a_bound_that_a_search_found_is_said_not_to_be_proven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    relaxed, searched = tapes.searched_bound(tmp_path / "t")
+    assert searched < relaxed - 0.1
+    assert verify.main([str(tmp_path / "t")]) == 0
+    assert "1 accepted, 0 rejected" in (said := capsys.readouterr().out)
+    assert "1 bound of a search, not proven" in said
+    records = [(record, record.value()) for record in lies.TapeReader(tmp_path / "t")]
+    plan = next(value for record, value in records if record.kind == b"PLAN")
+    assert (plan["bound"], plan["searched"]) == (relaxed, searched)
+    plan["bound"] = searched  # as if the prices proved it
+    lies.written(tmp_path / "lie", records)
+    assert verify.main([str(tmp_path / "lie")]) == 1
+
+
 def rejected_of(maker: str, folder: Path, count: int, seed: int = 0) -> list[str]:
     """Lies that were accepted, of so many."""
     MAKERS[maker](folder / "t")
@@ -85,9 +101,8 @@ def test_the_outward_bound_is_below_the_exact_one_and_near_it(tmp_path: Path) ->
     for at, (record, value) in enumerate(records):
         if record.kind == b"ROUN":
             program, answer = lies.program_at(records, at), value[-1]["answer"]
-            own = answer.get("own", (np.zeros(0, int), np.zeros(0, int), np.zeros(0)))
-            multipliers = own[0], own[1], program.sign * own[2]
-            outward = verify.proven(program, program.sign * answer["prices"], multipliers)
+            flat = verify.Flat(program)
+            outward = verify.proven(flat, lies.proof_multipliers(program, flat, answer))
             exact = lies.proof(program, answer)
             assert Fraction(outward) <= exact
             assert float(exact - Fraction(outward)) <= 1e-11 * (1 + abs(outward))
@@ -183,6 +198,7 @@ def test_columns_without_bounds_prove_only_what_their_prices_pay_exactly(costs: 
     model.add_resources("even", 3.0, lower=3.0)
     model.add_request("free", costs, usage={"even": [1.0, 1.0]}, limit=np.inf, lower=-np.inf, upper=np.inf)
     program = verify.Program(model_state(model))
-    none = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
-    assert float(verify.proven_exactly(program, np.array([1.0]), none)) == proves
-    assert verify.proven(program, np.array([1.0]), none) <= proves
+    flat = verify.Flat(program)
+    y = verify.multipliers(program, flat, np.array([1.0]), verify.NONE)
+    assert float(verify.proven(flat, y, exact=True)) == proves
+    assert verify.proven(flat, y) <= proves

@@ -9,7 +9,7 @@ from plan_checks import check_plan
 from copter.errors import SettingsError
 from copter_frontends.baselines.pop import PopPolicy, deal
 from copter_frontends.sia import SiaPolicy
-from copter_frontends.sia.cold_highs import ColdSiaPolicy, priced_bound
+from copter_frontends.sia.paper.cold_highs import ColdSiaPolicy, priced_bound
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidClusterError, Job, PlanStatus
 
 NAMES = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")

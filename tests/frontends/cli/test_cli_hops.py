@@ -9,8 +9,8 @@ import pytest
 from command_line import run_json
 
 from copter_frontends.clusters import named_cluster
-from copter_frontends.hops.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
-from copter_frontends.hops.workload import hops_jobs, iteration_source
+from copter_frontends.hops.paper.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
+from copter_frontends.hops.paper.workload import hops_jobs, iteration_source
 from copter_frontends.vocabulary import Job, configurations_of
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.workload import RESTART_S, STEPS_PER_S, hadar_jobs
+from copter_frontends.hadar.paper.workload import RESTART_S, STEPS_PER_S, hadar_jobs
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableApplication, TableSource

@@ -88,7 +88,7 @@ def test_the_tables_blurred_rates_are_wrong_and_the_same_every_time(monkeypatch:
     from hadar_runs import Blurred
 
     from copter_frontends.clusters import named_cluster
-    from copter_frontends.hadar.workload import hadar_jobs, table_source
+    from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
 
     cluster = named_cluster("hadar-60")
     true = GoodputThroughputs(cluster, table_source(cluster))

@@ -13,7 +13,7 @@ from printed_tables import tables_of
 
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.workload import STEPS_PER_S, hadar_jobs, table_source
+from copter_frontends.hadar.paper.workload import STEPS_PER_S, hadar_jobs, table_source
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import Simulation, SimulationError
 from copter_frontends.simulator.table_source import TableApplication, TableSource

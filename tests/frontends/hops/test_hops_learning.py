@@ -19,8 +19,8 @@ from copter_frontends.hops import (
     profile_by_gpu,
     profiled,
 )
+from copter_frontends.hops.paper.workload import MODELS, hops_jobs, iteration_source, iteration_times
 from copter_frontends.hops.records import SPEED_MOVED
-from copter_frontends.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.cluster_events import ClusterEvent
 from copter_frontends.vocabulary import Cluster, Job

@@ -22,7 +22,7 @@ from copter_frontends.hops import (
     profile_by_gpu,
 )
 from copter_frontends.hops.loading_records import FIRST_FIT, WINDOW
-from copter_frontends.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
+from copter_frontends.hops.paper.workload import MODELS, hops_jobs, iteration_source, iteration_times
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from copter_frontends.hops import HopsPolicy, IterationTimes, ProfilingQueue, ThroughputError, ThroughputEstimator
-from copter_frontends.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
+from copter_frontends.hops.paper.workload import MODELS, hops_jobs, iteration_source, iteration_times
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Allocation, Cluster, DuplicateJobError, InvalidJobError, Job
 

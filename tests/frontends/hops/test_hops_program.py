@@ -13,11 +13,11 @@ import copter
 from copter import LinearProgram, Settings
 from copter.errors import SettingsError
 from copter_frontends.hops.draft import Draft
-from copter_frontends.hops.exact import placed_program
 from copter_frontends.hops.formulation import GroupFormulation, Wish, telling_sizes
 from copter_frontends.hops.latency_ratio import LatencyQueue
-from copter_frontends.hops.node_prices import NodePriceFormulation
 from copter_frontends.hops.offers import PACKED, OfferRules
+from copter_frontends.hops.paper.exact import placed_program
+from copter_frontends.hops.paper.node_prices import NodePriceFormulation
 from copter_frontends.hops.requirements import RequirementSet
 from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.hops.shim import HopsShim, dive, fill, swap

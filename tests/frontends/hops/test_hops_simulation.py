@@ -11,7 +11,7 @@ from printed_tables import tables_of
 
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs
-from copter_frontends.hops.workload import hops_jobs, iteration_source
+from copter_frontends.hops.paper.workload import hops_jobs, iteration_source
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.fairness import fragmentation_gpus
 from copter_frontends.vocabulary import TraceError

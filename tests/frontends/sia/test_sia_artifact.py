@@ -27,9 +27,9 @@ from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.exact import exact_assignment
 from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.objective import objective_of
+from copter_frontends.sia.paper.workload import REFERENCE_WORKLOADS, reference_workload
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.shim import integer_assignment
-from copter_frontends.sia.workload import REFERENCE_WORKLOADS, reference_workload
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.agent_training import used_of
 from copter_frontends.vocabulary import Allocation, Cluster, Configuration, Job, TraceError, configurations_of

@@ -21,7 +21,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.measured import read_profiles
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.semantics import SIA_ARTIFACT
-from copter_frontends.sia.workload import reference_workload
+from copter_frontends.sia.paper.workload import reference_workload
 from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.vocabulary import configurations_of
 

@@ -75,6 +75,7 @@ def test_the_warm_up_is_left_out_of_round_statistics():
     summary = summarise(rounds, JOBS)
     assert (summary["rounds"], summary["warmup_rounds"]) == (3, 1)
     assert summary["round_s"] == {"p50": 0.5, "p95": 0.5, "p99": 0.5, "max": 0.5}
+    assert summary["all_rounds_s"] == 0.5 * summary["rounds"]
     assert summary["variables"] == {"p50": 200.0, "max": 300.0}
     assert summary["fractional_jobs"] == {"p50": 2.0, "max": 3.0}
     assert summary["solve_s"]["max"] == pytest.approx(0.6)

@@ -16,10 +16,10 @@ from copter import LinearProgram, Settings, Status, solve
 from copter.methods.interior.column_equations import ColumnEquations, suits
 from copter.methods.interior.dense_columns import dense_columns, without_dense_columns
 from copter.methods.interior.divergence import is_farkas
+from copter.methods.interior.iteration import PredictorCorrector, longest
 from copter.methods.interior.normal_equations import NormalEquations
 from copter.methods.interior.point import Point, misfit_of
 from copter.methods.interior.polish import face_of, polished
-from copter.methods.interior.predictor_corrector import PredictorCorrector, longest
 from copter.methods.interior.refinement import error_program, magnification
 from copter.methods.interior.standard_form import StandardForm, standard_form
 from tests.copter.highs import highs

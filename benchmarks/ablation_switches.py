@@ -1,0 +1,337 @@
+"""What the ablation switches: methods, accelerators, presolve's reductions, and every numeric constant of the solvers.
+
+A constant of a compiled module is a variable of its shared object, found by the object's table of symbols.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import copter
+from copter.methods.blocks.program import BlockProgram
+from copter.methods.presolve.reduce import ALL as REDUCTIONS
+from copter.settings import Settings
+
+ROOT = Path(copter.__file__).parent
+ROOMS = ("choose.py", "methods/*.py", *(f"methods/{room}/*" for room in ("proximal", "blocks", "simplex", "interior")))
+# Facts of the machine's arithmetic, of a layout or of a random generator: no values to choose.
+FACTS = {"HALF_ULP", "SLOT_SHIFT", "NONE", "LISTED", "SEED", "UNJUDGED", "SKIP", "ROUNDED_UP", "COUPLING"}
+COMPILED = re.compile(r"^cdef (double|int) ([A-Z_]+) = ([-+.\de* ]+?) *(?:#|$)", re.MULTILINE)
+OF_SETTINGS = (
+    "max_newton_steps",
+    "max_proximal_steps",
+    "descent_sweeps",
+    "sigma",
+    "warm_sigma",
+    "sigma_growth",
+    "max_sigma",
+    "dense_rows",
+    "settle_columns",
+    "price_reach",
+    "purify_rows",
+    "keep_slack",
+    "interior_rows",
+    "basis_columns",
+    "refinements",
+)
+Change = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One change of the solver.
+
+    Attributes
+    ----------
+    name : str
+        The thing that is switched: `sift`, `methods/blocks/sift.py RADIUS`.
+    kind : str
+        method, accelerator, reduction, setting or constant.
+    change : str
+        off, half or double.
+    on : callable
+        Gives a context manager in which the change is in force.
+    settings : dict
+        Settings instead of the default ones.
+    reads : frozenset of str
+        Names of which a solve reads one where the change can matter; of a compiled module the folder.
+    """
+
+    name: str
+    kind: str
+    change: str
+    on: Change
+    settings: dict[str, Any]
+    reads: frozenset[str]
+
+    @property
+    def key(self) -> str:
+        """The name in the file of results."""
+        return f"{self.kind}: {self.name}: {self.change}"
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    """Change nothing."""
+    yield
+
+
+@contextmanager
+def put(module: str, name: str, value: object) -> Iterator[None]:
+    """Another value of a module's name (`Class.attribute` too), there and wherever the same object was imported."""
+    owner = importlib.import_module(module)
+    if "." in name:
+        first, name = name.split(".")
+        before, places = getattr(getattr(owner, first), name), [getattr(owner, first)]
+    else:
+        before = getattr(owner, name)
+        loaded = [each for key, each in sys.modules.items() if key.startswith("copter.") and each is not None]
+        function = callable(before)
+        places = [owner] + [
+            each for each in loaded if function and vars(each).get(name) is before and each is not owner
+        ]
+        places += [] if function else importers(module, name)
+    for place in places:
+        setattr(place, name, value)
+    try:
+        yield
+    finally:
+        for place in places:
+            setattr(place, name, before)
+
+
+def importers(module: str, name: str) -> list[object]:
+    """Loaded modules that import a name of this module."""
+    found: list[object] = []
+    for key, each in list(sys.modules.items()):
+        file = getattr(each, "__file__", None)
+        if not key.startswith("copter.") or file is None or not file.endswith(".py") or name not in vars(each):
+            continue
+        for node in ast.walk(ast.parse(Path(file).read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == module:
+                found += [each for alias in node.names if alias.name == name]
+    return found
+
+
+@contextmanager
+def poked(module: str, name: str, kind: str, value: float) -> Iterator[None]:
+    """Another value of a variable of a compiled module."""
+    file = importlib.import_module(module).__file__
+    symbols = subprocess.run(["nm", str(file)], capture_output=True, text=True, check=True).stdout
+    place = next(
+        line.split()[0]
+        for line in symbols.splitlines()
+        if line.endswith(f"{len(module.split('.')[-1])}{module.split('.')[-1]}_{name}")
+    )
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    base = min(int(line.split("-")[0], 16) for line in maps if line.endswith(str(file)))
+    cell = (ctypes.c_double if kind == "double" else ctypes.c_int).from_address(base + int(place, 16))
+    before = cell.value
+    cell.value = value if kind == "double" else int(value)
+    try:
+        yield
+    finally:
+        cell.value = before
+
+
+@contextmanager
+def all_of(*changes: Change) -> Iterator[None]:
+    """Several changes at once."""
+    with ExitStack() as stack:
+        for each in changes:
+            stack.enter_context(each())
+        yield
+
+
+# Methods and accelerators ---------------------------------------------------------------------------------------------
+
+
+def without_choices(*names: str) -> Change:
+    """Without the named choices of `copter/choose.py`; a model keeps one where no other is left."""
+    choose = importlib.import_module("copter.choose")
+    left_out, choose_for_model = {getattr(choose, name) for name in names}, choose.for_model
+
+    def of(asked: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        order = asked(*arguments)
+        left = tuple(each for each in order if each not in left_out)
+        return left or (order if asked is choose_for_model else ())
+
+    functions = ("for_model", "for_program")
+    return partial(all_of, *(partial(put, "copter.choose", n, partial(of, getattr(choose, n))) for n in functions))
+
+
+def same(program: BlockProgram) -> tuple[BlockProgram, Any]:
+    """The program with all its rows."""
+    return program, np.arange(program.n_rows, dtype=np.int32)
+
+
+def put_in(folder: str, name: str, value: object) -> Change:
+    """The change of :func:`put` in a module of `copter.methods`."""
+    return partial(put, f"copter.methods.{folder}", name, value)
+
+
+def never(*_: object, **__: object) -> bool:
+    """False."""
+    return False
+
+
+def no_answer(*_: object, **__: object) -> None:
+    """None."""
+
+
+def switched_off() -> list[Variant]:
+    """Every method, accelerator and reduction, switched off."""
+    pivots = ("_PIVOTS", "_COLD_PIVOTS", "_ROW_PIVOTS")
+    table: list[tuple[str, str, Change, dict[str, Any]]] = [
+        ("method", "pivots from the last basis (rounds)", without_choices(*pivots), {}),
+        ("method", "pivots from an empty basis (rounds)", without_choices("_COLD_PIVOTS"), {}),
+        ("method", "simplex method of a whole model (rounds)", without_choices("WHOLE_PIVOTS"), {}),
+        ("method", "interior points on blocks (rounds)", without_choices("_BLOCKS", "_PRIVATE"), {}),
+        ("method", "proximal method (rounds): interior points on blocks instead", nothing, {"interior_rows": 0}),
+        ("method", "interior points, of blocks too (rounds)", nothing, {"interior_columns": 0}),
+        ("method", "simplex method before presolve", without_choices("_DIRECT"), {}),
+        ("method", "simplex method of linear programs", without_choices("_DIRECT", "_SMALL"), {}),
+        ("method", "blocks of linear programs", without_choices("_STRUCTURED"), {}),
+        ("method", "interior points of linear programs: proximal instead", nothing, {"method": "proximal"}),
+        ("method", "presolve", nothing, {"presolve": False}),
+        ("accelerator", "screen: likely rows first", put_in("blocks.screen", "is_worth_it", never), {}),
+        ("accelerator", "sift: a part first", put_in("blocks.sift", "has_parts", never), {}),
+        ("accelerator", "path: from the last round's", put_in("blocks.path", "started_from", never), {}),
+        ("accelerator", "closed rows left out", put_in("blocks.closed_rows", "opened", no_answer), {}),
+        (
+            "accelerator",
+            "loose rows left out",
+            put_in("blocks.program", "BlockProgram.without_loose_rows", same),
+            {},
+        ),
+        ("accelerator", "shares of limits as a start", put_in("blocks.start", "shares", no_answer), {}),
+        ("accelerator", "the last program patched", put_in("blocks.program", "patched", no_answer), {}),
+        ("accelerator", "basis carried through edits", put_in("blocks.basis", "carried", no_answer), {}),
+        ("accelerator", "trust radius", nothing, {"price_reach": float("inf")}),
+        ("accelerator", "settled groups", nothing, {"settle_columns": 10**12}),
+        ("accelerator", "coordinate descent opens a cold solve", nothing, {"descent_sweeps": 0}),
+        ("accelerator", "walk to a vertex", nothing, {"purify_rows": 0}),
+        ("accelerator", "pivots to a vertex", partial(put, "copter.choose", "crossover_pays", never), {}),
+        ("accelerator", "vertex wanted at all", nothing, {"purify": False}),
+        ("accelerator", "corrections of centrality", put_in("path_following", "CORRECTIONS", 0), {}),
+        ("accelerator", "polish onto the face", put_in("interior.polish", "polished", lambda *_: ()), {}),
+        ("accelerator", "iterative refinement", nothing, {"refinements": 0}),
+        ("accelerator", "dense columns cut", put_in("interior.dense_columns", "LEAST", 10**12), {}),
+        ("accelerator", "augmented system", put_in("interior.augmented_system", "MOST_AUGMENTED", 0), {}),
+        ("accelerator", "columns' equations", put_in("interior.column_equations", "WORTH", 1e300), {}),
+        ("accelerator", "second run farther inside", put_in("interior.method", "FAR_START", 1.0), {}),
+        ("accelerator", "scaling of the simplex method", put_in("simplex.form", "PASSES", 0), {}),
+    ]
+    rows = [Variant(name, kind, "off", on, settings, reads_of(on, settings)) for kind, name, on, settings in table]
+    return rows + [
+        Variant(each.__name__, "reduction", "off", without_reduction(each), {}, frozenset(("presolve",)))
+        for each in REDUCTIONS
+    ]
+
+
+def reads_of(on: Change, settings: dict[str, Any]) -> frozenset[str]:
+    """Names of which a solve that a change can matter to reads one."""
+    if "method" in settings:  # of linear programs; of a model it would be another question
+        return frozenset(("for_program",))
+    if settings or not isinstance(on, partial) or on.func is not put:
+        return frozenset(settings) or frozenset(("for_model", "for_program"))
+    return frozenset((str(on.args[1]).rpartition(".")[2],))
+
+
+def without_reduction(reduction: Callable[..., bool]) -> Change:
+    """Presolve without one of its reductions."""
+    presolve = importlib.import_module("copter.methods.presolve.reduce").presolve
+    kept = tuple(each for each in REDUCTIONS if each is not reduction)
+    return put_in("interior.solve", "presolve", lambda lp: presolve(lp, reductions=kept))
+
+
+# Constants ------------------------------------------------------------------------------------------------------------
+
+
+def scaled(value: Any, factor: float) -> Any:
+    """Half or double of a number, or of each number of a tuple; a whole number stays whole."""
+    if isinstance(value, tuple):
+        return tuple(scaled(each, factor) for each in value)
+    return int(value * factor) if isinstance(value, int) else value * factor
+
+
+def is_numeric(value: object) -> bool:
+    """Whether a value is a number, or a tuple of numbers, other than zero."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return bool(numbers) and all(isinstance(n, int | float) and not isinstance(n, bool) and n != 0 for n in numbers)
+
+
+def sources() -> Iterator[tuple[str, str, Path]]:
+    """(module, path below copter, file) of the solver rooms."""
+    for pattern in ROOMS:
+        for path in sorted(ROOT.glob(pattern)):
+            if path.suffix in (".py", ".pyx"):
+                place = path.relative_to(ROOT)
+                yield ".".join(("copter", *place.with_suffix("").parts)).removesuffix(".__init__"), str(place), path
+
+
+def constants() -> list[Variant]:
+    """Half and double of every numeric constant of the solver rooms, and of the settings that steer a solve."""
+    found: list[Variant] = []
+    for field in fields(Settings):
+        if field.name in OF_SETTINGS:
+            for change, factor in (("half", 0.5), ("double", 2.0)):
+                found.append(
+                    Variant(
+                        field.name,
+                        "setting",
+                        change,
+                        nothing,
+                        {field.name: scaled(field.default, factor)},
+                        frozenset((field.name,)),
+                    )
+                )
+    for module, place, path in sources():
+        for name, value, put_value in constants_of(module, path):
+            for change, factor in (("half", 0.5), ("double", 2.0)):
+                new = scaled(value, factor)
+                if new != value and name not in FACTS:
+                    reads = name if path.suffix == ".py" else "/".join(place.split("/")[:2])
+                    on = partial(put_value, new)
+                    found.append(Variant(f"{place} {name}", "constant", change, on, {}, frozenset((reads,))))
+    return found
+
+
+def constants_of(module: str, path: Path) -> Iterator[tuple[str, Any, Callable[[Any], Any]]]:
+    """(name, value, what gives it another value) of every numeric constant of a file."""
+    text = path.read_text()
+    if path.suffix == ".pyx":
+        for kind, name, written in COMPILED.findall(text):
+            value = (float if kind == "double" else int)(eval(written))
+            yield name, value, lambda new, name=name, kind=kind: poked(module, name, kind, new)
+        return
+    for node in ast.parse(text).body:
+        target = (
+            node.targets[0]
+            if isinstance(node, ast.Assign)
+            else node.target
+            if isinstance(node, ast.AnnAssign)
+            else None
+        )
+        if isinstance(target, ast.Name) and target.id.isupper():
+            value = getattr(importlib.import_module(module), target.id)
+            if is_numeric(value):
+                yield target.id, value, lambda new, name=target.id: put(module, name, new)
+
+
+def variants() -> list[Variant]:
+    """Everything that is switched, in the order of the page."""
+    return [*switched_off(), *constants()]

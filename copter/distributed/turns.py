@@ -1,0 +1,117 @@
+"""Which coordinator may speak: each has a term, and a shard hears none whose term is over."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+
+from copter.distributed.errors import SupersededError
+from copter.errors import SnapshotError
+from copter.runtime.clock import CLOCK
+from copter.storage.disk import DISK
+from copter.storage.encoding import Reader, encode
+from copter.storage.files import read_file, write_atomically
+from copter.storage.sealing import Seal
+
+TERM = Seal(b"\x89COPTERT", 1, "the term of a distributed session")
+
+Order = tuple[int, int]
+"""(term of the coordinator, number of its call): a shard does calls in ascending order, and refuses all others."""
+
+PENDING = "pending-"
+"""How names of files begin that hold a batch which is decided for; then the term follows."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a directory knows of its coordinators.
+
+    Attributes
+    ----------
+    now : int
+        Term of the coordinator that began last.
+    settled : int
+        Last term whose coordinator has carried through what the one before it had decided for.
+    """
+
+    now: int = 0
+    settled: int = 0
+
+
+def read_terms(directory: str | None) -> Terms:
+    """Of a directory; zeros where there is none, or no coordinator yet."""
+    path = None if directory is None else os.path.join(directory, "term")
+    if path is None or DISK.get().kind(path) is None:
+        return Terms()
+    values = Reader(TERM.open(read_file(path), path), path).whole()
+    try:
+        return Terms(**values)
+    except TypeError as error:
+        raise SnapshotError(f"{path} holds no term: {error}") from None
+
+
+def write_terms(directory: str, terms: Terms) -> None:
+    """Write them down."""
+    values = {"now": terms.now, "settled": terms.settled}
+    write_atomically(os.path.join(directory, "term"), TERM.close(encode(values)))
+
+
+class Turn:
+    """One coordinator's term, from its beginning.
+
+    Parameters
+    ----------
+    directory : str or None
+        Where there is none, nobody can go on with the session, and the term is the time.
+
+    Attributes
+    ----------
+    term : int
+    """
+
+    def __init__(self, directory: str | None) -> None:
+        self.directory = directory
+        self._calls = 0
+        if directory is None:
+            self.term = int(CLOCK.get().now() * 1e9)
+            return
+        known = read_terms(directory)
+        self._settled = known.settled
+        # Two that begin at once read the same number: what is drawn tells them apart.
+        self.term = ((known.now >> 32) + 1) << 32 | int.from_bytes(os.urandom(4), "little")
+        write_terms(directory, Terms(self.term, known.settled))
+
+    def next(self) -> Order:
+        """The order of the next call."""
+        self._calls += 1
+        return self.term, self._calls
+
+    def require_current(self) -> None:
+        """SupersededError where another coordinator has begun."""
+        if read_terms(self.directory).now > self.term:
+            raise SupersededError("another coordinator goes on with this session: this one is over")
+
+    def unfinished(self) -> list[str]:
+        """Paths of the batches that earlier coordinators may have left; call it once no shard hears them any more."""
+        return [path for term, path in self._left() if self._settled <= term < self.term]
+
+    def settle(self) -> None:
+        """All that was left is done: what an earlier coordinator still writes counts for nothing."""
+        if self.directory is not None:
+            self.require_current()
+            write_terms(self.directory, Terms(self.term, self.term))
+            for term, path in self._left():
+                if term < self.term:
+                    with suppress(OSError):  # it counts for nothing any more
+                        DISK.get().remove(path)
+
+    def _left(self) -> list[tuple[int, str]]:
+        if self.directory is None:
+            return []
+        names = [name for name in DISK.get().names(self.directory) if name.startswith(PENDING)]
+        return sorted(
+            (int(name[len(PENDING) :]), os.path.join(self.directory, name))
+            for name in names
+            if name[len(PENDING) :].isdigit()
+        )

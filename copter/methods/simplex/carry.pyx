@@ -1,0 +1,159 @@
+"""A basis taken over from one program of blocks into the next, and one for blocks that are new (method/simplex.md)."""
+
+import numpy as np
+
+from libc.math cimport isfinite
+
+from copter.methods.simplex.tableau cimport Tableau, resting
+
+cdef double LEAST_ENTRY = 1e-6  # of a scaled row whose first column may fill it
+
+
+def whole_columns(int n_rows, const int[::1] column_start, const int[::1] private_start, const int[::1] start,
+                  const int[::1] row, const double[::1] value, const int[::1] own_start, const int[::1] own_row,
+                  const double[::1] own_value):
+    """Entries of coupling and private rows in one list by columns.
+
+    Parameters
+    ----------
+    n_rows : int
+        Coupling rows; the private rows of all blocks follow.
+    column_start, private_start : ndarray (blocks + 1,) int32
+    start, row, value : CSC arrays
+        Entries in coupling rows.
+    own_start, own_row, own_value : CSC arrays
+        Entries in private rows, counted within the block.
+
+    Returns
+    -------
+    start, index, value : CSC arrays
+    """
+    cdef int g, j, e, at = 0, n = start.shape[0] - 1
+    cdef int[::1] starts = np.empty(n + 1, dtype=np.int32)
+    cdef int[::1] index = np.empty(row.shape[0] + own_row.shape[0], dtype=np.int32)
+    cdef double[::1] entries = np.empty(row.shape[0] + own_row.shape[0])
+    with nogil:
+        for g in range(column_start.shape[0] - 1):
+            for j in range(column_start[g], column_start[g + 1]):
+                starts[j] = at
+                for e in range(start[j], start[j + 1]):
+                    index[at], entries[at] = row[e], value[e]
+                    at += 1
+                for e in range(own_start[j], own_start[j + 1]):
+                    index[at], entries[at] = n_rows + private_start[g] + own_row[e], own_value[e]
+                    at += 1
+        starts[n] = at
+    return starts.base, index.base, entries.base
+
+
+def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] prices):
+    """Put a tableau at the basis of another one, as far as both have the same blocks and rows.
+
+    Blocks are known by slot and generation, coupling rows by place and generation. A new block that has a first private
+    row begins with the column in it that is cheapest at the prices, if that is worth having; places in the basis that
+    nothing fills are left to the factors.
+
+    Parameters
+    ----------
+    before : Tableau or None
+    now : Tableau
+    old, new : tuple
+        Of each: column_start, private_start, slots (ascending), generation of blocks, generation of coupling rows.
+    prices : ndarray (coupling rows,)
+        Scaled.
+    """
+    cdef const int[::1] column_start = new[0], private_start = new[1], slots = new[2]
+    cdef const long long[::1] generation = new[3], rows = new[4]
+    cdef const int[::1] old_columns = old[0], old_private = old[1], old_slots = old[2]
+    cdef const long long[::1] old_generation = old[3], old_rows = old[4]
+    cdef int g, h = 0, i, j, first, size, count = 0, m = rows.shape[0], k = old_rows.shape[0]
+    cdef int[::1] basic = np.empty(now.total + 1, dtype=np.int32), cheapest = np.empty(now.total + 1, dtype=np.int32)
+    cdef int[::1] source = np.full(now.total + 1, -1, dtype=np.int32)
+    cdef int n_new = 0
+    cdef bint known
+    with nogil:
+        for i in range(min(m, k)):
+            if before is not None and rows[i] == old_rows[i]:
+                source[now.columns + i] = before.columns + i
+        for g in range(slots.shape[0]):
+            first, size = column_start[g], column_start[g + 1] - column_start[g]
+            while h < old_slots.shape[0] and old_slots[h] < slots[g]:  # ends: h grows
+                h += 1
+            known = (
+                before is not None and h < old_slots.shape[0] and old_slots[h] == slots[g]
+                and old_generation[h] == generation[g] and old_columns[h + 1] - old_columns[h] == size
+                and old_private[h + 1] - old_private[h] == private_start[g + 1] - private_start[g]
+            )
+            if known:
+                for j in range(size):
+                    source[first + j] = old_columns[h] + j
+                for j in range(private_start[g + 1] - private_start[g]):
+                    source[now.columns + m + private_start[g] + j] = before.columns + k + old_private[h] + j
+            elif private_start[g] < private_start[g + 1]:
+                i = m + private_start[g]
+                j = best_of(now, first, first + size, i, m, &prices[0] if m else NULL)
+                if j >= 0:
+                    source[now.columns + i], cheapest[n_new] = -2, j
+                    n_new += 1
+        for j in range(now.total):
+            now.place[j] = -1
+            i = source[j]
+            now.x[j] = resting(now.lower[j], now.upper[j], i >= 0 and before.x[i] == before.upper[i]
+                               and before.lower[i] < before.upper[i])
+            if i >= 0 and before.place[i] >= 0:
+                basic[count] = j
+                count += 1
+            elif i == -1 and j >= now.columns:
+                basic[count] = j
+                count += 1
+        for i in range(n_new):
+            basic[count] = cheapest[i]
+            count += 1
+    kept = basic.base[:count]
+    if count > now.rows:  # rows have gone: those nearest to a bound leave
+        kept = kept[np.argsort(-_room(before, source.base, kept), kind="stable")[: now.rows]]
+        count = now.rows
+    now.arrays["head"][:count] = kept
+    now.arrays["head"][count:now.rows] = -1
+    now.arrays["place"][kept] = np.arange(count, dtype=np.int32)
+    if before is not None:
+        old_place = before.arrays["place"]
+        which = source.base[kept]
+        alike = np.flatnonzero(which >= 0)
+        now.arrays["edge"][alike] = before.arrays["edge"][old_place[which[alike]]]
+    now.stale = True
+
+
+cdef _room(Tableau before, source, kept):
+    """How far basic variables were from their bounds, (k,); logical ones that are new stay."""
+    which = source[kept]
+    at = np.maximum(which, 0)
+    if before is None:
+        return np.zeros(len(kept))
+    x, lower, upper = before.arrays["x"][at], before.arrays["lower"][at], before.arrays["upper"][at]
+    return np.where(which >= 0, np.minimum(x - lower, upper - x), np.inf)
+
+
+cdef int best_of(Tableau now, int first, int last, int i, int m, const double* prices) noexcept nogil:
+    """The column that fills a block's first private row at best: least reduced cost for each unit (D11); -1 for none.
+
+    Every column worth having that no bound of its own stops must be in that row, or its cost cannot be made to fit.
+    """
+    cdef int j, e, best = -1
+    cdef double d, entry, least = 0.0
+    if not isfinite(now.lower[now.columns + i]):
+        return -1
+    for j in range(first, last):
+        d, entry = now.cost[j], 0.0
+        for e in range(now.start[j], now.start[j + 1]):
+            if now.index[e] == i:
+                entry = now.value[e]
+            elif now.index[e] < m:
+                d -= now.value[e] * prices[now.index[e]]
+        if d >= 0.0 or isfinite(now.upper[j]):
+            continue
+        if entry < LEAST_ENTRY:
+            continue
+        if d / entry < least:
+            best, least = j, d / entry
+    return best

@@ -1,0 +1,254 @@
+"""A reader and judge of certificates in the format VIPR 1.1 (github.com/scipopt/vipr): integer programs, exactly.
+
+It imports nothing of copter. A certificate holds the program in rational numbers, points, and derived constraints, each
+with its reason: an assumption (``asm``), a combination of constraints before it (``lin``), the same rounded (``rnd``),
+or two constraints under assumptions that leave no whole number out (``uns``); ``sol`` is the objective of the best
+point. What is to be proven (``RTP``) is that there is no point, or a range that the optimum is in.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+from .program import Path, Unusable
+
+SENSES = {"L": -1, "E": 0, "G": 1}
+VERSIONS = ("1.0", "1.1")
+
+
+@dataclass
+class Constraint:
+    """A sum of columns against a number, under assumptions by their places."""
+
+    sense: int
+    right: Fraction
+    terms: dict[int, Fraction]
+    under: frozenset[int] = frozenset()
+
+    def is_absurd(self) -> bool:
+        """Whether no point at all satisfies it."""
+        if self.terms:
+            return False
+        return {1: self.right > 0, -1: self.right < 0, 0: self.right != 0}[self.sense]
+
+    def implies(self, other: "Constraint") -> bool:
+        """Whether all points that satisfy it satisfy the other, by sides alone."""
+        if self.is_absurd():
+            return True
+        if self.terms != other.terms:
+            return False
+        if other.sense == 0:
+            return self.sense == 0 and self.right == other.right
+        return self.sense in (0, other.sense) and other.sense * (self.right - other.right) >= 0
+
+
+@dataclass
+class Certificate:
+    """What a file says, as far as it has been read."""
+
+    whole: set[int] = field(default_factory=set)
+    objective: dict[int, Fraction] = field(default_factory=dict)
+    minimised: bool = True
+    constraints: list[Constraint] = field(default_factory=list)
+    best: Fraction | None = None
+
+
+class Words:
+    """The words of a file, one after the other, without comments."""
+
+    def __init__(self, text: str) -> None:
+        self.waiting = iter(word for line in text.splitlines() for word in line.split("%", 1)[0].split())
+
+    def next(self) -> str:
+        """The next word; ValueError at the end."""
+        for word in self.waiting:
+            return word
+        raise ValueError("it is cut short")
+
+    def expect(self, *words: str) -> None:
+        """ValueError unless these come next."""
+        for word in words:
+            found = self.next()
+            if found != word:
+                raise ValueError(f"{found!r} is where {word!r} should be")
+
+    def count(self) -> int:
+        """A whole number that is not negative."""
+        word = self.next()
+        if not word.isdigit():
+            raise ValueError(f"{word!r} is no count")
+        return int(word)
+
+    def number(self) -> Fraction:
+        """A rational number."""
+        return Fraction(self.next())
+
+    def terms(self, columns: int, objective: dict[int, Fraction]) -> dict[int, Fraction]:
+        """A sparse sum; the word OBJ stands for the objective."""
+        word = self.next()
+        if word == "OBJ":
+            return dict(objective)
+        found: dict[int, Fraction] = {}
+        for _ in range(int(word)):
+            place, value = self.count(), self.number()
+            if place >= columns or place in found:
+                raise ValueError(f"column {place} is not there, or twice in one sum")
+            if value:
+                found[place] = value
+        return found
+
+
+def judged(words: Words) -> Iterator[str]:
+    """What is wrong, as it is read; ValueError for what is no certificate."""
+    told = Certificate()
+    words.expect("VER")
+    if words.next() not in VERSIONS:
+        raise ValueError("another version of the format")
+    words.expect("VAR")
+    columns = words.count()
+    for _ in range(columns):
+        words.next()
+    words.expect("INT")
+    told.whole = {words.count() for _ in range(words.count())}
+    words.expect("OBJ")
+    told.minimised = {"min": True, "max": False}[words.next()]
+    told.objective = words.terms(columns, {})
+    words.expect("CON")
+    given, _ = words.count(), words.count()
+    for _ in range(given):
+        words.next()
+        told.constraints.append(Constraint(SENSES[words.next()], words.number(), words.terms(columns, told.objective)))
+    words.expect("RTP")
+    wanted = words.next()
+    low, high = (None, None) if wanted == "infeas" else (words.next(), words.next())
+    words.expect("SOL")
+    for _ in range(words.count()):
+        name, point = words.next(), words.terms(columns, {})
+        yield from point_faults(told, name, point)
+        value = sum((c * point.get(j, Fraction(0)) for j, c in told.objective.items()), Fraction(0))
+        better = told.best is None or (value < told.best if told.minimised else value > told.best)
+        told.best = value if better else told.best
+    words.expect("DER")
+    for _ in range(words.count()):
+        yield from derived(told, words, columns)
+    yield from result_faults(told, wanted, low, high)
+
+
+def point_faults(told: Certificate, name: str, point: dict[int, Fraction]) -> Iterator[str]:
+    """What is wrong with a point."""
+    for j, value in point.items():
+        if j in told.whole and value.denominator != 1:
+            yield f"point {name}: column {j} is not whole"
+    for at, each in enumerate(told.constraints):
+        value = sum((c * point.get(j, Fraction(0)) for j, c in each.terms.items()), Fraction(0))
+        if (each.sense >= 0 and value < each.right) or (each.sense <= 0 and value > each.right):
+            yield f"point {name} breaks constraint {at}"
+
+
+def derived(told: Certificate, words: Words, columns: int) -> Iterator[str]:
+    """Read one derived constraint, and say what its reason does not show."""
+    name = words.next()
+    wanted = Constraint(SENSES[words.next()], words.number(), words.terms(columns, told.objective))
+    words.expect("{")
+    reason, at = words.next(), len(told.constraints)
+    if reason == "asm":
+        wanted.under = frozenset((at,))
+    elif reason in ("lin", "rnd"):
+        found = combined(told, words, wanted.sense)
+        wanted.under = found.under
+        if reason == "rnd":
+            round_inward(told, found)
+        if not found.implies(wanted):
+            yield f"{name} does not follow from its {reason}"
+    elif reason == "uns":
+        first, left, second, right = (known(told, words.count()) for _ in range(4))
+        wanted.under = (first[1].under - {left[0]}) | (second[1].under - {right[0]})
+        if not (first[1].implies(wanted) and second[1].implies(wanted)):
+            yield f"{name} does not follow from both of its sides"
+        if not are_all(told, left[1], right[1]):
+            yield f"{name} splits at what leaves something out"
+    elif reason == "sol":
+        side = -1 if told.minimised else 1
+        if told.best is None or not Constraint(side, told.best, told.objective).implies(wanted):
+            yield f"{name} is not what the best point shows"
+    else:
+        raise ValueError(f"{reason!r} is no reason that this judge knows")
+    words.expect("}")
+    int(words.next())  # how long it is needed
+    told.constraints.append(wanted)
+
+
+def known(told: Certificate, at: int) -> tuple[int, Constraint]:
+    """A constraint before this one; ValueError."""
+    if at >= len(told.constraints):
+        raise ValueError(f"constraint {at} is not known yet")
+    return at, told.constraints[at]
+
+
+def combined(told: Certificate, words: Words, sense: int) -> Constraint:
+    """A combination of constraints, of a sense that its multipliers give."""
+    terms: dict[int, Fraction] = {}
+    right, under, ways = Fraction(0), frozenset[int](), set()
+    for _ in range(words.count()):
+        (_, each), factor = known(told, words.count()), words.number()
+        if not factor:
+            continue
+        under |= each.under
+        right += factor * each.right
+        if each.sense:
+            ways.add(each.sense if factor > 0 else -each.sense)
+        for j, value in each.terms.items():
+            terms[j] = terms.get(j, Fraction(0)) + factor * value
+    if len(ways) > 1:
+        raise ValueError("a combination of constraints of both senses")
+    kept = {j: value for j, value in terms.items() if value}
+    return Constraint(next(iter(ways), sense if not kept and right == 0 else 0), right, kept, under)
+
+
+def round_inward(told: Certificate, found: Constraint) -> None:
+    """Round the side of a sum that is whole at every point."""
+    if any(j not in told.whole or value.denominator != 1 for j, value in found.terms.items()):
+        raise ValueError("a sum is rounded that is not whole")
+    if found.sense:
+        found.right = Fraction(ceil(found.right) if found.sense > 0 else floor(found.right))
+
+
+def are_all(told: Certificate, left: Constraint, right: Constraint) -> bool:
+    """Whether every point satisfies one of two constraints: sum <= k or sum >= k + 1, of whole numbers."""
+    if left.terms != right.terms or {left.sense, right.sense} != {-1, 1}:
+        return False
+    low, high = (left, right) if left.sense < 0 else (right, left)
+    whole = all(j in told.whole and value.denominator == 1 for j, value in left.terms.items())
+    return whole and low.right.denominator == high.right.denominator == 1 and high.right - low.right <= 1
+
+
+def result_faults(told: Certificate, wanted: str, low: str | None, high: str | None) -> Iterator[str]:
+    """What was to be proven and is not."""
+    shown = [each for each in told.constraints if not each.under]
+    if wanted == "infeas":
+        if not any(each.is_absurd() for each in shown):
+            yield "that there is no point is not derived"
+        return
+    if wanted != "range":
+        raise ValueError(f"{wanted!r} is nothing that is proven")
+    dual, primal = (low, high) if told.minimised else (high, low)
+    if dual not in ("-inf", "inf"):
+        aim = Constraint(1 if told.minimised else -1, Fraction(str(dual)), told.objective)
+        if not any(each.implies(aim) for each in shown):
+            yield f"the bound {dual} is not derived"
+    if primal not in ("-inf", "inf"):
+        value = Fraction(str(primal))
+        if told.best is None or (told.best > value if told.minimised else told.best < value):
+            yield f"no point is as good as {primal}"
+
+
+def verify_vipr(path: Path) -> tuple[dict[str, Any], list[str]]:
+    """(counts, what is wrong) of a certificate; Unusable if it is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        return {"constraints": text.count("{")}, list(judged(Words(text)))
+    except (ValueError, KeyError, TypeError, ZeroDivisionError, OverflowError) as error:
+        raise Unusable(f"it is no certificate: {type(error).__name__}: {error}") from error

@@ -1,0 +1,75 @@
+"""``copter kueue-controller``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from copter_frontends.cli.output import FiniteRange, InputError, complain
+
+WRITES = ("boost", "gates", "checks", "dispatch")
+
+
+def _workers(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for each in value:
+        name, equals, place = each.partition("=")
+        if not (name and equals and place) or name in found:
+            raise click.BadParameter(f"{each!r} is not NAME=CONTEXT or NAME=URL, each name once")
+        found[name] = place
+    return found
+
+
+@click.command("kueue-controller")
+@click.option("--address", metavar="URL", help="API server without credentials (`kubectl proxy`).")
+@click.option("--context", metavar="NAME", help="Of the kubeconfig  [default: its current one, or the pod's account]")
+@click.option("--write", "writes", type=click.Choice(WRITES), multiple=True, default=WRITES, show_default=True,
+              help="What may be written. May be given again.")  # fmt: skip
+@click.option("--worker", "workers", multiple=True, callback=_workers, metavar="NAME=CONTEXT|URL",
+              help="A worker cluster of MultiKueue's, to nominate. May be given again.")  # fmt: skip
+@click.option("--every", type=FiniteRange(min=0, min_open=True), default=2.0, show_default=True, metavar="SECONDS")
+@click.option("--steps", type=click.IntRange(min=1), help="Steps  [default: until Ctrl-C]")
+@click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing.")
+def kueue_controller(**given: Any) -> int:
+    """Write what Kueue lets others decide, by copter's plans: boosts, gates, AdmissionChecks, nominations."""
+    # Imported late, as in simulate.py; the Kubernetes client is of the optional extra "kubernetes".
+    try:
+        from copter_frontends.kueue_controller.cluster_api import ClusterApi
+    except ImportError as error:
+        raise InputError(str(error)) from error
+    from copter_frontends.kueue_controller.controller import Controller, lines
+    from copter_frontends.queues import QueueError
+    from copter_frontends.views.documents import is_address
+    from copter_frontends.views.kueue import kueue_view, read_api
+
+    try:
+        cluster = ClusterApi(given["address"], given["context"])
+        apis = {
+            name: ClusterApi(place, None) if is_address(place) else ClusterApi(None, place)
+            for name, place in given["workers"].items()
+        }
+    except QueueError as error:
+        raise InputError(str(error)) from error
+    workers = {name: (lambda api=api: kueue_view(read_api(api))) for name, api in apis.items()}
+    controller = Controller(cluster, given["writes"], workers, given["dry_run"])
+    done, blind, failed = 0, "", False
+    try:
+        while True:
+            try:
+                for line in lines(controller.step(), given["dry_run"]):
+                    click.echo(line)
+                failed, blind = False, ""
+            except QueueError as error:
+                failed = True
+                if str(error) != blind:
+                    blind = str(error)
+                    complain(f"wrote nothing: {error}")
+            done += 1
+            if given["steps"] is not None and done >= given["steps"]:
+                return int(failed)
+            time.sleep(given["every"])
+    except KeyboardInterrupt:
+        complain("stopped")
+        return 0

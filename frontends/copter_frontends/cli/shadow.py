@@ -1,0 +1,115 @@
+"""``copter shadow``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from copter_frontends.cli.output import FiniteRange, InputError, complain, print_json
+
+_POSITIVE = FiniteRange(min=0, min_open=True)
+_FILE = click.Path(dir_okay=False)
+
+
+@click.command()
+@click.option("--kueue", metavar="FILE|URL", help="Kueue's objects: a file, or an API server (`kubectl proxy`).")
+@click.option("--volcano", metavar="FILE|URL", help="Volcano's queues and pod groups, with nodes and pods.")
+@click.option("--kai", metavar="FILE|URL", help="What KAI's /get-snapshot answers.")
+@click.option("--slurm", nargs=2, type=_FILE, metavar="SQUEUE SINFO", help="What squeue --json and sinfo --json print.")
+@click.option("--token-file", type=_FILE, help="File with the token for the API server.")
+@click.option("--every", type=_POSITIVE, default=30.0, show_default=True, metavar="SECONDS", help="Between rounds.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Rounds  [default: 1 of a file, of an address until Ctrl-C]")
+@click.option("--grace", type=FiniteRange(min=0), default=30.0, show_default=True, metavar="SECONDS",
+              help="A job that waits for less is not counted as left waiting.")  # fmt: skip
+@click.option("--tape", type=_FILE, help="Record the rounds here, for `copter replay` and `verify`.")
+@click.option("--out", type=_FILE, help="HTML file of the report, written every round.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Show the live page on this port of this machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout.")
+def shadow(**given: Any) -> int:
+    """Watch a cluster of another scheduler, decide nothing, and say what its decisions leave unused.
+
+    Give one of --kueue, --volcano, --kai and --slurm. Where the source cannot be read the shadow says since when it is
+    blind, and goes on.
+    """
+    # Imported late, as in simulate.py.
+    from copter_frontends.shadow.live import LivePage
+    from copter_frontends.shadow.page import shadow_page
+    from copter_frontends.shadow.sources import reader
+    from copter_frontends.shadow.watch import Shadow
+
+    named = [name for name in ("kueue", "volcano", "kai", "slurm") if given[name]]
+    if len(named) != 1:
+        raise InputError("give one of --kueue, --volcano, --kai and --slurm")
+    read, is_live = reader(named[0], given[named[0]], _token(given["token_file"]))
+    rounds = given["rounds"] or (None if is_live else 1)
+    try:
+        page = None if given["port"] is None else LivePage(given["port"])
+    except OSError as error:
+        raise InputError(f"--port {given['port']}: {error.strerror or error}") from error
+    if page is not None:
+        complain(f"the live page is at {page.address}")
+    told: set[str] = set()
+    done = 0
+    try:
+        with Shadow(read, given["tape"], given["grace"]) as watching:
+            while True:
+                line = watching.look()
+                found = watching.findings
+                for each in [line, *([] if found is None else found.skipped)]:
+                    if each and (each is line or each not in told):
+                        told.add(each)
+                        complain(each)
+                if given["out"] is not None:
+                    _write(given["out"], shadow_page(watching))
+                if page is not None:
+                    page.show(watching)
+                done += 1
+                if rounds is not None and done >= rounds:
+                    break
+                time.sleep(given["every"])
+    except KeyboardInterrupt:
+        complain("stopped")
+    finally:
+        if page is not None:
+            page.close()
+    return _end(watching.summary(), given["as_json"])
+
+
+def _end(summary: dict[str, Any], as_json: bool) -> int:
+    """Print what was found; 1 if nothing could be seen."""
+    now = summary["now"]
+    if as_json:
+        print_json(summary)
+    elif now is not None:
+        click.echo(
+            f"{now['used']:g} of {now['quota']:g} {now['resource']} in use; {now['could']:g} more could be started now,"
+            f" certified at most {now['bound']:.6g}; {now['stranded']:g} are free for none that waits"
+        )
+        for each in now["starts"]:
+            click.echo(f"  could start: {each['job']} ({each['units']:g}, waits {each['waits_s']:.0f} s)")
+        for each in now["unfair"]:
+            click.echo(f"  waits within its own quota: {each['job']}; borrowed by {', '.join(each['borrowed_by'])}")
+        for each in now["overturned"]:
+            click.echo(f"  was overtaken: {each['job']} by {', '.join(each['started_instead'])}")
+        for each in now["scattered"]:
+            click.echo(f"  finds no node: {each['job']} needs {each['pod_needs']:g} in one piece")
+    return 0 if now is not None else 1
+
+
+def _token(path: str | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--token-file {path}: cannot be read: {error}") from error
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out {path}: cannot be written: {error.strerror or error}") from error

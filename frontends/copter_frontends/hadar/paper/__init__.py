@@ -1,0 +1,1 @@
+"""What only re-makes the paper: its made-up workload (docs/papers/hadar.md)."""

@@ -1,0 +1,1 @@
+"""A controller that writes what Kueue lets others decide, by copter's plans."""

@@ -1,0 +1,166 @@
+"""What the plan says of each workload: admitted now, by stopping others, or not yet; and what Kueue is told of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from copter_frontends.queues import QueueError
+from copter_frontends.queues.admission_model import AdmissionModel
+from copter_frontends.queues.ask import Ask
+from copter_frontends.queues.preemption import NEVER, Holder, Preemption, victims
+from copter_frontends.queues.preemption_rows import PreemptionRows
+from copter_frontends.views import ClusterView, ViewError, WatchedJob
+from copter_frontends.views.documents import Document, named, part
+from copter_frontends.views.kueue import GATES
+
+GATE = "copter.io/plan"
+
+
+@dataclass(slots=True)
+class Decisions:
+    """One step's plan.
+
+    Attributes
+    ----------
+    admitted : set of str
+        Workloads that fit now.
+    stopping : dict of str to list of str
+        Workloads that fit if others are stopped, as Kueue's rules let them be; the others' names.
+    value, bound : float
+        Units by rank of priority, of what is admitted less what is stopped; certified, nothing that Kueue's rules
+        let happen exceeds the bound.
+    """
+
+    admitted: set[str] = field(default_factory=set)
+    stopping: dict[str, list[str]] = field(default_factory=dict)
+    bound: float = 0.0
+    value: float = 0.0
+
+    def goes(self, name: str) -> bool:
+        """Whether a workload is to be admitted."""
+        return name in self.admitted or name in self.stopping
+
+    @property
+    def stopped(self) -> set[str]:
+        """Workloads that the plan stops."""
+        return {name for each in self.stopping.values() for name in each}
+
+
+def rules_of(documents: Sequence[Document]) -> dict[str, Preemption]:
+    """Every ClusterQueue's rules; ViewError for values that Kueue does not have."""
+    found = {}
+    for each in documents:
+        if each.get("kind") == "ClusterQueue":
+            told = part(each, "spec", "preemption") or {}
+            borrow = part({"at": told}, "at", "borrowWithinCohort") or {}
+            try:
+                found[named(each)] = Preemption(
+                    told.get("withinClusterQueue") or NEVER,
+                    told.get("reclaimWithinCohort") or NEVER,
+                    borrow.get("policy") or NEVER,
+                    math.inf if borrow.get("maxPriorityThreshold") is None else borrow["maxPriorityThreshold"],
+                )
+            except QueueError as error:
+                raise ViewError(f"ClusterQueue {named(each)}: {error}") from error
+    return found
+
+
+def is_ours(job: WatchedJob) -> bool:
+    """Whether a workload waits for the plan's gate alone."""
+    return job.held == f"gated by {GATE}"
+
+
+def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preemption]) -> Decisions:
+    """Plan the workloads that wait, higher priorities first; then those for which others may be stopped."""
+    able = {job.id: job for job in view.jobs if not job.running and (not job.held or is_ours(job)) and job.options[0]}
+    ranks = {priority: at + 1 for at, priority in enumerate(sorted({job.priority for job in view.jobs}))}
+    holders = [
+        Holder(job.id, job.queue, job.options[0], job.priority, job.started_s) for job in view.jobs if job.running
+    ]
+    rows = PreemptionRows(model, rules, view.resource, holders)
+    asks = [
+        Ask(
+            job.id, job.queue, job.options, max(view.units(job.options[0]), 1e-6) * ranks[job.priority],
+            job.priority, job.came_s,
+        )
+        for job in able.values()
+    ]  # fmt: skip
+    model.update(asks)
+    rows.update(asks)
+    plan = model.plan(searched=True)
+    decisions = Decisions({str(key) for key in plan.starts}, bound=plan.bound, value=plan.value)
+    _stop(view, able, rules, plan.starts, holders, decisions)
+    worth = {job.id: view.units(job.options[0]) * ranks[job.priority] for job in view.jobs}
+    decisions.value += sum(worth[name] for name in decisions.stopping) - sum(worth[name] for name in decisions.stopped)
+    decisions.bound = max(decisions.bound, decisions.value)
+    return decisions
+
+
+def _stop(
+    view: ClusterView, able: Mapping[str, WatchedJob], rules: Mapping[str, Preemption], starts: Mapping[Any, list[int]],
+    holders: list[Holder], decisions: Decisions,
+) -> None:  # fmt: skip
+    """Add those for which others are stopped, on top of what is admitted; the tree is left as it was."""
+    tree = view.tree
+    done: list[tuple[str, Any, float]] = []
+
+    def use(queue: str, amounts: Any, sign: float) -> None:
+        tree.use(queue, amounts, sign)
+        done.append((queue, amounts, sign))
+
+    try:
+        for key, counts in starts.items():
+            job = able[str(key)]
+            use(job.queue, job.options[next(at for at, count in enumerate(counts) if count)], 1.0)
+        for job in sorted(able.values(), key=lambda each: (-each.priority, each.came_s)):
+            if decisions.goes(job.id):
+                continue
+            asking = Holder(job.id, job.queue, job.options[0], job.priority, job.came_s)
+            stopped = victims(tree, rules.get(job.queue, Preemption()), asking, holders)
+            if stopped is None:
+                continue
+            for each in stopped:
+                use(each.queue, each.amounts, -1.0)
+                holders.remove(each)
+            use(job.queue, job.options[0], 1.0)
+            decisions.stopping[job.id] = [each.key for each in stopped]
+    finally:
+        for queue, amounts, sign in done:
+            tree.use(queue, amounts, -sign)
+
+
+def boosts(view: ClusterView, documents: Mapping[str, Document], decisions: Decisions) -> dict[str, int]:
+    """The boost, 0 or 1, that each waiting workload should have so that Kueue tries those of the plan first.
+
+    Kueue takes a queue's workloads by priority, then by age. A workload of the plan with an older one of its own
+    priority before it that is not in the plan gets 1, if that does not bring it level with a higher priority.
+    """
+    found: dict[str, int] = {}
+    by_queue: dict[str, list[tuple[int, WatchedJob]]] = {}
+    for job in view.jobs:
+        if not job.running and (not job.held or is_ours(job)):
+            own = part(documents[job.id], "spec", "priority") or 0
+            by_queue.setdefault(job.queue, []).append((own, job))
+    for jobs in by_queue.values():
+        bases = {own for own, _ in jobs}
+        for own, job in jobs:
+            before = any(
+                base == own and other.came_s <= job.came_s and other.id != job.id and not decisions.goes(other.id)
+                for base, other in jobs
+            )
+            found[job.id] = int(decisions.goes(job.id) and before and own + 1 not in bases)
+    return found
+
+
+def without_gate(gates: str) -> str | None:
+    """The annotation without the plan's gate; None where no gate is left."""
+    left = [each.strip() for each in gates.split(",") if each.strip() and each.strip() != GATE]
+    return ",".join(left) or None
+
+
+def gates_of(document: Document) -> str:
+    """A document's gates."""
+    return str(part(document, "metadata", "annotations", GATES) or "")

@@ -1,0 +1,8 @@
+"""Queues with quotas that borrow from each other: their rules as rows of a program, and Kueue's scheduler test."""
+
+from copter_frontends.queues.admission_model import AdmissionModel, AdmissionPlan
+from copter_frontends.queues.ask import Ask
+from copter_frontends.queues.errors import QueueError, QuotaError
+from copter_frontends.queues.quota_tree import Quota, QuotaTree
+
+__all__ = ["AdmissionModel", "AdmissionPlan", "Ask", "QueueError", "Quota", "QuotaError", "QuotaTree"]

@@ -1,0 +1,292 @@
+"""The quotas' rules as rows of one linear program, kept from round to round, and a plan that keeps to them exactly.
+
+For a queue q, a flavor's resource f, u the queue's usage, k what it never lends, b its borrowing limit, N its quota:
+
+- row ("most", q, f): u <= N + b, where there is a limit;
+- row ("kept", q, f): u - p <= k with a column p >= 0, what passes on to the cohort; p is u where k is zero;
+- row ("pool", root, f): the sum of what passes on is at most the root's quota; cohorts in between are as queues.
+
+What runs already is on the rows' other side. A workload is all or nothing: the plan starts from the program's values
+and admits one after another by the tree's own arithmetic, higher priorities first; so no plan is against a quota, and
+the program's bound holds for every set of workloads that the quotas admit without stopping one that runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter import Model, Session, Settings
+from copter_frontends.queues.ask import Ask
+from copter_frontends.queues.errors import QueueError
+from copter_frontends.queues.quota_tree import Amounts, Node, QuotaTree, Share
+
+ORDERS = ("program", "large", "small")  # in which whole workloads are filled in
+WHOLE = 1e-6  # a value so near to a whole number is one
+PREFERENCE = 1e-6  # relative loss of each option after the first
+Row = tuple[str, str, str, str, str]  # kind, queue or cohort, name, flavor, resource
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPlan:
+    """What to admit now.
+
+    Attributes
+    ----------
+    starts : dict of hashable to list of int
+        Per ask how many workloads start by each of its options; asks that start none are not there.
+    value, bound : float
+        Of the starts, and what no admission can exceed.
+    bound_is_certified : bool
+    lp_value : float
+    prices : dict of Row to float
+        Worth of one unit more of each row.
+    solve_s : float
+    """
+
+    starts: dict[Hashable, list[int]]
+    value: float
+    bound: float
+    bound_is_certified: bool
+    lp_value: float
+    prices: dict[Row, float]
+    solve_s: float
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the plan from its bound."""
+        return max(0.0, self.bound - self.value) / max(1.0, abs(self.bound))
+
+
+class AdmissionModel:
+    """One session for all rounds of a set of queues.
+
+    Parameters
+    ----------
+    tree : QuotaTree
+        Settled. Its usage is that of what runs; the caller keeps it, and :meth:`plan` leaves it as it was.
+    settings : Settings, optional
+    """
+
+    def __init__(self, tree: QuotaTree, settings: Settings | None = None) -> None:
+        self.tree = tree
+        self.model = Model(sense="max")
+        self.session = Session(self.model, settings or Settings())
+        self.asks: dict[Hashable, Ask] = {}
+        self.against: dict[tuple[str, Share], tuple[Hashable, float]] = {}  # rows that starts relax: by how much more
+        self._rows: list[Row] = []
+        self._through: dict[tuple[str, Share], list[Row]] = {}
+        self._nodes: list[tuple[str, Node, Share]] = []
+        with self.model.batch():
+            self._make_rows()
+
+    def _make_rows(self) -> None:
+        tree = self.tree
+        shares = {share for node in [*tree.queues.values(), *tree.cohorts.values()] for share in node.subtree}
+        for node in [*tree.queues.values(), *tree.cohorts.values()]:
+            kind = "queue" if node.is_queue else "cohort"
+            for share in sorted(shares & node.subtree.keys()):
+                if node.parent is None:
+                    self._rows.append(("pool", kind, node.name, *share))
+                else:
+                    if not math.isinf(node.most(share)):
+                        self._rows.append(("most", kind, node.name, *share))
+                    if node.kept(share) > 0.0:
+                        self._rows.append(("kept", kind, node.name, *share))
+                self._nodes.append((kind, node, share))
+        known = set(self._rows)
+        for row in self._rows:
+            self.model.set_count(row, 0.0)
+        for kind, node, share in self._nodes:
+            if ("kept", kind, node.name, *share) in known:
+                usage = {("kept", kind, node.name, *share): [-1.0]}
+                usage |= {row: [1.0] for row in self._rows_from(tree.cohorts[str(node.parent)], share, known)}
+                self.model.add_request(("passes", kind, node.name, *share), [0.0], usage, limit=math.inf)
+        for name, node in tree.queues.items():
+            for share in node.quotas:
+                self._through[name, share] = self._rows_from(node, share, known)
+
+    def _rows_from(self, node: Node, share: Share, known: set[Row]) -> list[Row]:
+        """Rows that a unit in use at a node is on, up to the first that keeps it."""
+        found: list[Row] = []
+        for each in (node, *self.tree.above(node)):
+            kind = "queue" if each.is_queue else "cohort"
+            for what in ("pool", "most", "kept"):
+                row: Row = (what, kind, each.name, *share)
+                if row in known:
+                    found.append(row)
+                    if what == "kept":
+                        return found
+        return found
+
+    def rows_of(self, queue: str, share: Share) -> list[Row]:
+        """The rows that a unit in use by a queue is on."""
+        return list(self._through[queue, share])
+
+    def rows_above(self, queue: str, share: Share) -> list[Row]:
+        """The rows that a unit is on which the queue's cohort lends."""
+        node = self.tree.queues[queue]
+        return [] if node.parent is None else self._rows_from(self.tree.cohorts[node.parent], share, set(self._rows))
+
+    # A round ------------------------------------------------------------------------------------------------------
+
+    def update(self, asks: Sequence[Ask]) -> int:
+        """Take over what is asked for now and what is in use; the number of edits.
+
+        Raises
+        ------
+        QueueError
+            For an ask of an unknown queue, or one without options. Nothing has changed then.
+        """
+        now = {ask.key: ask for ask in asks}
+        if len(now) < len(asks):
+            raise QueueError("an ask is given twice: keys must differ")
+        for ask in asks:
+            for queue in ask.queues or (ask.queue,):
+                if queue not in self.tree.queues:
+                    raise QueueError(f"workload {ask.key!r}: there is no queue {queue!r}; describe it, or drop the ask")
+            if not ask.options:
+                raise QueueError(f"workload {ask.key!r} has no flavor that it may run on: drop the ask")
+        edits = 0
+        with self.model.batch():
+            gone = [key for key in self.asks if key not in now or not self._alike(self.asks[key], now[key])]
+            if gone:
+                self.model.remove_requests(gone)
+            fresh = [ask for ask in asks if ask.key not in self.asks or not self._alike(self.asks[ask.key], ask)]
+            for ask in fresh:
+                self._add(ask)
+            left = set(gone)
+            kept = [key for key in self.asks if key in now and key not in left]
+            moved = [key for key in kept if self.asks[key].count != now[key].count]
+            if moved:
+                self.model.update_limits(moved, np.array([now[key].count for key in moved], dtype=np.float64))
+            priced = [key for key in kept if self.asks[key].value != now[key].value]
+            if priced:
+                self.model.update_costs(priced, [self._costs(now[key]) for key in priced])
+            edits = len(gone) + len(fresh) + len(moved) + len(priced)
+            self.model.update_counts(self._rows, self._room())
+        self.asks = now
+        return edits
+
+    def see(self, tree: QuotaTree) -> None:
+        """Take a tree with the same queues, cohorts and quotas and another usage."""
+        self.tree = tree
+        nodes = {"queue": tree.queues, "cohort": tree.cohorts}
+        self._nodes = [(kind, nodes[kind][node.name], share) for kind, node, share in self._nodes]
+
+    @staticmethod
+    def _alike(one: Ask, other: Ask) -> bool:
+        return (one.queue, one.queues, one.options) == (other.queue, other.queues, other.options)
+
+    @staticmethod
+    def _costs(ask: Ask) -> np.ndarray:
+        return ask.value * (1.0 - PREFERENCE * np.arange(len(ask.options)))
+
+    def _add(self, ask: Ask) -> None:
+        usage: dict[Hashable, list[float]] = {}
+        upper = np.full(len(ask.options), math.inf)
+        for at, option in enumerate(ask.options):
+            for share, amount in option.items():
+                rows = self._through.get((ask.queue_of(at), share))
+                if rows is None:
+                    upper[at] = 0.0 if amount > 0.0 else upper[at]
+                    continue
+                for row in rows:
+                    usage.setdefault(row, [0.0] * len(ask.options))[at] += amount
+                if (ask.queue_of(at), share) in self.against:
+                    relaxed, more = self.against[ask.queue_of(at), share]
+                    usage.setdefault(relaxed, [0.0] * len(ask.options))[at] -= amount + more
+        bound: float | np.ndarray = math.inf if np.isinf(upper).all() else upper
+        limit = float(ask.count)
+        self.model.add_request(ask.key, self._costs(ask), usage, limit=limit, upper=bound, integer=True)
+
+    def _room(self) -> np.ndarray:
+        """What each row has left; where more is in use than there is, nothing."""
+        left = dict.fromkeys(self._rows, 0.0)
+        for kind, node, share in self._nodes:
+            used = node.used.get(share, 0.0)
+            if node.parent is None:
+                left[("pool", kind, node.name, *share)] += max(node.subtree.get(share, 0.0) - used, 0.0)
+                continue
+            if ("most", kind, node.name, *share) in left:
+                left[("most", kind, node.name, *share)] = max(node.most(share) - used, 0.0)
+            if ("kept", kind, node.name, *share) in left:
+                left[("kept", kind, node.name, *share)] = max(node.kept(share) - used, 0.0)
+        return np.array(list(left.values()))
+
+    def plan(self, deadline_s: float | None = None, searched: bool = False) -> AdmissionPlan:
+        """Solve the program, and admit whole workloads.
+
+        Parameters
+        ----------
+        deadline_s : float, optional
+        searched : bool
+            Fill in the large ones first and the small ones first, too, and take the best of the three.
+        """
+        solution = self.session.solve(deadline_s=deadline_s)
+        keys = list(self.asks)
+        offsets, values = solution.values_of(keys)
+        wished = {key: values[offsets[at] : offsets[at + 1]] for at, key in enumerate(keys)}
+        found = [self._filled(wished, order) for order in ORDERS[: len(ORDERS) if searched else 1]]
+        value, starts = max(found, key=lambda each: each[0])
+        rows = solution.prices()[: len(self._rows)]
+        prices = {row: float(price) for row, price in zip(self._rows, rows, strict=True) if price > 0.0}
+        return AdmissionPlan(
+            starts, value, max(solution.bound, value), solution.bound_is_certified, solution.objective, prices,
+            solution.solve_time_s,
+        )  # fmt: skip
+
+    def _filled(self, wished: Mapping[Hashable, np.ndarray], order: str) -> tuple[float, dict[Hashable, list[int]]]:
+        """Whole starts in one order, and their value; the tree is left as it was."""
+        taken: list[tuple[str, Amounts, int]] = []
+        try:
+            starts = self._admit(wished, order, taken)
+        finally:
+            for queue, option, count in taken:
+                self.tree.use(queue, option, -count)
+        value = math.fsum(
+            count * float(cost)
+            for key, counts in starts.items()
+            for count, cost in zip(counts, self._costs(self.asks[key]), strict=True)
+        )
+        return value, starts
+
+    def _admit(
+        self, wished: Mapping[Hashable, np.ndarray], order: str, taken: list[tuple[str, Amounts, int]]
+    ) -> dict[Hashable, list[int]]:
+        """Whole starts: tier by tier of priority, first what the program gives whole, then whatever still fits."""
+        starts: dict[Hashable, list[int]] = {}
+        tiers: dict[int, list[Ask]] = {}
+        for ask in self.asks.values():
+            if ask.count > 0:
+                tiers.setdefault(ask.priority, []).append(ask)
+        for priority in sorted(tiers, reverse=True):
+            if order == "program":
+                for ask in tiers[priority]:
+                    for at, value in enumerate(wished[ask.key]):
+                        self._start(ask, at, math.floor(value + WHOLE), starts, taken)
+                waiting = sorted(tiers[priority], key=lambda ask: (-float(wished[ask.key].sum() % 1.0), ask.since_s))
+            else:
+                sign = -1.0 if order == "large" else 1.0
+                waiting = sorted(tiers[priority], key=lambda ask: (sign * ask.value, ask.since_s))
+            for ask in waiting:
+                for at in np.argsort(-wished[ask.key], kind="stable").tolist():
+                    self._start(ask, at, ask.count, starts, taken)
+        return starts
+
+    def _start(
+        self, ask: Ask, at: int, most: int, starts: dict[Hashable, list[int]], taken: list[tuple[str, Amounts, int]]
+    ) -> None:  # fmt: skip
+        """Start up to `most` of an ask's workloads by one option."""
+        begun = starts.get(ask.key)
+        count = min(most, ask.count - (0 if begun is None else sum(begun)))
+        option = ask.options[at]
+        if count > 0:
+            count = min(count, self.tree.room(ask.queue_of(at), option))
+        if count > 0:
+            self.tree.use(ask.queue_of(at), option, count)
+            taken.append((ask.queue_of(at), option, count))
+            starts.setdefault(ask.key, [0] * len(ask.options))[at] += count

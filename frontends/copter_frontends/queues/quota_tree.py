@@ -1,0 +1,192 @@
+"""Queues with quotas in a tree of cohorts, as Kueue counts them: what is in use, and what a queue may still take.
+
+A queue, or a cohort, owns a nominal quota of each (flavor, resource). A lending limit keeps the part above it for the
+owner; the rest stands in the parent, where every member may take it up to its borrowing limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from copter_frontends.queues.errors import QuotaError
+
+Share: TypeAlias = tuple[str, str]  # flavor, resource
+Amounts: TypeAlias = Mapping[Share, float]
+SLACK = 1e-9  # relative; of sums of amounts
+MOST_WORKLOADS = 10**9  # of a kind
+MOST_LEVELS = 64  # most cohorts above one another
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A node's quota of one flavor's resource; inf for no limit.
+
+    Raises
+    ------
+    QuotaError
+        If one of the three is negative or not a number.
+    """
+
+    nominal: float
+    borrowing: float = math.inf
+    lending: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("nominal", "borrowing", "lending"):
+            value = getattr(self, name)
+            if not value >= 0.0 or (name == "nominal" and math.isinf(value)):
+                raise QuotaError(f"{name} quota is {value:g}: it must be a number of 0 or more")
+
+
+@dataclass(slots=True)
+class Node:
+    """A queue or a cohort.
+
+    Attributes
+    ----------
+    name : str
+    is_queue : bool
+    parent : str or None
+        A cohort.
+    quotas : dict of Share to Quota
+    subtree : dict of Share to float
+        Quota of the node and of what its children lend.
+    used : dict of Share to float
+        A queue's usage; of a cohort, what its children use past what they keep for themselves.
+    """
+
+    name: str
+    is_queue: bool
+    parent: str | None = None
+    quotas: dict[Share, Quota] = field(default_factory=dict)
+    subtree: dict[Share, float] = field(default_factory=dict)
+    used: dict[Share, float] = field(default_factory=dict)
+
+    def kept(self, share: Share) -> float:
+        """What the node never lends."""
+        quota = self.quotas.get(share)
+        lending = math.inf if quota is None else quota.lending
+        return 0.0 if math.isinf(lending) else max(0.0, self.subtree.get(share, 0.0) - lending)
+
+    def most(self, share: Share) -> float:
+        """What the node's own borrowing limit lets it use; inf without one."""
+        quota = self.quotas.get(share)
+        return self.subtree.get(share, 0.0) + (math.inf if quota is None else quota.borrowing)
+
+
+class QuotaTree:
+    """All queues and cohorts.
+
+    Attributes
+    ----------
+    queues, cohorts : dict of str to Node
+        A cohort that a queue names and nobody described has no quota of its own.
+    """
+
+    def __init__(self) -> None:
+        self.queues: dict[str, Node] = {}
+        self.cohorts: dict[str, Node] = {}
+
+    def add_queue(self, name: str, quotas: Mapping[Share, Quota], cohort: str | None = None) -> None:
+        """Add a queue; QuotaError if it is there or has limits of borrowing or lending without a cohort."""
+        self._add(self.queues, "queue", name, quotas, cohort)
+
+    def add_cohort(self, name: str, quotas: Mapping[Share, Quota] | None = None, parent: str | None = None) -> None:
+        """Add a cohort; QuotaError as for a queue."""
+        self._add(self.cohorts, "cohort", name, quotas or {}, parent)
+
+    @staticmethod
+    def _add(
+        nodes: dict[str, Node], kind: str, name: str, quotas: Mapping[Share, Quota], parent: str | None
+    ) -> None:  # fmt: skip
+        if name in nodes:
+            raise QuotaError(f"{kind} {name!r} is described twice: keep one of the two")
+        if parent is None:
+            for share, quota in quotas.items():
+                for limit in ("borrowing", "lending"):
+                    if not math.isinf(getattr(quota, limit)):
+                        raise QuotaError(
+                            f"{kind} {name!r}, {' '.join(share)}: a {limit} limit needs a cohort to {limit[:-3]} "
+                            f"{'from' if limit == 'borrowing' else 'to'}; name the cohort, or take the limit away"
+                        )
+        nodes[name] = Node(name, kind == "queue", parent, dict(quotas))
+
+    def settle(self) -> QuotaTree:
+        """Sum the quotas up the tree, with nothing in use; QuotaError for cohorts in a circle."""
+        for node in [*self.queues.values(), *self.cohorts.values()]:
+            if node.parent is not None and node.parent not in self.cohorts:
+                self.cohorts[node.parent] = Node(node.parent, False)
+        for name in self.cohorts:
+            seen, at = [name], self.cohorts[name].parent
+            while at is not None:
+                if at in seen or len(seen) > MOST_LEVELS:
+                    raise QuotaError(f"cohorts {' -> '.join([*seen, at])} stand above one another in a circle")
+                seen.append(at)
+                at = self.cohorts[at].parent
+        for node in [*self.queues.values(), *self.cohorts.values()]:
+            node.subtree = {share: quota.nominal for share, quota in node.quotas.items()}
+            node.used = {}
+        for node in sorted(self.cohorts.values(), key=self._depth, reverse=True):
+            self._lend(node)
+        return self
+
+    def _depth(self, node: Node) -> int:
+        return sum(1 for _ in self.above(node))
+
+    def _lend(self, cohort: Node) -> None:
+        for child in [*self.queues.values(), *self.cohorts.values()]:
+            if child.parent == cohort.name:
+                for share, quota in child.subtree.items():
+                    cohort.subtree[share] = cohort.subtree.get(share, 0.0) + quota - child.kept(share)
+
+    def above(self, node: Node) -> Iterator[Node]:
+        """The cohorts above a node, the nearest first."""
+        while node.parent is not None:
+            node = self.cohorts[node.parent]
+            yield node
+
+    def root(self, queue: str) -> str:
+        """The name of the cohort at the top of a queue's tree, or the queue's own."""
+        node = self.queues[queue]
+        names = [each.name for each in self.above(node)]
+        return names[-1] if names else queue
+
+    # Usage --------------------------------------------------------------------------------------------------------
+
+    def available(self, queue: str, share: Share) -> float:
+        """What the queue may take on top of what it uses; negative where more is in use than there is."""
+        return self._available(self.queues[queue], share)
+
+    def _available(self, node: Node, share: Share) -> float:
+        kept, used = node.kept(share), node.used.get(share, 0.0)
+        if node.parent is None:
+            return node.subtree.get(share, 0.0) - used
+        room = self._available(self.cohorts[node.parent], share)
+        room = min(room, node.most(share) - max(used, kept))
+        return max(0.0, kept - used) + room
+
+    def room(self, queue: str, amounts: Amounts) -> int:
+        """How many workloads of such amounts a queue may admit now; a huge number for what takes nothing."""
+        most = MOST_WORKLOADS
+        for share, amount in amounts.items():
+            if amount > 0.0:
+                if share not in self.queues[queue].quotas:
+                    return 0
+                room = self.available(queue, share)
+                most = min(most, math.floor(room / amount + SLACK * (1.0 + room / amount))) if room > 0.0 else 0
+        return max(most, 0)
+
+    def use(self, queue: str, amounts: Amounts, sign: float = 1.0) -> None:
+        """Count amounts as in use, or no longer with a `sign` of -1."""
+        for share, amount in amounts.items():
+            node, delta = self.queues[queue], sign * amount
+            while True:
+                kept, before = node.kept(share), node.used.get(share, 0.0)
+                node.used[share] = before + delta
+                delta = max(0.0, before + delta - kept) - max(0.0, before - kept)
+                if node.parent is None or delta == 0.0:
+                    break
+                node = self.cohorts[node.parent]

@@ -1,0 +1,165 @@
+"""What a cluster's own decisions leave unused at one moment, with a certified bound and the jobs' names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from copter_frontends.queues.admission_model import AdmissionModel, AdmissionPlan
+from copter_frontends.queues.ask import Ask
+from copter_frontends.queues.quota_tree import SLACK
+from copter_frontends.views import ClusterView, WatchedJob
+
+MOST_NAMED = 20  # jobs, queues or nodes in a finding
+LITTLE = 1e-6  # value of a unit of what is not counted, so that such jobs start too
+
+
+@dataclass(slots=True)
+class Findings:
+    """One moment.
+
+    Attributes
+    ----------
+    at_s : float
+        Unix time.
+    resource : str
+        What is counted.
+    quota, used, could, bound : float
+        Units in all; in use; that the plan would start now; and that no admission can exceed, certified.
+    starts : list of dict
+        The plan: jobs that could start now, with their flavors, units and seconds of waiting.
+    unfair : list of dict
+        Queues whose jobs wait within their nominal quota while another borrows.
+    overturned : list of dict
+        Waiting jobs that came before a job of lower priority was started that holds room of theirs.
+    scattered : list of dict
+        Waiting jobs whose pods find no node, though the nodes together have enough.
+    held : list of dict
+        Waiting jobs that may not start whatever is free.
+    waiting, running : int
+    skipped : list of str
+    """
+
+    at_s: float
+    resource: str
+    quota: float
+    used: float
+    could: float = 0.0
+    bound: float = 0.0
+    starts: list[dict[str, Any]] = field(default_factory=list)
+    unfair: list[dict[str, Any]] = field(default_factory=list)
+    overturned: list[dict[str, Any]] = field(default_factory=list)
+    scattered: list[dict[str, Any]] = field(default_factory=list)
+    held: list[dict[str, Any]] = field(default_factory=list)
+    waiting: int = 0
+    running: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def stranded(self) -> float:
+        """Units that are free and that no admission of what waits can use."""
+        return max(0.0, self.quota - self.used - self.bound)
+
+
+def find(view: ClusterView, model: AdmissionModel, at_s: float) -> Findings:
+    """What a view shows; the model is that of the view's tree."""
+    waiting = [job for job in view.jobs if not job.running]
+    able = {job.id: job for job in waiting if not job.held}
+    model.update(
+        [
+            Ask(job.id, job.queue, job.options, max(view.units(job.options[0]), LITTLE), job.priority, job.came_s)
+            for job in able.values()
+        ]
+    )
+    plan = model.plan(searched=True)
+    found = Findings(at_s, view.resource, view.quota(), view.used(), skipped=view.skipped)
+    found.waiting, found.running = len(waiting), len(view.jobs) - len(waiting)
+    found.bound = plan.bound
+    _plan(view, plan, able, found)
+    _fairness(view, list(able.values()), found)
+    _priorities(view, list(able.values()), found)
+    _nodes(view, list(able.values()), found)
+    found.held = [{"job": job.id, "queue": job.queue, "why": job.held} for job in waiting if job.held][:MOST_NAMED]
+    return found
+
+
+def _plan(view: ClusterView, plan: AdmissionPlan, able: dict[str, WatchedJob], found: Findings) -> None:
+    for key, counts in plan.starts.items():
+        job = able[str(key)]
+        option = job.options[next(at for at, count in enumerate(counts) if count)]
+        units = view.units(option)
+        found.could += units
+        found.starts.append(
+            {
+                "job": job.id, "queue": job.queue, "priority": job.priority, "units": units,
+                "flavors": sorted({flavor for flavor, _ in option}), "waits_s": max(0.0, found.at_s - job.came_s),
+            }
+        )  # fmt: skip
+    found.starts.sort(key=lambda each: (-each["priority"], -each["waits_s"]))
+    found.bound = max(found.bound, found.could)
+
+
+def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
+    """Queues that have jobs which their own quota would hold, and a borrower beside them."""
+    tree = view.tree
+    over: dict[tuple[str, Any], list[str]] = {}
+    for name, node in tree.queues.items():
+        for share, used in node.used.items():
+            nominal = node.quotas[share].nominal if share in node.quotas else 0.0
+            if node.parent is not None and nominal > 0.0 and used > nominal * (1.0 + SLACK):
+                over.setdefault((tree.root(name), share), []).append(name)
+    for job in able:
+        node = tree.queues[job.queue]
+        option = job.options[0]
+        within = all(
+            share in node.quotas and node.used.get(share, 0.0) + amount <= node.quotas[share].nominal * (1.0 + SLACK)
+            for share, amount in option.items()
+        )
+        blocked = [share for share, amount in option.items() if amount > tree.available(job.queue, share) + SLACK]
+        lenders = sorted({name for share in blocked for name in over.get((tree.root(job.queue), share), [])})
+        if within and lenders and len(found.unfair) < MOST_NAMED:
+            found.unfair.append(
+                {"job": job.id, "queue": job.queue, "units": view.units(option), "borrowed_by": lenders[:MOST_NAMED]}
+            )
+
+
+def _priorities(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
+    """Jobs that waited when lower ones of their cohort were started on what they needed."""
+    tree = view.tree
+    running = [job for job in view.jobs if job.running and not math.isnan(job.started_s)]
+    for job in sorted(able, key=lambda each: -each.priority):
+        if len(found.overturned) == MOST_NAMED:
+            break
+        if tree.room(job.queue, job.options[0]):
+            continue
+        root = tree.root(job.queue)
+        later = [
+            each
+            for each in running
+            if each.priority < job.priority and each.started_s > job.came_s and tree.root(each.queue) == root
+        ]
+        for each in later:
+            tree.use(each.queue, each.options[0], -1.0)
+        fits = bool(later) and tree.room(job.queue, job.options[0]) > 0
+        for each in later:
+            tree.use(each.queue, each.options[0])
+        if fits:
+            names = [each.id for each in sorted(later, key=lambda each: each.priority)][:MOST_NAMED]
+            found.overturned.append(
+                {"job": job.id, "queue": job.queue, "priority": job.priority, "started_instead": names}
+            )
+
+
+def _nodes(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
+    """Jobs with a pod that no node has room for."""
+    if not view.node_free:
+        return
+    name = view.resource
+    free = [each.get(name, 0.0) for each in view.node_free.values()]
+    for job in able:
+        pod = job.pod.get(name, 0.0)
+        if max(free) < pod <= sum(free) and len(found.scattered) < MOST_NAMED:
+            found.scattered.append(
+                {"job": job.id, "queue": job.queue, "pod_needs": pod, "fullest_offer": max(free), "free": sum(free)}
+            )

@@ -1,0 +1,87 @@
+"""The ablation: changes are in force while they should be and no longer, and the page says what the results say."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import ablation
+import ablation_switches as switches
+import numpy as np
+import pytest
+
+import copter
+from copter.methods import path_following
+from copter.methods.blocks import sift, start
+from copter.methods.blocks import solve as block_solve
+
+VARIANTS = switches.variants()
+
+
+def test_a_name_is_another_wherever_it_was_imported_and_then_as_before() -> None:
+    before = block_solve.has_parts
+    with switches.put("copter.methods.blocks.sift", "has_parts", switches.never):
+        assert sift.has_parts is block_solve.has_parts is switches.never
+    assert sift.has_parts is block_solve.has_parts is before
+
+
+def test_a_constant_is_changed_in_the_modules_that_import_it() -> None:
+    with switches.put("copter.methods.path_following", "SMALL", 0.5):
+        assert path_following.SMALL == start.SMALL == 0.5
+    assert path_following.SMALL == start.SMALL == 1e-30
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm reads the symbols of a compiled module")
+def test_a_compiled_constant_is_changed_in_place() -> None:
+    """No pivot is large enough for the simplex method: it gives up, and afterwards it does not."""
+    lp = copter.LinearProgram([1.0, 2.0], [[1.0, 1.0]], row_lower=1.0)
+    usual = copter.solve(lp)
+    with switches.poked("copter.methods.simplex.dual_steps", "LEAST_ENTRY", "double", 1e9):
+        without = copter.solve(lp)
+    assert (usual.method, without.method) == ("simplex", "presolve")
+    assert copter.solve(lp).method == "simplex"
+
+
+def test_every_constant_has_both_changes_and_every_key_is_one_things() -> None:
+    keys = [each.key for each in VARIANTS]
+    assert len(set(keys)) == len(keys)
+    names = {each.name for each in VARIANTS if each.kind == "constant"}
+    assert {"choose.py COLD_COLUMNS", "methods/blocks/block_dual.pyx RATE", "methods/path_following.py GAIN"} <= names
+    assert not any(each.name.endswith((" SEED", " HALF_ULP")) for each in VARIANTS)
+
+
+def test_half_of_a_whole_number_is_whole() -> None:
+    assert switches.scaled(5, 0.5) == 2
+    assert switches.scaled((4, 0.01), 2.0) == (8, 0.02)
+
+
+@pytest.mark.parametrize("variant", [each for each in VARIANTS if each.change == "off"], ids=lambda each: each.name)
+def test_what_is_switched_off_is_switched_on_again(variant: switches.Variant) -> None:
+    lp = copter.LinearProgram(-np.arange(1.0, 9.0), np.ones((1, 8)), row_upper=3.0, col_lower=0.0, col_upper=1.0)
+    before = copter.solve(lp)
+    with variant.on():
+        copter.solve(lp, copter.Settings(**variant.settings))
+    after = copter.solve(lp)
+    assert (after.method, after.objective, after.iterations) == (before.method, before.objective, before.iterations)
+
+
+def result(key: str, workload: str, **more: Any) -> dict[str, Any]:
+    return {"key": key, "workload": workload, "wrong": 0, "why": "", "time": 1.0, "work": 1.0, "same": True} | more
+
+
+def test_the_page_names_the_worst_workload_and_what_fails() -> None:
+    key, other = "accelerator: trust radius: off", "accelerator: settled groups: off"
+    text = ablation.page(
+        [
+            {"key": "", "workload": "one", "seconds": [1.0], "work": 5, "answers": 7},
+            result(key, "one", time=1.1, same=False),
+            result(key, "two", time=1.4, work=1.3, same=False),
+            result(other, "one", wrong=2),
+        ],
+        "today",
+    )
+    lines = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| `")}
+    assert lines["`trust radius`"] == "| `trust radius` | off | 1.40 | 1.30 | two |  | stays: slower |"
+    assert lines["`settled groups`"].endswith("| one: 2 | stays: answers fail |")
+    assert "never reached" in lines["`walk to a vertex`"]
+    assert "one (7 solves)" in text

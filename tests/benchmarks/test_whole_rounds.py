@@ -1,0 +1,34 @@
+"""A whole round of the simulator is compared with the programs of the same rounds, in the same run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import tapes
+from copter.tape import TapeReader
+
+
+def test_what_is_left_of_a_round_is_of_the_run_that_made_the_tape(tmp_path: Path) -> None:
+    small = tapes.Tape("hops-64", ("simulate", "hops", "--gpus", "64", "--rounds", "4", "--seed", "1", "--jobs", "700"))
+    done = small.run(tmp_path / "t.tape")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    within = tapes.programs_s(tmp_path / "t.tape")
+    solves = sum(record.kind == b"ROUN" for record in TapeReader(tmp_path / "t.tape"))
+    assert solves
+    assert 0.0 < within < figures["all_rounds_s"]
+    (line,) = [each for each in tapes.whole_rounds(figures | {"programs_s": within}) if each]
+    rest = 1e3 * (figures["all_rounds_s"] - within) / figures["rounds"]
+    assert f"the rest, {rest:.3g} ms" in line
+    assert tapes.whole_rounds(figures) == []
+
+
+def test_a_tape_that_keeps_its_first_solves_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tapes.FIRST_SOLVES, "hops-64", 2)
+    small = tapes.Tape("hops-64", ("simulate", "hops", "--gpus", "64", "--rounds", "4", "--seed", "1", "--jobs", "700"))
+    assert small.run(tmp_path / "t.part").returncode == 0
+    assert sum(record.kind == b"ROUN" for record in TapeReader(tmp_path / "t.part")) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["t.part"]
