@@ -266,11 +266,9 @@ class Program:
                 pairs = () if columns is None else zip(columns.tolist(), costs.tolist(), strict=True)
                 self.set(name, single=dict(pairs))
             case "rescale", (names, *numbers):
-                most = numbers[4:] or [np.full(len(names), inf)]
-                lists = (each.tolist() for each in (*numbers[:4], *most))
-                for name, scale, offset, at, cost, largest in zip(names, *lists, strict=True):
-                    single = {at: cost} if at >= 0 else {}
-                    self.set(name, scale=scale, offset=offset, most=largest, single=single)
+                lists = [*(each.tolist() for each in numbers), [inf] * len(names)][:5]
+                for name, scale, offset, at, cost, most in zip(names, *lists, strict=True):
+                    self.set(name, scale=scale, offset=offset, most=most, single={at: cost} if at >= 0 else {})
             case _:
                 raise LookupError(f"there is no operation {operation!r} of {len(arguments)} arguments")
 
