@@ -51,6 +51,9 @@ def calls_of(model: Model, templates: Sequence[Template], request: Hashable) -> 
         named["private_rows"] = private
     calls = [Call("add_request", (request,), named)]
     columns, costs = matrix.exceptions_of(slot)
+    if np.isfinite(matrix.most_of(slot)):
+        again = {"scale": [named["scale"]], "offset": [named["offset"]], "worst": [ledger.sign * matrix.most_of(slot)]}
+        calls.append(Call("rescale_costs", ([request],), again))
     if len(columns):
         calls.append(Call("update_column_cost", (request, columns.copy(), ledger.sign * costs), {}))
     fixed = model.fixed(request)

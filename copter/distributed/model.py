@@ -26,7 +26,7 @@ Batch = dict[int, list[Call]]
 BY_REQUEST = {
     "add_requests": ("costs", "limit", "at_least", "integer", "scale", "offset"),
     "update_limits": ("limits", "at_least"),
-    "rescale_costs": ("scale", "offset", "columns", "costs"),
+    "rescale_costs": ("scale", "offset", "columns", "costs", "worst"),
 }  # arguments that have one entry for each request
 BOUNDS = ("row_lower", "row_upper")
 
@@ -472,9 +472,10 @@ class RoutedModel:
         offset: ArrayLike = 0.0,
         columns: ArrayLike | None = None,
         costs: ArrayLike = 0.0,
+        worst: ArrayLike | None = None,
     ) -> None:
         """See :meth:`copter.Model.rescale_costs`."""
-        given = {"scale": scale, "offset": offset, "columns": columns, "costs": costs}
+        given = {"scale": scale, "offset": offset, "columns": columns, "costs": costs, "worst": worst}
         self._many("rescale_costs", listed("requests", requests), given)
 
     def _many(self, method: str, ids: list[Hashable], given: Mapping[str, Any], **named: Any) -> None:

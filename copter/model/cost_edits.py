@@ -24,6 +24,8 @@ from copter.model.checks import (
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import checked_vector
 
+SHARED = 0.75  # arrays of costs that are not the same object, of all that are given, up to which they are stored once
+
 
 class CostEdits(Inventory):
     """The part of :class:`copter.Model` that changes objective coefficients."""
@@ -53,7 +55,8 @@ class CostEdits(Inventory):
         ----------
         requests : sequence of ids (k,)
         costs : sequence of k array_like (n,), or array (k, n), or one array with those of all, request by request
-            float64 arrays for requests whose costs are stored as float64 are taken in without a loop over them.
+            float64 arrays for requests whose costs are stored as float64 are taken in without a loop over them; where
+            many of them are the same object, it is stored once.
 
         Examples
         --------
@@ -67,6 +70,10 @@ class CostEdits(Inventory):
         [3.0]
         """
         ids = listed("requests", requests)
+        shared = self._shared(ids, costs)
+        if shared is not None:
+            self.ledger.apply("shared_costs", ids, *shared, self.ledger.sign, self.ledger.sign * 0.0)
+            return
         table = self._side_by_side(ids, costs)
         if table is not None:
             self.ledger.apply("costs", ids, table, self.ledger.sign, self.ledger.sign * 0.0)
@@ -75,6 +82,24 @@ class CostEdits(Inventory):
         with self.ledger.batch():
             for request, cost in zip(ids, each, strict=True):
                 self.update_cost(request, cost)
+
+    def _shared(self, ids: list[Hashable], costs: object) -> tuple[Floats, Ints, Ints] | None:
+        """(arrays side by side, where each starts, number of each request's) of costs of which many are one object."""
+        if not ids or self.cost_dtype != np.float64 or not isinstance(costs, (list, tuple)) or len(costs) != len(ids):
+            return None
+        number = {each: place for place, each in enumerate(dict.fromkeys(map(id, costs)))}
+        if len(number) > SHARED * len(ids):
+            return None
+        which = np.array([number[id(each)] for each in costs], dtype=np.int32)
+        slots = self.ledger.slots_of_edit(ids)
+        sizes, last = self.ledger.matrix.sizes_of(slots), np.empty(len(number), dtype=np.int64)
+        last[which] = np.arange(len(ids))
+        table = joined([costs[at] for at in last.tolist()], sizes[last])
+        if table is None or not np.array_equal(sizes[last][which], sizes) or not within(table):
+            return None
+        if self.ledger.matrix.any_single_precision(slots):
+            return None
+        return table, np.concatenate(([0], np.cumsum(sizes[last]))).astype(np.int32), which
 
     def _side_by_side(self, ids: list[Hashable], costs: object) -> Floats | None:
         """Return the float64 costs of all requests copied into one array or matrix; None if they need individual
@@ -92,7 +117,7 @@ class CostEdits(Inventory):
             table = np.array(costs, order="C") if fits else None
         else:
             table = joined(costs, sizes)
-        return table if table is not None and bool((np.abs(table) <= LARGEST_COST).all()) else None
+        return table if table is not None and within(table) else None
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
         """Set the objective coefficients of single columns; the request's other columns keep theirs.
@@ -163,6 +188,7 @@ class CostEdits(Inventory):
         offset: ArrayLike = 0.0,
         columns: ArrayLike | None = None,
         costs: ArrayLike = 0.0,
+        worst: ArrayLike | None = None,
     ) -> None:
         """Call :meth:`rescale_cost` for many requests at once.
 
@@ -172,6 +198,20 @@ class CostEdits(Inventory):
         scale, offset : float or array_like (n,)
         columns : array_like of int (n,), optional
             Column of each request whose objective coefficient is given in `costs` (n,); -1 for none.
+        worst : float or array_like (n,), optional
+            Objective coefficient that stands in for all that are worse: smaller ones in a maximisation, larger ones in
+            a minimisation; infinite for none. It holds for the columns not in `columns`, until costs or their scale
+            are given again.
+
+        Examples
+        --------
+        >>> import copter
+        >>> model = copter.Model(sense="max")
+        >>> model.add_resources("gpu", 4)
+        >>> model.add_request("job", [-1.0, 2.0], {"gpu": [1, 1]})
+        >>> model.rescale_costs(["job"], 10.0, worst=0.5)
+        >>> model.cost("job").tolist()
+        [0.5, 20.0]
         """
         ids = listed("requests", requests)
         n = len(ids)
@@ -189,9 +229,14 @@ class CostEdits(Inventory):
                 float(scales[place]),
                 float(offsets[place]),
             )
-        self.ledger.apply(
-            "rescale", ids, self.ledger.sign * scales, self.ledger.sign * offsets, column, self.ledger.sign * single
-        )
+        sign = self.ledger.sign
+        most = [] if worst is None else [sign * checked_vector("worst", worst, n, 0.0, int(sign))]
+        self.ledger.apply("rescale", ids, sign * scales, sign * offsets, column, sign * single, *most)
+
+
+def within(costs: Floats) -> bool:
+    """Whether all costs are finite and of a size that may be."""
+    return bool(costs.min(initial=0.0) >= -LARGEST_COST and costs.max(initial=0.0) <= LARGEST_COST)
 
 
 def joined(costs: object, sizes: Ints) -> Floats | None:

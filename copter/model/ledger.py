@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -91,6 +93,7 @@ class Ledger:
         self._spent_s = 0.0  # seconds of the batch's edits, if somebody is told
         self._disordered = False
         self._found: tuple[list[Hashable], Ints] | None = None
+        self._vectors: WeakValueDictionary[bytes, Floats] = WeakValueDictionary()  # costs that requests share
 
     # Look-ups -----------------------------------------------------------------------------------------------------
 
@@ -510,6 +513,23 @@ class Ledger:
         self._note(self.matrix.restore_costs, slots, self.matrix.save_costs(slots))
         self.matrix.set_costs(slots, costs, scale, offset)
 
+    def _op_shared_costs(
+        self, requests: list[Hashable], costs: Floats, start: Ints, which: Ints, scale: float, offset: float
+    ) -> None:
+        """The costs of many requests: of request k, costs[start[w]:start[w + 1]] with w = which[k]."""
+        slots, ends = self.slots(requests), start.tolist()
+        vectors = [self._known(costs[a:b]) for a, b in pairwise(ends)]
+        self._note(self.matrix.restore_costs, slots, self.matrix.save_costs(slots))
+        self.matrix.share_costs(slots, vectors, which, scale, offset)
+
+    def _known(self, costs: Floats) -> Floats:
+        """The array of these very costs that requests have already, or one of its own: equal costs lie once."""
+        content = costs.tobytes()
+        found = self._vectors.get(content)
+        if found is None:
+            found = self._vectors[content] = costs.copy()
+        return found
+
     def _op_scale(
         self, request: Hashable, scale: float, offset: float, columns: Ints | None, costs: Floats | None
     ) -> None:
@@ -520,10 +540,18 @@ class Ledger:
     def _op_exceptions(self, request: Hashable, columns: Ints, costs: Floats) -> None:
         self.matrix.set_exceptions(self._kept(request), columns, costs)
 
-    def _op_rescale(self, requests: list[Hashable], scale: Floats, offset: Floats, column: Ints, cost: Floats) -> None:
+    def _op_rescale(
+        self,
+        requests: list[Hashable],
+        scale: Floats,
+        offset: Floats,
+        column: Ints,
+        cost: Floats,
+        most: Floats | None = None,
+    ) -> None:
         slots = np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
         self._note(self.matrix.restore_blocks, slots, self.matrix.save_blocks(slots))
-        self.matrix.rescale(slots, scale, offset, column, cost)
+        self.matrix.rescale(slots, scale, offset, column, cost, most)
 
 
 # Operations that change bounds alone; they write down which, and a new row writes down that it is one.

@@ -32,6 +32,8 @@ def model_state(model: Model) -> Plain:
     slot_array = np.array(slots, dtype=np.int32)
     slabs = [matrix.slabs[slot] for slot in slots]
     exceptions = [matrix.exceptions_of(slot) for slot in slots]
+    costs = {id(slab.cost): slab.cost for slab in slabs}  # requests of equal costs may share an array
+    place_of = {each: place for place, each in enumerate(costs)}
     return {
         "sense": model.sense,
         "offset": model.offset,
@@ -56,10 +58,12 @@ def model_state(model: Model) -> Plain:
         "private_bounds": list(matrix.private_bounds_of(slot_array)),
         "upper": np.array([matrix.upper_of(slot) for slot in slots]),
         "scale": np.array([matrix.scale_of(slot) for slot in slots]).reshape(len(slots), 2),
+        "most": np.array([matrix.most_of(slot) for slot in slots]),
         "fixed": np.array([matrix.fixed_of(slot) for slot in slots], dtype=np.int32),
         "integer": np.array([slab.integer for slab in slabs], dtype=bool),
         "rounding": np.array([slab.rounding for slab in slabs], dtype=np.float64),
-        "cost": [slab.cost for slab in slabs],
+        "cost": list(costs.values()),
+        "cost_at": np.array([place_of[id(slab.cost)] for slab in slabs], dtype=np.int32),
         "lower_each": {at: slab.lower_each for at, slab in enumerate(slabs) if slab.lower_each is not None},
         "upper_each": {at: slab.upper_each for at, slab in enumerate(slabs) if slab.upper_each is not None},
         "exceptions": {at: list(pair) for at, pair in enumerate(exceptions) if len(pair[0])},
@@ -105,12 +109,16 @@ def _hang(ledger: Ledger, state: Plain, templates: list[Template]) -> None:
     count = len(state["requests"])
     least = np.asarray(state.get("at_least", np.full(count, -np.inf)), dtype=np.float64).tolist()
     private = tables_of([templates[number] for number in columns[1]], state.get("private_bounds", [[], []]))
-    rows = zip(state["requests"], state["cost"], state["rounding"].tolist(), *columns, least, private, strict=True)
+    costs, most = state["cost"], np.asarray(state.get("most", np.full(count, np.inf)), dtype=np.float64).tolist()
+    if "cost_at" in state:
+        costs = [costs[at] for at in state["cost_at"].tolist()]
+    rows = zip(state["requests"], costs, state["rounding"].tolist(), *columns, least, private, strict=True)
     for at, (request, cost, rounding, slot, number, limit, upper, scale, fixed, integer, low, own) in enumerate(rows):
         lower, own_upper = state["lower_each"].get(at, 0.0), state["upper_each"].get(at, upper)
         factor, offset = scale
         template = templates[number]
         matrix.place_slab(slot, template, cost, limit, lower, own_upper, factor, offset, integer, rounding, low, *own)
+        matrix.set_most(slot, most[at])
         if at in state["exceptions"]:
             matrix.set_exceptions(slot, *state["exceptions"][at])
         matrix.set_fixed(slot, fixed)

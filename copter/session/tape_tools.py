@@ -34,6 +34,7 @@ NAMED = {
     "fix": "r",
     "cost": "r",
     "costs": "rs",
+    "shared_costs": "rs",
     "scale": "r",
     "exceptions": "r",
     "rescale": "rs",

@@ -121,10 +121,11 @@ class Request:
     own: Any = None
     single: dict[int, float] = field(default_factory=dict)
     fixed: int = -1
+    most: float = inf
 
     def arrays(self) -> tuple[Any, Any, Any]:
         """Return (cost, lower, upper) of the columns; the limit on the sum replaces infinite upper bounds."""
-        cost = self.scale * np.asarray(self.base, dtype=np.float64) + self.offset
+        cost = np.minimum(self.scale * np.asarray(self.base, dtype=np.float64) + self.offset, self.most)
         cost[list(self.single)] = list(self.single.values())
         low, high = np.zeros(self.template.n) + self.lower, np.zeros(self.template.n) + self.upper
         if self.fixed >= 0:
@@ -154,8 +155,9 @@ class Program:
             box = state["lower_each"].get(at, 0.0), state["upper_each"].get(at, state["upper"][at])
             own = np.concatenate([each[end:begin] for each in state["private_bounds"]])
             rest = *state["scale"][at], bool(state["integer"][at]), state["at_least"][at], own
-            self.add(name, serial, state["cost"][at], state["limit"][at], *box, *rest)
-            self.requests[name].fixed = int(state["fixed"][at])
+            cost = state["cost"][state["cost_at"][at] if "cost_at" in state else at]
+            self.add(name, serial, cost, state["limit"][at], *box, *rest)
+            self.set(name, fixed=int(state["fixed"][at]), most=state["most"][at] if "most" in state else inf)
             self.do("exceptions", (name, *state["exceptions"].get(at, (None, None))))
 
     def template(self, source: Any, shared: bool = False) -> Template:
@@ -248,21 +250,25 @@ class Program:
             case "fix", (name, column):
                 self.set(name, fixed=column)
             case "cost", (name, cost, scale, offset, _):
-                self.set(name, base=cost, scale=scale, offset=offset, single={})
+                self.set(name, base=cost, scale=scale, offset=offset, most=inf, single={})
             case "costs", (names, costs, scale, offset):
                 end = 0
                 for name in names:
                     at, end = end, end + self.requests[name].template.n
-                    self.set(name, base=costs.ravel()[at:end], scale=scale, offset=offset, single={})
+                    self.do("cost", (name, costs.ravel()[at:end], scale, offset, 0.0))
+            case "shared_costs", (names, costs, start, which, scale, offset):
+                for name, at in zip(names, which.tolist(), strict=True):
+                    self.do("cost", (name, costs[start[at] : start[at + 1]], scale, offset, 0.0))
             case "scale", (name, scale, offset, columns, costs):
-                self.set(name, scale=scale, offset=offset)
+                self.set(name, scale=scale, offset=offset, most=inf)
                 self.do("exceptions", (name, columns, costs))
             case "exceptions", (name, columns, costs):
                 pairs = () if columns is None else zip(columns.tolist(), costs.tolist(), strict=True)
                 self.set(name, single=dict(pairs))
             case "rescale", (names, *numbers):
-                for name, scale, offset, at, cost in zip(names, *(each.tolist() for each in numbers), strict=True):
-                    self.set(name, scale=scale, offset=offset, single={at: cost} if at >= 0 else {})
+                lists = [*(each.tolist() for each in numbers), [inf] * len(names)][:5]
+                for name, scale, offset, at, cost, most in zip(names, *lists, strict=True):
+                    self.set(name, scale=scale, offset=offset, most=most, single={at: cost} if at >= 0 else {})
             case _:
                 raise LookupError(f"there is no operation {operation!r} of {len(arguments)} arguments")
 

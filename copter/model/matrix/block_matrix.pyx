@@ -10,7 +10,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from copter.model.matrix.fetch cimport fetch_cost, fetch_head, fetch_pattern
 from copter.model.matrix.layout cimport (
-    MAX_SEGMENTS, Block, Pattern, base_cost, exception_at, exception_cost_at, is_summed
+    MAX_SEGMENTS, Block, Pattern, cost_of, exception_at, exception_cost_at, is_summed
 )
 from copter.model.matrix.price cimport price_block, price_pattern
 from copter.model.matrix.list_of_lists cimport ListOfLists, Slab
@@ -39,6 +39,11 @@ cdef inline bint is_capped(const Block* block) noexcept nogil:
             and block.limit < INFINITY)
 
 
+cdef inline double offset_size(const Block* block) noexcept nogil:
+    """|offset| of a block's costs, and |most| where there is one: what rounding of a cost is measured by."""
+    return fabs(block.offset) + (fabs(block.most) if block.most < INFINITY else 0.0)
+
+
 cdef class BlockMatrix(ListOfLists):
     """The constraint matrix: a list of lists, with the passes that the solver makes over it."""
 
@@ -55,7 +60,7 @@ cdef class BlockMatrix(ListOfLists):
         """Return the costs of a slab's columns, (n,) float64, a new array."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
-        costs = block.scale * slab.cost.astype(np.float64) + block.offset
+        costs = np.minimum(block.scale * slab.cost.astype(np.float64) + block.offset, block.most)
         if block.n_exceptions == 1:
             costs[block.single_column] = block.single_cost
         elif block.n_exceptions > 1:
@@ -67,7 +72,7 @@ cdef class BlockMatrix(ListOfLists):
         for e in range(block.n_exceptions):
             if exception_at(block, e) == column:
                 return exception_cost_at(block, e)
-        return block.scale * base_cost(block, column) + block.offset
+        return cost_of(block, column)
 
     def bounds_of(self, int slot):
         """Return (lower, upper) of a slab's columns, (n,) float64 each, new arrays; equal ones for a fixed slab.
@@ -209,9 +214,10 @@ cdef class BlockMatrix(ListOfLists):
     def price_errors(self):
         """Return the absolute part of a bound on each slab's rounding error in the last pricing, (n_slots,) float64.
 
-        The exact reduced cost d of a column differs from the computed one by at most this plus 8 half ulps of |d|. The
-        rounding of the cost itself is included: |scale * cost| is at most the sum of |d|, the priced usage and the
-        offset. Zero for resident and empty slots.
+        (n_slots,) float64: the exact reduced cost d of a column differs from the computed one by no more than this and
+        8 half ulps of |d|. What a column's cost is rounded by is covered: |scale * cost| is at most |d|, the priced
+        usage and the offset together, or where the slab's most takes its place, that and the offset. Zero for resident
+        and empty slots.
         """
         cdef int i
         cdef Block* block
@@ -220,16 +226,16 @@ cdef class BlockMatrix(ListOfLists):
         for i in range(self.n_slots):
             block = &self.blocks[i]
             if block.n_columns and not block.resident:
-                view[i] = 8.0 * HALF_ULP * (block.pattern.priced_size + 2.0 * fabs(block.offset))
+                view[i] = 8.0 * HALF_ULP * (block.pattern.priced_size + 2.0 * offset_size(block))
         return errors
 
     def offsets(self):
-        """Return |offset| of each slot's costs, (n_slots,) float64."""
+        """|offset| of every slot's costs, and |most| where there is one, (n_slots,) float64."""
         cdef int i
         found = np.zeros(self.n_slots)
         cdef double[::1] view = found
         for i in range(self.n_slots):
-            view[i] = fabs(self.blocks[i].offset) if self.blocks[i].n_columns else 0.0
+            view[i] = offset_size(&self.blocks[i]) if self.blocks[i].n_columns else 0.0
         return found
 
     cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
@@ -327,7 +333,7 @@ cdef class BlockMatrix(ListOfLists):
         for i in range(slots.shape[0]):
             block = self.block_at(slots[i])
             for j in range(block.n_columns):
-                costs[at + j] = block.scale * base_cost(block, j) + block.offset
+                costs[at + j] = cost_of(block, j)
                 low[at + j] = block.lower_each[j] if block.lower_each != NULL else 0.0
                 high[at + j] = block.upper_each[j] if block.upper_each != NULL else block.upper
                 if is_capped(block):

@@ -23,7 +23,8 @@ cdef struct Pattern:
 
 
 cdef struct Block:
-    # cost of column j = scale * cost[j] + offset, but for the exceptions, whose cost is stored as it is
+    # cost of column j = min(scale * cost[j] + offset, most), but for the exceptions, whose cost is stored as it is.
+    # Blocks whose requests have one and the same cost array point at one array.
     int n_columns            # 0: no request lives in this slot
     int fixed                # column held at its upper bound (all others at their lower), or -1
     int n_exceptions
@@ -32,6 +33,7 @@ cdef struct Block:
     char single_precision    # 1: cost is float32, otherwise float64
     double scale
     double offset
+    double most              # inf for none
     double limit             # sum of the block's columns <= limit
     double least             # sum of the block's columns >= least; -inf for none
     double upper             # of every column, unless upper_each is given
@@ -53,6 +55,12 @@ cdef enum:
 cdef inline double base_cost(const Block* block, int column) noexcept nogil:
     """Stored cost of a column, before scale and offset."""
     return (<const float*>block.cost)[column] if block.single_precision else (<const double*>block.cost)[column]
+
+
+cdef inline double cost_of(const Block* block, int column) noexcept nogil:
+    """Cost of a column that is no exception."""
+    cdef double cost = block.scale * base_cost(block, column) + block.offset
+    return cost if cost < block.most else block.most
 
 
 cdef inline bint has_rows(const Block* block) noexcept nogil:

@@ -179,6 +179,7 @@ cdef class ListOfLists(RowLists):
         block.n_columns = slab.template.pattern.n_columns
         block.fixed = -1
         block.scale, block.offset, block.limit, block.upper, block.least = scale, offset, limit, upper, least
+        block.most = INFINITY
         block.pattern = &slab.template.pattern
         block.single_precision = slab.cost.dtype.char == "f"
         block.cost = cost_pointer(slab.cost)
@@ -308,7 +309,7 @@ cdef class ListOfLists(RowLists):
         slab.cost, slab.rounding = cost, rounding
         block.single_precision = cost.dtype.char == "f"
         block.cost = cost_pointer(cost)
-        block.scale, block.offset = scale, offset
+        block.scale, block.offset, block.most = scale, offset, INFINITY
         self.set_exceptions(slot, None, None)
 
     def set_costs(self, const int[::1] slots, costs, double scale, double offset):
@@ -329,14 +330,31 @@ cdef class ListOfLists(RowLists):
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
             block.cost = &values[at]
-            block.scale, block.offset, block.n_exceptions = scale, offset, 0
+            block.scale, block.offset, block.most, block.n_exceptions = scale, offset, INFINITY, 0
             block.exception_column, block.exception_cost = NULL, NULL
             at += block.n_columns
 
+    def share_costs(self, const int[::1] slots, list costs, const int[::1] which, double scale, double offset):
+        """:meth:`set_cost` of float64 arrays that slabs share: slots[i] has costs[which[i]], kept, not copied."""
+        cdef Py_ssize_t i
+        cdef Block* block
+        cdef Slab slab
+        for i in range(slots.shape[0]):
+            if len(costs[which[i]]) != self.block_at(slots[i]).n_columns:
+                raise ValueError(f"{len(costs[which[i]])} costs for {self.block_at(slots[i]).n_columns} columns")
+        for i in range(slots.shape[0]):
+            block, slab = self.block_at(slots[i]), self.slabs[slots[i]]
+            slab.cost, slab.rounding = costs[which[i]], 0.0
+            slab.exception_column = slab.exception_cost = None
+            block.single_precision = False
+            block.cost = cost_pointer(slab.cost)
+            block.scale, block.offset, block.most, block.n_exceptions = scale, offset, INFINITY, 0
+            block.exception_column, block.exception_cost = NULL, NULL
+
     def set_scale(self, int slot, double scale, double offset):
-        """Change the scale and offset of a slab's costs in O(1)."""
+        """Change scale and offset of a slab's costs, and forget their most: O(1)."""
         cdef Block* block = self.block_at(slot)
-        block.scale, block.offset = scale, offset
+        block.scale, block.offset, block.most = scale, offset, INFINITY
 
     def set_exceptions(self, int slot, columns, costs):
         """Set the columns (ascending) whose costs do not follow scale and offset; None for no such column."""
@@ -354,8 +372,8 @@ cdef class ListOfLists(RowLists):
             block.single_column, block.single_cost = columns[0], costs[0]
 
     def rescale(self, const int[::1] slots, const double[::1] scale, const double[::1] offset,
-                const int[::1] column, const double[::1] cost):
-        """Set the scale, offset and at most one exception (column -1: none) of each of many slabs."""
+                const int[::1] column, const double[::1] cost, const double[::1] most=None):
+        """Set scale, offset and at most one exception (column -1: none) of many slabs, in one call."""
         cdef Py_ssize_t i
         cdef Block* block
         for i in range(slots.shape[0]):
@@ -363,6 +381,7 @@ cdef class ListOfLists(RowLists):
             if column[i] < -1 or column[i] >= block.n_columns:
                 raise IndexError(f"slot {slots[i]} has no column {column[i]}")
             block.scale, block.offset = scale[i], offset[i]
+            block.most = INFINITY if most is None else most[i]
             block.n_exceptions = column[i] >= 0
             block.single_column, block.single_cost = column[i], cost[i]
 
@@ -442,6 +461,14 @@ cdef class ListOfLists(RowLists):
         """Return (scale, offset) of a slab's costs."""
         cdef Block* block = self.block_at(slot)
         return block.scale, block.offset
+
+    def most_of(self, int slot):
+        """Largest cost of a slab's columns other than its exceptions, as minimised; inf for none."""
+        return self.block_at(slot).most
+
+    def set_most(self, int slot, double most):
+        """Change the largest cost of a slab's columns other than its exceptions."""
+        self.block_at(slot).most = most
 
     def limit_of(self, int slot):
         """Return the upper bound of the sum of a slab's columns."""

@@ -2,14 +2,14 @@
 
 from libc.math cimport INFINITY, fabs
 
-from copter.model.matrix.layout cimport Block, Pattern, base_cost, exception_at, exception_cost_at
+from copter.model.matrix.layout cimport Block, Pattern, cost_of, exception_at, exception_cost_at
 
 
 cdef extern from "reduce.h" nogil:
     double copter_smallest(const double* cost, const double* priced_usage, double scale, double offset,
-                           int begin, int end)
+                           double most, int begin, int end)
     double copter_smallest_single(const float* cost, const double* priced_usage, double scale, double offset,
-                                  int begin, int end)
+                                  double most, int begin, int end)
 
 
 cdef void price_pattern(Pattern* pattern, const double* y) noexcept nogil:
@@ -33,9 +33,10 @@ cdef inline double smallest_run(const Block* block, double weight, int begin, in
     """Return the smallest reduced cost of a run of columns without exceptions."""
     cdef const double* usage = block.pattern.priced_usage
     cdef double scale = weight * block.scale, offset = weight * block.offset
+    cdef double most = weight * block.most if block.most < INFINITY else INFINITY
     if block.single_precision:
-        return copter_smallest_single(<const float*>block.cost, usage, scale, offset, begin, end)
-    return copter_smallest(<const double*>block.cost, usage, scale, offset, begin, end)
+        return copter_smallest_single(<const float*>block.cost, usage, scale, offset, most, begin, end)
+    return copter_smallest(<const double*>block.cost, usage, scale, offset, most, begin, end)
 
 
 cdef inline double smallest_between(const Block* block, double weight, int begin, int end) noexcept nogil:
@@ -73,7 +74,7 @@ cdef inline int where_smallest(const Block* block, double weight, int begin, int
             value = weight * exception_cost_at(block, e) - usage[j]
             e += 1
         else:
-            value = weight * (block.scale * base_cost(block, j) + block.offset) - usage[j]
+            value = weight * cost_of(block, j) - usage[j]
         if value < best:
             best = value
             where = j

@@ -15,7 +15,8 @@ enum {
 };
 
 static inline double copter_smallest(const double *restrict cost, const double *restrict priced_usage,
-                                     double scale, double offset, ptrdiff_t begin, ptrdiff_t end)
+                                     double scale, double offset, double most, ptrdiff_t begin,
+                                     ptrdiff_t end)
 {
     double best = INFINITY, other = INFINITY;
     ptrdiff_t j = begin;
@@ -24,14 +25,17 @@ static inline double copter_smallest(const double *restrict cost, const double *
             __builtin_prefetch(cost + j + line + COPTER_AHEAD / (ptrdiff_t)sizeof(*cost));
 #pragma omp simd reduction(min : best, other)
         for (ptrdiff_t k = j; k < j + COPTER_RUN / 2; ++k) {
-            double one = scale * cost[k] + offset - priced_usage[k];
-            double two = scale * cost[k + COPTER_RUN / 2] + offset - priced_usage[k + COPTER_RUN / 2];
+            double one = scale * cost[k] + offset;
+            double two = scale * cost[k + COPTER_RUN / 2] + offset;
+            one = (one < most ? one : most) - priced_usage[k];
+            two = (two < most ? two : most) - priced_usage[k + COPTER_RUN / 2];
             best = one < best ? one : best;
             other = two < other ? two : other;
         }
     }
     for (; j < end; ++j) {
-        double reduced = scale * cost[j] + offset - priced_usage[j];
+        double reduced = scale * cost[j] + offset;
+        reduced = (reduced < most ? reduced : most) - priced_usage[j];
         best = reduced < best ? reduced : best;
     }
     return other < best ? other : best;
@@ -39,7 +43,8 @@ static inline double copter_smallest(const double *restrict cost, const double *
 
 /* Costs are widened before they are scaled, so that nothing but their storage is of single precision. */
 static inline double copter_smallest_single(const float *restrict cost, const double *restrict priced_usage,
-                                            double scale, double offset, ptrdiff_t begin, ptrdiff_t end)
+                                            double scale, double offset, double most, ptrdiff_t begin,
+                                            ptrdiff_t end)
 {
     double best = INFINITY, other = INFINITY;
     ptrdiff_t j = begin;
@@ -48,14 +53,17 @@ static inline double copter_smallest_single(const float *restrict cost, const do
             __builtin_prefetch(cost + j + line + COPTER_AHEAD / (ptrdiff_t)sizeof(*cost));
 #pragma omp simd reduction(min : best, other)
         for (ptrdiff_t k = j; k < j + COPTER_RUN / 2; ++k) {
-            double one = scale * (double)cost[k] + offset - priced_usage[k];
-            double two = scale * (double)cost[k + COPTER_RUN / 2] + offset - priced_usage[k + COPTER_RUN / 2];
+            double one = scale * (double)cost[k] + offset;
+            double two = scale * (double)cost[k + COPTER_RUN / 2] + offset;
+            one = (one < most ? one : most) - priced_usage[k];
+            two = (two < most ? two : most) - priced_usage[k + COPTER_RUN / 2];
             best = one < best ? one : best;
             other = two < other ? two : other;
         }
     }
     for (; j < end; ++j) {
-        double reduced = scale * (double)cost[j] + offset - priced_usage[j];
+        double reduced = scale * (double)cost[j] + offset;
+        reduced = (reduced < most ? reduced : most) - priced_usage[j];
         best = reduced < best ? reduced : best;
     }
     return other < best ? other : best;

@@ -161,7 +161,7 @@ class SiaFormulation:
         """Set a job's progress, number of restarts, and hints."""
         state = self.state(job_id)
         if restarts is not None:
-            self.jobs.numbers["restarts"][state.row] = restarts
+            self.jobs.restarted(state.row, restarts)
         outdated = hints is not None and self.estimator is not None
         if outdated:
             state.hints = hints
@@ -199,10 +199,28 @@ class SiaFormulation:
 
     def place_all(self, column_of: Mapping[str, int]) -> None:
         """Set every job's current configuration; absent jobs have none."""
-        for job_id, state in self.jobs.items():
-            column = column_of.get(job_id, IDLE)
-            if column != state.column:
+        moved = [
+            (job_id, state, column)
+            for job_id, state in self.jobs.items()
+            if (column := column_of.get(job_id, IDLE)) != state.column
+        ]
+        if self.semantics.growth is not None and self.estimator is None:  # new bases may follow
+            for job_id, _, column in moved:
                 self.place(job_id, column)
+            return
+        rows, changes = [state.row for _, state, _ in moved], []
+        for job_id, state, column in moved:
+            if column == IDLE:
+                changes.append((IDLE, IDLE, 0.0))
+            else:
+                changes.append((self._column_of(job_id, state, column), column, float(state.base[column])))
+                state.most_gpus = max(state.most_gpus, int(self.gpus[column]))
+            state.column = column
+        numbers = self.jobs.numbers
+        if moved:
+            for name, values in zip(("own_local", "column", "own_base"), zip(*changes, strict=True), strict=True):
+                numbers[name][rows] = values
+            numbers["stale"][rows] = True
 
     def add_gpus(self, gpu_type: str, count: int) -> None:
         """Add GPUs of a type (at most as many as its largest configuration foresees)."""
@@ -271,8 +289,9 @@ class SiaFormulation:
     def refresh_costs(self, now_s: float) -> None:
         """Bring every job's values up to date: restart factors move with age, bases with training (S3-S4).
 
-        A running job costs one scale and one exception (its present configuration); the whole array is sent only when
-        its base changed or the least value cuts in.
+        A running job costs one scale, the least value and one exception (its present configuration); a new base is sent
+        once for all jobs that have it. A whole array is sent where values are rounded or clipped, where the least value
+        cuts in of a job that some configurations rule out, and where the restart factor is next to nothing.
         """
         book, rows = self.jobs.numbers, self.jobs.rows()
         numbers = book[rows]
@@ -288,20 +307,41 @@ class SiaFormulation:
         jobs, states = zip(*(every[at] for at in changed.tolist()), strict=True)
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += numbers["bonus"]
-        floor = self.objective.least_value
+        self._look_for_holes(states, numbers)
+        floor, holed = self.objective.least_value, numbers["holed"]
         clamped = np.full(len(jobs), not self.objective.plain) | (factors < LEAST_FACTOR)
         if floor is not None:
-            clamped |= scale * numbers["smallest"] + offset < floor
+            clamped |= holed & (scale * numbers["smallest"] + offset < floor)
         outdated = ~clamped & (numbers["clamped"] | numbers["rebased"])
         numbers["factor"], numbers["scale"], numbers["offset"], numbers["clamped"] = factors, scale, offset, clamped
         self._send_whole(jobs, states, numbers, np.flatnonzero(clamped))
-        self._send_whole(jobs, states, numbers, np.flatnonzero(outdated))
+        self._send_bases(jobs, states, numbers, np.flatnonzero(outdated))
         numbers["own_value"] = own = self._own_values(numbers)
         numbers["stale"] = numbers["rebased"] = False
         book[rows] = numbers
         scales = np.where(clamped, 1.0, scale * numbers["worth"])
         offsets = np.where(clamped, 0.0, offset * numbers["worth"])
-        self.model.rescale_costs(jobs, scales, offsets, numbers["own_local"], own)
+        worst = None if floor is None else np.where(clamped | holed, -np.inf, floor * numbers["worth"])
+        self.model.rescale_costs(jobs, scales, offsets, numbers["own_local"], own, worst)
+
+    def _look_for_holes(self, states: Sequence[JobState], numbers: NDArray[Any]) -> None:
+        """Write down which jobs of a new base have configurations that are ruled out now."""
+        fresh = np.flatnonzero(numbers["rebased"])
+        bases = [states[at].live_base for at in fresh.tolist()]
+        holed = {id(base): bool(np.isnan(base).any()) for base in {id(base): base for base in bases}.values()}
+        numbers["holed"][fresh] = [holed[id(base)] for base in bases]
+
+    def _send_bases(
+        self, jobs: Sequence[str], states: Sequence[JobState], numbers: NDArray[Any], which: NDArray[np.int64]
+    ) -> None:
+        """Send the bases of some of the jobs, one array for those that are alike."""
+        places, holed, offset = which.tolist(), numbers["holed"].tolist(), numbers["offset"]
+        bases = [states[at].live_base for at in places]
+        for at, place in enumerate(places):
+            if holed[place]:
+                bases[at] = self._filled(bases[at].copy(), offset[place : place + 1], [len(bases[at])])
+        if bases:
+            self.model.update_costs([jobs[place] for place in places], bases)
 
     def _send_whole(
         self,
@@ -310,24 +350,21 @@ class SiaFormulation:
         numbers: NDArray[Any],
         which: NDArray[np.int64],
     ) -> None:
-        """Send complete arrays for some jobs, all clamped or none: their values, or their bases."""
+        """Send the values of some of the jobs."""
         if len(which) == 0:
             return
         sent, numbers = [states[at] for at in which.tolist()], numbers[which]
         sizes = [len(state.columns) for state in sent]
         base = np.concatenate([state.live_base for state in sent])
-        if not numbers["clamped"][0]:
-            flat = self._filled(base, numbers["offset"], sizes)
-        else:
-            shift = np.repeat(numbers["offset"], sizes)
-            flat = self.objective.finished(np.repeat(numbers["scale"], sizes) * base) + shift
-            if self.objective.least_value is not None:
-                flat = np.maximum(flat, self.objective.least_value)
-            if self.has_preference:
-                tied = np.repeat(numbers["tie_scale"], sizes)
-                flat += tied * np.concatenate([self.preference[state.columns] for state in sent])
-            flat *= np.repeat(numbers["worth"], sizes)
-            flat[np.isnan(base)] = INVALID_VALUE
+        shift = np.repeat(numbers["offset"], sizes)
+        flat = self.objective.finished(np.repeat(numbers["scale"], sizes) * base) + shift
+        if self.objective.least_value is not None:
+            flat = np.maximum(flat, self.objective.least_value)
+        if self.has_preference:
+            tied = np.repeat(numbers["tie_scale"], sizes)
+            flat += tied * np.concatenate([self.preference[state.columns] for state in sent])
+        flat *= np.repeat(numbers["worth"], sizes)
+        flat[np.isnan(base)] = INVALID_VALUE
         self.model.update_costs([jobs[at] for at in which.tolist()], flat)
 
     def _own_values(self, numbers: NDArray[Any]) -> Floats:
@@ -369,6 +406,25 @@ class SiaFormulation:
         if self.objective.least_value is not None:
             value = max(value, self.objective.least_value)
         return float(numbers["worth"]) * (value + float(numbers["tie_scale"]) * float(self.preference[column]))
+
+    def values_of(self, job_ids: Sequence[str], columns: NDArray[np.int64]) -> Floats:
+        """:meth:`value` of many jobs in a configuration each, (k,)."""
+        states = [self.jobs[job_id] for job_id in job_ids]
+        book = self.jobs.numbers
+        numbers = book[np.array([state.row for state in states], dtype=np.int64)]
+        pairs = zip(states, columns.tolist(), strict=True)
+        base = np.array([state.base[column] for state, column in pairs], dtype=np.float64)
+        value: Floats = self.objective.finished(numbers["scale"] * base) + numbers["offset"]
+        if self.objective.least_value is not None:
+            value = np.maximum(value, self.objective.least_value)
+        value = numbers["worth"] * (value + numbers["tie_scale"] * self.preference[columns])
+        value[np.isnan(base)] = INVALID_VALUE
+        own = numbers["column"] == columns
+        fresh, stale = own & ~numbers["stale"], own & numbers["stale"]
+        value[fresh] = numbers["own_value"][fresh]
+        if stale.any():
+            value[stale] = self._own_values(numbers[stale])
+        return value
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""

@@ -33,6 +33,7 @@ NUMBERS = np.dtype(
         ("column", "i8"),  # configuration that the job has, or IDLE
         ("own_local", "i8"),  # the job's own column of that configuration
         ("clamped", "?"),  # the model holds a whole array of values, not a base and its scale
+        ("holed", "?"),  # some entries of the base are NaN
         ("rebased", "?"),  # the model does not hold the present base
         ("stale", "?"),  # base, configuration or bonus have changed since the last refresh
     ]
@@ -97,12 +98,16 @@ class JobBook(dict[str, JobState]):
     def __init__(self) -> None:
         super().__init__()
         self._numbers = np.zeros(LEAST_ROWS, dtype=NUMBERS)
+        self._restarts: dict[int, int] = {}  # by row, not yet in the numbers
         self._rebased: dict[int, tuple[float, float]] = {}  # by row: smallest and own_base, not yet in the numbers
         self._free = list(range(LEAST_ROWS - 1, -1, -1))
 
     @property
     def numbers(self) -> NDArray[Any]:
         """Writable structured array of all jobs' numbers, (rows,), of dtype :data:`NUMBERS`."""
+        if self._restarts:
+            self._numbers["restarts"][list(self._restarts)] = list(self._restarts.values())
+            self._restarts = {}
         if self._rebased:
             rows, values = list(self._rebased), np.array(list(self._rebased.values()))
             self._numbers["smallest"][rows], self._numbers["own_base"][rows] = values[:, 0], values[:, 1]
@@ -113,6 +118,10 @@ class JobBook(dict[str, JobState]):
     def rebase(self, row: int, smallest: float, own_base: float) -> None:
         """Take a job's new base in: some hundred a round, which the numbers get together when they are looked at."""
         self._rebased[row] = (smallest, own_base)
+
+    def restarted(self, row: int, restarts: int) -> None:
+        """Take in how often a job has restarted, as :meth:`rebase` does."""
+        self._restarts[row] = restarts
 
     def state(self, job_id: str) -> JobState:
         """Return a job's state; raises UnknownJobError."""
@@ -134,6 +143,7 @@ class JobBook(dict[str, JobState]):
             self._free = list(range(2 * many - 1, many - 1, -1))
         row = self._free[-1]
         self._rebased.pop(row, None)
+        self._restarts.pop(row, None)
         self._numbers[row] = np.zeros((), dtype=NUMBERS)
         return row
 

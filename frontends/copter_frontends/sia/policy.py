@@ -146,6 +146,13 @@ class SiaPolicy(LpPolicy):
             check_facts(job_id, what_changed)
             self.formulation.update_job(job_id, **what_changed)
 
+    def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """As :meth:`update_job` for each job."""
+        with self.edit_clock:
+            for job_id, what_changed in told.items():
+                check_facts(job_id, what_changed)
+                self.formulation.update_job(job_id, **what_changed)
+
     def remove_job(self, job_id: str) -> None:
         """Delete a job; raises UnknownJobError if its id is unknown."""
         with self.edit_clock:

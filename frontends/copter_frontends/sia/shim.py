@@ -84,7 +84,8 @@ class Assignment:
         numbers = jobs.numbers[np.fromiter((jobs[job_id].row for job_id in self.column), dtype=np.int64, count=many)]
         kept = (numbers["column"] == column) & ~numbers["stale"]
         values, ids = numbers["own_value"][kept].tolist(), list(self.column)
-        values += [self.formulation.value(ids[at], int(column[at])) for at in np.flatnonzero(~kept).tolist()]
+        others = np.flatnonzero(~kept)
+        values += self.formulation.values_of([ids[at] for at in others.tolist()], column[others]).tolist()
         self.objective = fsum(values)  # the same in any order, so that equal plans are worth the same
         return self.objective
 
