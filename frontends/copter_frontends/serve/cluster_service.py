@@ -103,7 +103,8 @@ class ClusterService:
                     "take a new id for a new delta",
                 )
             await self.log.settled()
-            if self.state.accepted.get(delta.id) == accepted:
+            # The very one: an equal one may have come since, after the first was undone, and is not on the disk yet.
+            if self.state.accepted.get(delta.id) is accepted:
                 return self._acknowledgement(accepted.sequence, repeated=True)
         if self._closed:
             raise Problem(503, "the service is stopping", fix="send it again after the restart")
