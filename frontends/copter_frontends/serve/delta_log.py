@@ -237,6 +237,10 @@ class DeltaLog:
 
     def _new_segment(self) -> Journal:
         place, sync = segment(self.folder, self.number + 1), journal_sync(self.sync)
+        try:
+            DISK.get().sync(self.journal.file)  # or after a loss of power the new one goes on from what is not there
+        except OSError as error:
+            raise SnapshotError(f"the journal {self.journal.path} cannot be written: {error.strerror}") from error
         return Journal.create(place, self.journal.history, None, sync, reserved(self.sync))
 
 
