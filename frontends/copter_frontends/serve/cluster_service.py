@@ -133,6 +133,7 @@ class ClusterService:
         self._waiting -= 1
         if error is not None:
             self.link.restart()  # it may have begun with what has been taken back, and have planned with it
+            self._gap = True  # a plan may have been published without what that delta removed, and journaled with it
             edition = self.book.edition
             self.book.look_again(self.state, self.now_s)
             if self.book.edition != edition:
@@ -230,10 +231,10 @@ class ClusterService:
 
     def _publish(self, error: Exception | None, plan: dict[str, Any], pieces: list[bytes]) -> None:
         """Publish a plan, even if it could not be journaled, because GPUs should not wait for the disk."""
-        if error is not None and self.log.undone:
-            return  # it may go by deltas that have been taken back; the scheduler begins again, and plans at once
         if error is not None:
-            self._gap = True
+            self._gap = True  # of this plan, or still of the one that it was to put in whole
+            if self.log.undone:
+                return  # it may go by deltas that have been taken back; the scheduler begins again, and plans at once
             LOG.error("cluster %s: plan %s is not in the journal: %s", self.name, plan["header"]["version"], error)
         self.book.take(plan, self.state, pieces)
         self.metrics.planned(self.name, self.book.header)
