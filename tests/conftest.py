@@ -28,7 +28,6 @@ def ctrl_c_is_heard() -> Iterator[None]:
 
 
 NOT_YET = {
-    "test_sessions_are_saved_to_ordinary_files_only": "a path with a null byte is no SnapshotError",
     "test_a_replay_from_nothing_forgets_the_last_round": "a small model's kept basis outlives the reset",
     "TestOnlineHadarConforms::test_edits_before_the_first_plan_equal_a_rebuilt_policy": "equal options, another tie",
     "test_a_model_solved_again_is_edited": "whether a shift is looked for depends on the model's size",

@@ -201,7 +201,7 @@ class SystemDisk:
         """Return the kind of the file at a path; None if there is no file."""
         try:
             mode = os.lstat(path).st_mode
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a null byte names nothing
             return None
         if stat.S_ISLNK(mode):
             return "link"
