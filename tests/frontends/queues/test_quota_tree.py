@@ -127,7 +127,7 @@ def test_the_model_is_edited_not_rebuilt() -> None:
     tree = one_cohort(Quota(4), Quota(4))
     model = AdmissionModel(tree)
     model.update([Ask("a", "q0", ({CPU: 6.0},), 6.0), Ask("b", "q1", ({CPU: 3.0},), 3.0)])
-    assert model.plan().starts == {"a": [1]}
+    assert model.plan(searched=True).starts == {"a": [1]}
     tree.use("q0", {CPU: 6.0})
     assert model.update([Ask("b", "q1", ({CPU: 3.0},), 3.0)]) == 1
     assert model.plan().starts == {}
