@@ -28,7 +28,7 @@ def ctrl_c_is_heard() -> Iterator[None]:
 
 
 NOT_YET = {
-    "test_a_replay_from_nothing_forgets_the_last_round": "why of a small model says the last basis even where there is none",
+    "test_a_replay_from_nothing_forgets_the_last_round": "a small model says the last basis even where none is",
     "TestOnlineHadarConforms::test_edits_before_the_first_plan_equal_a_rebuilt_policy": "equal options, another tie",
     "test_in_some_rounds_the_rates_are_the_true_ones_to_the_last_digit": "jobs of equal worth, another tie",
     "test_gavel_is_as_near_the_public_simulator_as_the_table_says": "Gavel's ties moved one workload's figures",

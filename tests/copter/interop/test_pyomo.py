@@ -59,7 +59,7 @@ def test_a_model_solved_again_is_edited() -> None:
             assert result.solution_loader.get_duals()[constraint] == pytest.approx(dual, abs=1e-6)
             assert model.dual[constraint] == pytest.approx(dual, abs=1e-6)
         assert solver.live.is_warm == (step > 0)
-        # A fixed variable is no column any more: whether the basis follows or a fresh solve is cheaper is decided there.
+        # A fixed variable is no column any more: whether the basis follows is decided by what is cheaper.
         assert step == 4 or not solver.live.edits.shifted
     assert result.solution_loader.get_reduced_costs()
 
