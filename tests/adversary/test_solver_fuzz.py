@@ -76,12 +76,12 @@ def test_an_answer_that_is_wrong_nearby_too_is_false() -> None:
     one = LinearProgram([1.0, 1.0], [[1.0, 2.0]], [2.0], [np.inf], [0.0, 0.0], [4.0, 4.0])
     free = LinearProgram([1.0, 0.0], [[1.0, 1.0], [1.0, 1.0 + 1e-6]], [1.0, 2.0], [1.0, 2.0], -np.inf, np.inf)
     found = copter.solve(one)
-    infeasible = replace(found, status=Status.PRIMAL_INFEASIBLE, ray=np.array([-1.0, 1.0]))
-    unbounded = replace(found, status=Status.DUAL_INFEASIBLE, ray=np.array([-1.0, 1.0]))
+    infeasible = replace(found, status=Status.PRIMAL_INFEASIBLE, _ray=lambda: np.array([-1.0, 1.0]))
+    unbounded = replace(found, status=Status.DUAL_INFEASIBLE, _ray=lambda: np.array([-1.0, 1.0]))
     assert judged(free, infeasible, True).verdict == FALSE  # 1e-6 is no rounding
     assert judged(one, unbounded, True).verdict == FALSE
     for ray in ([1.0, 0.0], [-1.0, 0.5 + 1e-8]):
-        assert judged(one, replace(unbounded, ray=np.array(ray)), True).verdict == FALSE
+        assert judged(one, replace(unbounded, _ray=lambda ray=ray: np.array(ray)), True).verdict == FALSE
 
 
 def two_requests(sense: str) -> tuple[Model, Session]:

@@ -40,8 +40,8 @@ class Stragglers:
     """Slow servers, detected by single jobs.
 
     A low rate is first taken to be the servers' on which it was measured, where the type has others on which no job is
-    slow; told again on others or after a return, or where there are no others, it is the type's. Servers of several types are not told apart: there it is always
-    the slowest type's.
+    slow; told again on others or after a return, or where there are no others, it is the type's. Servers of several
+    types are not told apart: there it is always the slowest type's.
 
     Parameters
     ----------
