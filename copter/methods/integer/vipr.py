@@ -48,7 +48,7 @@ class Lines:
                 self.given.append(f"{kind}{at}{'GL'[sense < 0]} {'GL'[sense < 0]} {side} {summed(terms)}")
 
     def derive(self, sense: str, right: Fraction, terms: Terms, reason: str) -> int:
-        """A derived constraint; its place. viprchk takes a bound only from one that names the objective's coefficients."""
+        """Add a derived constraint and return its place; viprchk takes a bound only from one that says OBJ."""
         at, left = len(self.given) + len(self.derived), "OBJ" if terms == self.cost else summed(terms)
         self.derived.append(f"d{at} {sense} {right} {left} {{ {reason} }} -1")
         return at
