@@ -173,7 +173,7 @@ class ServiceWorld:
         if self.clusters is None:
             return
         service = self.clusters.served.get("main")
-        if service is not None and not service._waiting and not service._closed:
+        if service is not None and not service._pending and not service._closed:
             log = service.log
             if log._group is None and not log._queue and not log._turning:
                 self.oracle.settled(service)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ class ClusterService:
         self.link = WorkerLink(name, self._start, self._on_plan, threads)
         self.history = RoundHistory()
         self._watchers: set[asyncio.Event] = set()
-        self._waiting = 0
+        self._pending: deque[Change] = deque()  # deltas in the state that are not on the disk yet
         self._saving: asyncio.Task[None] | None = None
         self._closed = False
         self._promised = 0  # number of the last plan given to the journal
@@ -109,14 +110,14 @@ class ClusterService:
                 return self._acknowledgement(accepted.sequence, repeated=True)
         if self._closed:
             raise Problem(503, "the service is stopping", fix="send it again after the restart")
-        if self._waiting >= MOST_WAITING:
+        if len(self._pending) >= MOST_WAITING:
             raise Problem(
                 503, "too many deltas wait for the disk", fix="send fewer at a time, or several changes in one delta"
             )
         change = self.state.resolve(delta, self.now_s)
         payload = compact(change).encode()
-        self._waiting += 1
         undo = self.state.apply(change, delta)
+        self._pending.append(change)
         try:
             await self.log.append("delta", payload, undo, lambda error: self._on_delta(error, change, payload))
         except UncertainWriteError as error:
@@ -131,7 +132,7 @@ class ClusterService:
 
     def _on_delta(self, error: Exception | None, change: Change, payload: bytes) -> None:
         """Finish a delta that is durable, or that had to be undone; its sender may be gone."""
-        self._waiting -= 1
+        self._pending.remove(change)
         if error is not None:
             self.link.restart()  # the scheduler may have started or planned with the undone delta
             self._gap = True  # plans published meanwhile lack what the delta removed, but the journal has it
@@ -143,7 +144,7 @@ class ClusterService:
         self.metrics.deltas.labels(self.name).inc()
         self.link.send(payload)
         edition = self.book.edition
-        self.book.follow(change, self.state)
+        self.book.follow(change)
         if self.book.edition != edition:
             self._notify()
         self._rotate_if_long()
@@ -209,7 +210,7 @@ class ClusterService:
 
     def _start(self) -> Callable[[], bytes]:
         """Return the start message of a new scheduler: the state is copied now and encoded on call."""
-        frozen = Frozen.of(self.state, self.book, self.created_s)
+        frozen = Frozen.of(self.state, self.book, self.created_s, self._pending)
         return lambda: frozen.sealed(History())
 
     def _on_plan(self, content: bytes) -> None:
@@ -258,7 +259,7 @@ class ClusterService:
         """Write a snapshot and start a new journal segment; an error is logged and loses nothing."""
         while self._last_plan is not None and not self._last_plan.done():
             await asyncio.wait([self._last_plan])
-        epoch, frozen = self.log.epoch, Frozen.of(self.state, self.book, self.created_s)
+        epoch, frozen = self.log.epoch, Frozen.of(self.state, self.book, self.created_s, self._pending)
         try:
             history = await self.log.rotate()
             if self.log.epoch != epoch:

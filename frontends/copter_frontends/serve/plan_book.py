@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from copter_frontends.serve.attained import AttainedBook
@@ -101,13 +101,23 @@ class PlanBook:
             del self._fragments[job_id]
             stopped.append(job_id)
 
-    def follow(self, change: Mapping[str, Any], state: ClusterState) -> None:
-        """Remove jobs that a delta has removed or that were on removed nodes; the state is already updated."""
-        lost = [job_id for job_id in change.get("remove_jobs", ()) if job_id in self.allocations]
-        if change.get("remove_nodes"):
-            lost += self._fallen(state)
-        self._leave_out(list(dict.fromkeys(lost)), change.get("time_s", 0.0))
+    def follow(self, change: Mapping[str, Any]) -> None:
+        """Remove jobs that a delta has removed or that were on nodes that it has removed."""
+        self._leave_out(lost_by(change, self.allocations), change.get("time_s", 0.0))
         self.attained.forget(change.get("remove_jobs", ()))
+
+    def after(self, changes: Iterable[Mapping[str, Any]]) -> PlanBook:
+        """Return a copy that has followed deltas; this plan stays as it is."""
+        copy = PlanBook()
+        copy.header, copy.allocations, copy._fragments = (
+            dict(self.header),
+            dict(self.allocations),
+            dict(self._fragments),
+        )
+        copy.attained.jobs = dict(self.attained.jobs)
+        for change in changes:
+            copy.follow(change)
+        return copy
 
     def look_again(self, state: ClusterState, now_s: float) -> None:
         """Remove allocations that are invalid after deltas have been undone."""
@@ -152,6 +162,18 @@ class PlanBook:
     def _note(self, before: int, told: list[bytes], stopped: list[str], header: Mapping[str, Any]) -> None:
         head = compact({"version": self.version, **header, "edition": self.edition, "stop": stopped}).encode()
         self._changes.append((before, self.edition, head[:-1] + b',"set":{' + b",".join(told) + b"}}"))
+
+
+def lost_by(change: Mapping[str, Any], allocations: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the jobs that lose their GPUs by a delta: it removes them or some of their nodes.
+
+    Jobs and nodes may return under the same names in a later delta, so that the state after it does not tell.
+    """
+    lost = {job_id: None for job_id in change.get("remove_jobs", ()) if job_id in allocations}
+    gone = {node for names in change.get("remove_nodes", {}).values() for node in names}
+    if gone:
+        lost |= {job_id: None for job_id, given in allocations.items() if not gone.isdisjoint(given["nodes"])}
+    return list(lost)
 
 
 def stands(given: Mapping[str, Any], type_of_node: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ from copter_frontends.serve.cluster_state import Change as DeltaDone
 from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.job_record import JobRecord
-from copter_frontends.serve.plan_book import Allocations
+from copter_frontends.serve.plan_book import Allocations, lost_by
 from copter_frontends.serve.policies import make_policy
 from copter_frontends.vocabulary import Allocation, Plan, PlanStatus, SchedulingPolicy
 from copter_frontends.what_if.change import Change
@@ -74,6 +74,7 @@ class Scheduler:
         self._waiting: set[str] = set()  # jobs that the policy refused, offered again when GPUs are added
         self._known: set[str] = set()
         self._sent: Allocations = dict(allocations)
+        self._lost: set[str] = set()  # jobs of the last plan whose GPUs deltas took away: the next plan names them
         try:
             self._begin(now_s)
         except Exception as error:
@@ -109,6 +110,7 @@ class Scheduler:
         gone = change.get("remove_jobs", ())
         self.attained.forget(gone)
         self._fresh.difference_update(gone)
+        self._lost.update(lost_by(change, self._sent))
         come = [told["id"] for name in ("add_jobs", "change_jobs") for told in change.get(name, ())]
         come += [*change.get("throughputs", ()), *change.get("pins", ())]
         self._fresh.update(come)
@@ -209,13 +211,16 @@ class Scheduler:
         started = CLOCK.get().monotonic()
         plan = self._plan(now_s)
         now = {job_id: document_of(given) for job_id, given in plan.allocations.items()}
-        changed = {job_id: given for job_id, given in now.items() if self._sent.get(job_id) != given}
+        changed = {
+            job_id: given for job_id, given in now.items() if self._sent.get(job_id) != given or job_id in self._lost
+        }
         stopped = [job_id for job_id in self._sent if job_id not in now]
         for job_id in stopped:
             self.attained.end(job_id, now_s)
         for job_id, given in changed.items():
             self.attained.give(job_id, given, now_s)
         self._sent = now
+        self._lost.clear()
         self.version += 1
         return {
             "header": self._header(plan, now_s, CLOCK.get().monotonic() - started),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,12 @@ class Frozen:
     attained: Mapping[str, Had]
 
     @classmethod
-    def of(cls, state: ClusterState, book: PlanBook, created_s: float) -> Frozen:
-        """Copy the state and the plan shallowly."""
+    def of(
+        cls, state: ClusterState, book: PlanBook, created_s: float, pending: Collection[Mapping[str, Any]] = ()
+    ) -> Frozen:
+        """Make shallow copies; `pending` are the deltas in the state that the plan has not followed yet."""
+        if pending:
+            book = book.after(pending)
         return cls(
             state.record,
             created_s,
@@ -207,7 +211,7 @@ def _replay(state: ClusterState, book: PlanBook, contents: Contents, history: Hi
                 if kind == "delta":
                     change = json.loads(body)
                     state.apply(change)
-                    book.follow(change, state)
+                    book.follow(change)
                 elif kind == "plan":
                     book.take(json.loads(body), state)
                 else:

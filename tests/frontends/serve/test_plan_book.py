@@ -12,6 +12,7 @@ from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.plan_book import PlanBook, fragment, plan_document, read_plan
+from copter_frontends.serve.store import Frozen
 
 JOBS = ["a", "b", "c"]
 
@@ -43,9 +44,28 @@ def test_deltas_trim_the_plan_at_once() -> None:
     before = book.etag
     change = state.resolve(Delta.read({"remove_jobs": ["a"], "remove_nodes": ["t4-1"]}), 0.0)
     state.apply(change)
-    book.follow(change, state)
+    book.follow(change)
     assert set(json.loads(book.body())["allocations"]) == {"c"}
     assert book.etag != before
+
+
+def test_a_job_or_node_that_came_back_under_its_name_has_lost_its_gpus() -> None:
+    """Deltas that wait for the disk are in the state already: it has the new job and the new node."""
+    state, book = fresh(), PlanBook()
+    book.take(plan(1, {"a": given_on("t4-0"), "b": given_on("t4-1"), "c": given_on("t4-2")}, []), state)
+    changes = []
+    for told in (
+        {"remove_jobs": ["a"], "remove_nodes": ["t4-1"]},
+        {"add_jobs": [{"id": "a"}], "add_nodes": {"t4": ["t4-1"]}},
+    ):
+        changes.append(state.resolve(Delta.read(told), 0.0))
+        state.apply(changes[-1])
+    frozen = Frozen.of(state, book, 0.0, changes)
+    assert set(frozen.allocations) == {"c"}
+    assert set(book.allocations) == {"a", "b", "c"}
+    for change in changes:
+        book.follow(change)
+    assert set(book.allocations) == {"c"}
 
 
 def test_a_delta_that_touches_no_running_job_leaves_the_plan() -> None:
@@ -54,7 +74,7 @@ def test_a_delta_that_touches_no_running_job_leaves_the_plan() -> None:
     before = book.etag
     change = state.resolve(Delta.read({"remove_jobs": ["b"], "remove_nodes": ["t4-3"], "add_jobs": [{"id": "d"}]}), 0.0)
     state.apply(change)
-    book.follow(change, state)
+    book.follow(change)
     assert book.etag == before
 
 

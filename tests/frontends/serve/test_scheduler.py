@@ -29,7 +29,7 @@ class Both:
     def do(self, document: dict[str, Any]) -> None:
         change = self.state.resolve(Delta.read(document), self.now_s)
         self.state.apply(change)
-        self.book.follow(change, self.state)
+        self.book.follow(change)
         self.scheduler.take(json.loads(json.dumps(change)))
 
     def plan(self, now_s: float) -> dict[str, Any]:
@@ -183,6 +183,20 @@ def test_a_job_that_has_had_much_does_not_come_first_again() -> None:
     forgot = both.restarted(90_001.0)
     forgot.policy.service["long"].gpu_s = 0.0  # type: ignore[union-attr]
     assert "fresh" not in forgot.plan(90_002.0)["set"]
+
+
+def test_a_job_that_returns_to_its_gpus_is_named_again() -> None:
+    """The plan in force has dropped it meanwhile, though it looks to the scheduler as if nothing had changed."""
+    both = Both("fifo")
+    both.do({"add_jobs": [job("fifo", "a")]})
+    both.plan(0.0)
+    assert "a" in both.book.allocations
+    both.do({"remove_jobs": ["a"]})
+    both.do({"add_jobs": [job("fifo", "a")]})
+    assert "a" not in both.book.allocations
+    both.plan(60.0)
+    assert "a" in both.book.allocations
+    both.check()
 
 
 def breaking(both: Both, monkeypatch: pytest.MonkeyPatch, culprit: str | None) -> None:
