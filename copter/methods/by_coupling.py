@@ -222,24 +222,7 @@ def kept_point(
 
 def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
     """Prove the answer by one pass over all columns (K18)."""
-    n, m, blocks = program.n_columns, program.n_rows, len(program.column_start) - 1
-    sums = np.empty((2, blocks))
-    sums[0], sums[1] = -np.inf, np.inf
-    limited = np.diff(program.private_start) > 0
-    sums[0, limited], sums[1, limited] = program.lower[n + m :], program.upper[n + m :]
-    figures = prove(
-        program.column_start,
-        program.start,
-        program.row,
-        program.value,
-        program.cost,
-        np.stack((program.lower[:n], program.upper[:n])),
-        sums,
-        np.stack((program.lower[n : n + m], program.upper[n : n + m])),
-        answer.x,
-        answer.y,
-    )
-    return Proof.of(figures, offset)
+    return Proof.of(prove(program, answer.x, answer.y), offset)
 
 
 def moved_to(
