@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
 
-import copter.methods.proximal.newton
 import copter.methods.by_coupling
 import copter.methods.by_prices
+import copter.methods.proximal.newton
 from copter import LinearProgram, Model, Session, Settings, Status, solve
 from copter.errors import SettingsError
 from copter.methods.proximal.coordinate_descent import Descent
