@@ -36,7 +36,7 @@ ONE_EACH = ("costs", "limit", "at_least", "integer", "scale", "offset")  # argum
 class RoutedModel(Routing):
     """A :class:`copter.Model` whose requests are on shards.
 
-    Resources and templates are the coordinator's and every shard's; a request is one shard's, which checks its edits.
+    The coordinator and every shard have all resources and templates. A request is on one shard, which checks its edits.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class RoutedModel(Routing):
         super().__init__(model, deal, apply, read)
         self._cost_dtype = np.dtype(cost_dtype)
 
-    # What there is ------------------------------------------------------------------------------------------------
+    # Look-ups ------------------------------------------------------------------------------------------------
 
     @property
     def sense(self) -> Literal["max", "min"]:
@@ -71,7 +71,7 @@ class RoutedModel(Routing):
 
     @property
     def cost_dtype(self) -> np.dtype[Any]:
-        """Type that costs are stored in where an edit does not say."""
+        """Default storage type of requests' costs."""
         return self._cost_dtype
 
     @property
@@ -106,7 +106,7 @@ class RoutedModel(Routing):
     lower_count = at_the_coordinator(Model.lower_count)
 
     def fixed_usage(self, resource: Hashable) -> float:
-        """Units of a resource that fixed requests use."""
+        """Return how many units of a resource the fixed requests use."""
         self._model.ledger.row(resource)
         return sum(float(self._read(shard, "fixed_usage", resource)) for shard in self._deal.load)
 
@@ -124,7 +124,7 @@ class RoutedModel(Routing):
         return None if place < 0 else self._templates[place]
 
     def to_linear_program(self) -> LinearProgram:
-        """Return the whole model as one LP, gathered in this process with full memory use."""
+        """Return the whole model as one LP; needs the memory of all shards in this process."""
         if self._calls:
             raise EditNotAllowedError("a batch is open, whose edits are not made yet: ask before it, or after")
         whole = Model(self.sense, self.offset)
@@ -262,7 +262,9 @@ class RoutedModel(Routing):
     def update_row_bounds(
         self, requests: Sequence[Hashable], lower: Any = None, upper: Any = None, *, row: int | None = None
     ) -> None:
-        """See :meth:`copter.Model.update_row_bounds`; bounds are common to all requests, or one entry each."""
+        """See :meth:`copter.Model.update_row_bounds`; bounds are either common to all requests or given one per
+        request.
+        """
         ids = listed("requests", requests)
         with self.batch():
             for shard, at in self._deal.split(ids).items():

@@ -25,18 +25,18 @@ BOUNDS = ("row_lower", "row_upper")
 class Routing:
     """A model whose requests are on shards: batches of edits, and whom they go to.
 
-    The edits of a ``with model.batch():`` go to the shards together when the block ends, so that an error in them is
-    raised there; then none of them has happened, on any shard.
+    The edits of a ``with model.batch():`` are sent together when the block ends, so an error in one of them is raised
+    at the end of the block, and then no shard has applied any of them.
 
     Parameters
     ----------
     model : Model
-        The restricted master's: it has the resources and templates.
+        The restricted master's model, which has the resources and templates.
     deal : Deal
     apply : callable
-        Does a batch on the shards; all or nothing.
+        Function that applies a batch on all shards or on none.
     read : callable (shard, method, argument)
-        A look-up.
+        Function that reads from a shard's model.
     """
 
     def __init__(

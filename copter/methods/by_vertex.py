@@ -1,4 +1,6 @@
-"""A round of a small model by pivots of its whole program, from the basis of the last one (docs/method/simplex.md)."""
+"""A round of a small model, solved by pivots of its whole program from the last round's basis
+(docs/method/simplex.md).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, ROUND_WORK, Choice
+from copter.choose import KEPT, ROUND_WORK, SMALL_COLD, Choice
 from copter.methods.answers import Ended
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.program import BlockProgram, patched, program_of
@@ -75,11 +77,12 @@ class VertexSolve:
         basis, watch = self.of.iterate.rounds(), self.of.watch
         if self.is_empty or watch():
             return None
+        choice = SMALL_COLD if basis.form is None else order[0]
         vertex = basis.solve(self.entries, self.numbers, watch, ROUND_WORK)
-        ended = None if vertex is None else self.ended(vertex, order[0])
+        ended = None if vertex is None else self.ended(vertex, choice)
         if vertex is not None and ended is None:
             vertex = basis.sharper(self.numbers, watch, ROUND_WORK)
-            ended = None if vertex is None else self.ended(vertex, order[0])
+            ended = None if vertex is None else self.ended(vertex, choice)
         return ended
 
     @property
@@ -106,7 +109,7 @@ class VertexSolve:
 
 
 def own_keys(matrix: BlockMatrix, entries: Entries) -> NDArray[np.int64]:
-    """slot << 32 | row of every own row, ascending; row 0 is the sum (copter.problem.values)."""
+    """Return the keys slot << 32 | row of all own rows, ascending; row 0 is the sum (copter.problem.values)."""
     start = entries.private_start
     counts = start[1:] - start[:-1]
     first = (entries.slots.astype(np.int64) << 32) + (counts <= matrix.private_sizes(entries.slots)) - start[:-1]

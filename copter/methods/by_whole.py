@@ -1,7 +1,7 @@
 """Solve of a model that is judged as a whole linear program: by its blocks, or by a general LP method.
 
-Models whose requests have private rows, or sums with a least, are solved so (blocks.md), and models for which the
-settings name the simplex or the interior-point method. The checker decides whether a point is optimal.
+It solves models whose requests have private rows or least sums (blocks.md), and models for which the settings name the
+simplex or the interior-point method. The checker decides whether a point is optimal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
 VERDICTS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE)
-CLOSER = 1e-3  # factor on the tolerances of a second solve, if the first point does not hold in the model's own units
+CLOSER = 1e-3  # factor on the tolerances of a second solve, if the first point misses them in the model's own units
 
 
 @dataclass(slots=True)
@@ -113,7 +113,8 @@ class WholeSolve:
             point = self.point_of(answer)
             if self.is_optimal(point):
                 return (self.keep(point), Status.OPTIMAL, None), choice
-            if not answer.vertex:  # it was solved cold; the scaled program was within the tolerance, this one is not
+            # a cold solve that met the tolerance in scaled units only: try the tighter tolerances
+            if not answer.vertex:
                 tries = [each for each in tries if each[0] is closer]
         if self.of.watch():
             return self.stopped(), choice
@@ -151,7 +152,7 @@ class WholeSolve:
             return answer_by_blocks(
                 matrix, self.columns.slots, self.of.iterate, settings, self.of.watch, warm, pivots, self.accepts
             )
-        except MemoryError:  # the generic method holds its matrices sparse
+        except MemoryError:  # the general method's matrices are sparse
             return None
 
     @property
@@ -164,9 +165,10 @@ class WholeSolve:
         return list(self.of.model.ledger.row_of.values())
 
     def point(self, x: Floats, y: Floats, like: Point | None = None) -> Point:
-        """Return a checked point from minimisation duals: columns clipped to bounds, unsupported duals set to zero.
+        """Return a checked point from minimisation duals: columns clipped to bounds, duals of infinite bounds set to
+        zero.
 
-        One that is `like` another has been judged already.
+        If the point equals `like`, the findings of that one are taken over.
         """
         lp = self.program
         x = np.clip(x, lp.col_lower, lp.col_upper)

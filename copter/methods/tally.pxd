@@ -61,8 +61,8 @@ cdef inline tuple figures_of(const Tally* tally, double half_ulp, int additions)
     bound : float
         Dual objective; leaves out reduced costs of the wrong sign on columns that nothing bounds.
     margin : float
-        Most by which rounding may have raised the bound; infinite if there is such a reduced cost, or may be one that
-        rounding hides.
+        Largest amount by which rounding may have raised the bound; infinite if there is, or may be, such a reduced
+        cost.
     wrong, wrong_most, cost_size : float
         Euclidean norm and maximum of those reduced costs; Euclidean norm of the costs.
     """

@@ -39,12 +39,12 @@ def warm_solve(
         Starting state; updated to the final state.
     settings : Settings
     watch : Watch
-        Runs since the solve began; says when it must stop.
+        The watch that was started with the solve and ends it.
     callback : callable, optional
         Called as ``callback(passes, relative_gap, largest_violation)`` after each pricing pass and each answer; True
-        ends the solve. It is told what happens and changes nothing else.
+        ends the solve. Watching does not change the solve otherwise.
     restart_reason : str, optional
-        Why the iterate is a new one, for the solution to say.
+        Why the iterate is new; reported in the solution.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def answered(given: Round) -> Ended:
     """Return the answer of the first method, in order, that ends the round."""
     facts = facts_of(given)
     if choose.pivots_fit(facts, given.settings):
-        given.iterate.pivots()  # this round's prices are where the next round's pivots start
+        given.iterate.pivots()  # create the basis: the next round's pivots start from this round's prices
     order = choose.for_model(facts, given.settings)
     begun: dict[type[Method], Method] = {}
     for place, choice in enumerate(order):

@@ -50,7 +50,7 @@ def prove(program, const double[::1] x, const double[::1] y):
                 lows += lower[j]
                 outside(&tally, fmax(lower[j] - x[j], x[j] - upper[j]))
             outside(&tally, fmax(least - total, total - most))
-            # The sum's price: as low as the least reduced cost that nothing but the sum's limit bounds.
+            # The sum's price is at most the least reduced cost of a column that only the sum's limit bounds.
             price = sum_price(first, last, least, most, &reduced[0], lower, upper)
             if price != 0.0:
                 add_term(&tally, price * (least if price > 0.0 else most))
@@ -69,7 +69,7 @@ cdef double sum_price(int first, int last, double least, double most, const doub
     """Return the price of a block's sum with the (nearly) best bound: where the cheapest columns fill the sum."""
     cdef int j, best
     cdef double room = most, width, floor = -INFINITY, needed = least
-    # Cheapest first, those below zero, until the limit is full; then, if the least asks for more, those above.
+    # Cheapest columns first: those of negative reduced cost until the limit is full, then others up to the least sum.
     for j in range(first, last):
         if lower[j] == -INFINITY:
             return 0.0

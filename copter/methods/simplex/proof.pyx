@@ -1,4 +1,4 @@
-"""What a point and prices prove of a whole program, in two passes over its entries (F8 to F11, method/simplex.md)."""
+"""Judges a point and prices of a whole program, in two passes over its entries (F8 to F11, method/simplex.md)."""
 
 import numpy as np
 
@@ -31,7 +31,8 @@ def prove_point(const int[::1] start, const int[::1] index, const double[::1] va
     """
     cdef int i, j, e, n = cost.shape[0], m = y.shape[0]
     cdef double q, used, slack, high, term
-    cdef double[:, ::1] rows = np.zeros((3, max(m, 1)))  # activity, least activity, sum of the absolute terms of that
+    # activity, least activity, sum of the least activity's absolute terms
+    cdef double[:, ::1] rows = np.zeros((3, max(m, 1)))
     cdef bint known = False
     cdef Tally tally = Tally(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     with nogil:
