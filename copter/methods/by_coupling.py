@@ -235,20 +235,7 @@ def moved_to(
     keep_slack: float,
 ) -> None:
     """Store the answer in the iterate; data of working columns are gathered on first use."""
-    n = program.n_columns
-    key, x, block = working_columns(
-        program.column_start,
-        program.start,
-        program.row,
-        program.value,
-        program.cost,
-        program.lower[:n],
-        program.upper[:n],
-        matrix.sums_of(slots)[0],
-        slots,
-        answer.x,
-        answer.y,
-        keep_slack if matrix.any_integer(slots) else -1.0,
-    )
+    least = keep_slack if matrix.any_integer(slots) else -1.0
+    key, x, block = working_columns(program, matrix.sums_of(slots)[0], slots, answer.x, answer.y, least)
     iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()

@@ -176,22 +176,17 @@ def applies_to(program: BlockProgram) -> bool:
 
 def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) -> BlockDual:
     """Return the dual simplex state of a program, with rows and costs scaled and costs perturbed, but no basis."""
-    n, m = program.n_columns, program.n_rows
-    least, most, row_lower, row_upper = scaled_bounds(program, scale)
-    dual = BlockDual(
-        m,
-        program.column_start,
-        program.start,
-        program.row,
-        program.value * scale[program.row],
-        moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST),
-        program.lower[:n],
-        program.upper[:n],
-        least,
-        most,
-        row_lower,
-        row_upper,
+    *_, row_lower, row_upper = scaled_bounds(program, scale)
+    n, m, lower, upper = program.n_columns, program.n_rows, program.lower.copy(), program.upper.copy()
+    lower[n : n + m], upper[n : n + m] = row_lower, row_upper
+    scaled = replace(
+        program,
+        value=program.value * scale[program.row],
+        cost=moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST),
+        lower=lower,
+        upper=upper,
     )
+    dual = BlockDual(scaled)
     dual.tolerance = tolerance_for(row_lower, row_upper)
     return dual
 

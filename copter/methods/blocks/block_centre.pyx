@@ -65,13 +65,7 @@ cdef class Centre:
 
     Parameters
     ----------
-    n_rows : int
-        Coupling rows.
-    column_start, private_start, start, row, value, own_start, own_row, own_value
-        As for :class:`copter.methods.blocks.eliminate.Elimination`.
-    cost : ndarray (columns,)
-    lower, upper : ndarray (columns + rows,)
-        Bounds of columns, coupling rows, private rows.
+    program : BlockProgram
     """
 
     cdef int n_rows, n_columns, n_blocks
@@ -80,12 +74,13 @@ cdef class Centre:
     cdef double[::1] reduced, x, y
     cdef double mu
 
-    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
-                 cost, lower, upper):
-        self.n_rows, self.n_columns, self.n_blocks = n_rows, len(cost), len(column_start) - 1
-        self.column_start, self.private_start, self.start, self.row = column_start, private_start, start, row
-        self.value, self.own_start, self.own_row, self.own_value = value, own_start, own_row, own_value
-        self.cost, self.lower, self.upper = cost, lower, upper
+    def __init__(self, program):
+        self.n_rows, self.n_columns = program.n_rows, len(program.cost)
+        self.n_blocks = len(program.column_start) - 1
+        self.column_start, self.private_start = program.column_start, program.private_start
+        self.start, self.row, self.value = program.start, program.row, program.value
+        self.own_start, self.own_row, self.own_value = program.own_start, program.own_row, program.own_value
+        self.cost, self.lower, self.upper = program.cost, program.lower, program.upper
 
     def put(self, double mu, double[::1] y, double[::1] reduced, double[::1] x, double[::1] z, double[::1] v,
             int n_threads):

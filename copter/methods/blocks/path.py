@@ -201,7 +201,7 @@ def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: fl
     m = program.n_rows
     if state.most_private > 1:
         return False
-    centre = Centre(*program.arrays, cost=program.cost, lower=program.lower, upper=program.upper)
+    centre = Centre(program)
     reduced = np.empty(state.size)
 
     def near(here: Milestone) -> bool:

@@ -43,7 +43,7 @@ def centred(found: BlockProgram, mu: float, prices: np.ndarray) -> tuple[np.ndar
     n, rows = found.n_columns, len(found.lower) - found.n_columns
     y = np.concatenate((prices, np.zeros(rows - found.n_rows)))
     reduced, x, z, v = np.empty((4, n + rows))
-    centre = Centre(*found.arrays, cost=found.cost, lower=found.lower, upper=found.upper)
+    centre = Centre(found)
     centre.put(mu, y, reduced, x, z, v, 2)
     return x, z, v, y, reduced
 
