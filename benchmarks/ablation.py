@@ -4,7 +4,7 @@
     python benchmarks/ablation.py --keep FILE --page docs/results/ablation.md
 
 FOLDER holds the tapes of `python benchmarks/tapes.py make`; workloads whose tape is not there are left out. A result is
-a line of FILE as soon as it is there, and what FILE knows is not measured again. `--only sift,RADIUS` measures what has
+a line of FILE as soon as it is there, and what FILE knows is not measured again. `--only screen,NEAR` measures what has
 one of these words in its name, again; `--workloads` some workloads only.
 """
 

@@ -64,16 +64,13 @@ def by_interior_points(
     watch: Watch,
     warm: bool,
     accept: Accept | None,
-    last: BlockAnswer | None = None,
 ) -> BlockAnswer | None:
     """Return the optimum of the interior-point method, started from the last path if `warm`; the iterate keeps the new
     path.
-
-    In a large program, the part that may have changed since the `last` answer is solved first.
     """
     rows = matrix.row_generation[: matrix.n_rows]
     path = iterate.path_of(rows) if warm else PricePath(rows.copy())
     vertex = settings.purify and matrix.any_integer(slots)
-    answer = solve_blocks(program, settings, watch, vertex, path, accept, last)
+    answer = solve_blocks(program, settings, watch, vertex, path, accept)
     iterate.path = path
     return answer

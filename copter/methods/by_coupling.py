@@ -1,5 +1,5 @@
 """A round solved from the last round's basis: pivots, then a proof by one pass over all columns (blocks.md, K14 and
-K18).
+K17).
 
 The work is proportional to the number of nonzeros and of pivots, and nearly all of it is in compiled code.
 """
@@ -139,12 +139,10 @@ class CouplingSolve:
     def by_interior_points(self) -> BlockAnswer | None:
         """Solve by interior points, from the last round's path if there is one."""
         model, iterate = self.of.model, self.of.iterate
-        if self.last is None and not iterate.cold:
-            self.last = kept_point(iterate, model, self.program, self.slots, self.generation)
         try:
             return by_interior_points(
                 model.ledger.matrix, self.program, self.slots, iterate, self.of.settings, self.of.watch, True,
-                self.judge, self.last,
+                self.judge,
             )  # fmt: skip
         except MemoryError:  # the other methods need no dense matrix of this size
             return None
@@ -221,7 +219,7 @@ def kept_point(
 
 
 def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
-    """Prove the answer by one pass over all columns (K18)."""
+    """Prove the answer by one pass over all columns (K17)."""
     return Proof.of(prove(program, answer.x, answer.y), offset)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.program import BlockProgram, sums_before
 from copter.problem.values import ranges
 
@@ -35,10 +34,6 @@ class OpenProgram:
     columns: Places
     private: Places
     closed: Places
-
-    def reduced(self, answer: BlockAnswer) -> BlockAnswer:
-        """Restrict an answer of the whole program to the open program."""
-        return replace(answer, x=answer.x[self.columns], private=np.zeros(0))
 
     def restored(self, x: Floats, y: Floats, private: Floats) -> tuple[Floats, Floats, Floats]:
         """Extend a point and prices to the whole program; closed rows get prices that make their columns

@@ -15,7 +15,6 @@ from copter.methods.blocks.interior import BlockMethod, Figures
 from copter.methods.blocks.path import PricePath, Recorder, started_from
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.screen import exceeded, is_worth_it, likely_rows, near
-from copter.methods.blocks.sift import Sifting, has_parts
 from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
@@ -32,14 +31,6 @@ LEAST_GOAL = 1e-10
 
 ENOUGH = 1e-1
 """Residual that a point on the optimal face may have, as a share of the tolerance."""
-
-PART_TOLERANCE = 3.0
-"""Tolerance of a part of the program, as a multiple of the whole program's tolerance: only the whole program's gap
-counts.
-"""
-
-ALONE = (500_000, 1000)
-"""Most entries and rows of a part that is solved by one thread: two would wait for each other longer than they work."""
 
 MOST_ROWS = 3000
 """Coupling rows up to which the reduced matrix is stored dense: 72 MB."""
@@ -70,7 +61,6 @@ def solve_blocks(
     vertex: bool,
     path: PricePath | None = None,
     accept: Accept | None = None,
-    last: BlockAnswer | None = None,
 ) -> BlockAnswer | None:
     """Solve to the settings' tolerances; returns None on failure or when time is up.
 
@@ -86,8 +76,6 @@ def solve_blocks(
     accept : callable, optional
         Function that checks an answer that meets the tolerances in the method's own units. Without it the method
         continues to a thousandth of the tolerances.
-    last : BlockAnswer, optional
-        Answer of the last solve; a large program is first solved in part, near its prices (K17).
     """
     if program.n_columns == 0 or watch():
         return None
@@ -108,9 +96,7 @@ def solve_blocks(
     )
     try:
         with np.errstate(all="ignore"):
-            answer = None if last is None else ask.by_parts(last if whole is None else whole.reduced(last))
-            if answer is None and not watch():
-                answer = ask.without_loose_rows().answer()
+            answer = ask.without_loose_rows().answer()
     except Stopped:
         return None
     return answer if answer is None or whole is None else restored(whole, answer)
@@ -139,35 +125,6 @@ class _Question:
         """Return the same question with only the coupling rows that can bind (K5)."""
         lean, kept = self.program.without_loose_rows()
         return replace(self, program=lean, kept=self.kept[kept])
-
-    def by_parts(self, last: BlockAnswer) -> BlockAnswer | None:
-        """Solve only the requests whose choice could change near the last prices, the others fixed (K17).
-
-        None if the program has no such part, or no part's answer proves to be the optimum of the whole.
-        """
-        if self.accept is None or self.path is None or not has_parts(self.program):
-            return None
-        sifting = Sifting(self.program, last, self.of_part, self.accept, self.vertex)
-        rows = np.ones(self.n_rows, dtype=np.bool_) if self.path.near is None else self.path.near
-        answer = sifting.run(rows)
-        if answer is not None:
-            self.path.hold_near(np.flatnonzero(sifting.near).astype(np.int32))
-        return answer
-
-    def of_part(self, part: BlockProgram, rows: Ints) -> BlockAnswer | None:
-        """Solve a part of the program over some of its coupling rows, at `PART_TOLERANCE` times the tolerances."""
-        looser = replace(
-            self.settings,
-            tolerance=PART_TOLERANCE * self.settings.tolerance,
-            absolute_tolerance=PART_TOLERANCE * self.settings.absolute_tolerance,
-            threads=1 if len(part.row) <= ALONE[0] and part.n_rows <= ALONE[1] else self.settings.threads,
-        )
-        ask = replace(self, program=part, kept=rows, settings=looser)
-        lean = ask.without_loose_rows()
-        ask = lean if lean.program.n_rows else ask
-        if self.watch() or ask.program.n_rows > MOST_ROWS:
-            return None
-        return ask.by(ask.program, ask.kept, lambda answer: True)
 
     def answer(self) -> BlockAnswer | None:
         """Solve with the coupling rows that are likely to bind; if that fails, with all rows."""
