@@ -1,5 +1,5 @@
-"""A round solved from the last round's basis: pivots, then a proof by one pass over all columns (blocks.md, K14 and
-K17).
+"""A round solved from the last round's basis: pivots, then a proof by one pass over all columns (blocks.md, K12 and
+K15).
 
 The work is proportional to the number of nonzeros and of pivots, and nearly all of it is in compiled code.
 """
@@ -137,13 +137,10 @@ class CouplingSolve:
         return answer
 
     def by_interior_points(self) -> BlockAnswer | None:
-        """Solve by interior points, from the last round's path if there is one."""
-        model, iterate = self.of.model, self.of.iterate
+        """Solve by interior points."""
+        matrix = self.of.model.ledger.matrix
         try:
-            return by_interior_points(
-                model.ledger.matrix, self.program, self.slots, iterate, self.of.settings, self.of.watch, True,
-                self.judge,
-            )  # fmt: skip
+            return by_interior_points(matrix, self.program, self.slots, self.of.settings, self.of.watch, self.judge)
         except MemoryError:  # the other methods need no dense matrix of this size
             return None
 
@@ -219,7 +216,7 @@ def kept_point(
 
 
 def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
-    """Prove the answer by one pass over all columns (K17)."""
+    """Prove the answer by one pass over all columns (K15)."""
     return Proof.of(prove(program, answer.x, answer.y), offset)
 
 

@@ -1,4 +1,4 @@
-"""The basis of a block program, kept between rounds and through edits (docs/method/blocks.md, K11 to K17)."""
+"""The basis of a block program, kept between rounds and through edits (docs/method/blocks.md, K9 to K15)."""
 
 from __future__ import annotations
 

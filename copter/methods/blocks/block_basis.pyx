@@ -1,4 +1,4 @@
-"""A basis of a block program with one key variable for each block, and its values (docs/method/blocks.md, K11 to K13).
+"""A basis of a block program with one key variable for each block, and its values (docs/method/blocks.md, K9 to K11).
 
 Variables are numbered: first the columns, then the blocks' sums, then the coupling rows' activities. The value of a
 block's key follows from the other variables of its block. The other basic variables occupy the positions of a working
@@ -324,7 +324,7 @@ cdef class BlockBasis:
                 out[self.row[e]] -= share * self.value[e]
 
     cdef void swap(self, int p) noexcept nogil:
-        """Exchange the variable at a position with the key of its block (K12)."""
+        """Exchange the variable at a position with the key of its block (K10)."""
         cdef int v = self.head[p], g = self.block(v), k = self.key[g], i, w, count = 0
         cdef int first = self.n_columns + self.n_blocks
         for i in range(self.n_rows):

@@ -1,4 +1,4 @@
-"""The dual simplex method on a block program (docs/method/blocks.md, K12, K14 and K15).
+"""The dual simplex method on a block program (docs/method/blocks.md, K10, K12 and K13).
 
 Most blocks are settled: only their key is basic. A ratio test passes the breakpoints of a settled block together
 (flips of the whole block); classes of columns find these breakpoints.

@@ -1,4 +1,4 @@
-"""Distances of the settled blocks' variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K15).
+"""Distances of the settled blocks' variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K13).
 
 An item is a column or a block's sum, numbered as the variables are. An item's distance is its reduced cost, with the
 sign that must stay positive. The distance is stored once; later it is the stored one less the moves of two classes of

@@ -1,4 +1,4 @@
-"""Judges a point of a block program: objective, violations, and a bound from its prices (F8 to F11, K17)."""
+"""Judges a point of a block program: objective, violations, and a bound from its prices (F8 to F11, K15)."""
 
 import numpy as np
 
