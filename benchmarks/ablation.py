@@ -39,7 +39,7 @@ rough: most runs take less than a tenth of a second, beside other work; where al
 the last digit, no time is told, and what saves time without changing the way shows nothing here. **Fails** is the
 number of answers with another status or another objective, or the error. A workload in which the thing is never
 reached is not counted. An empty verdict says that these workloads give no reason for the thing, not that none has
-one: Netlib's harder problems, the infeasible ones, deadlines and the tests' own programs are not among them.
+one: deadlines and the tests' own programs are not among them.
 
 Workloads: {workloads}.
 
