@@ -4,7 +4,7 @@
     python benchmarks/ablation.py --keep FILE --page docs/results/ablation.md
 
 FOLDER holds the tapes of `python benchmarks/tapes.py make`; workloads whose tape is not there are left out. A result is
-a line of FILE as soon as it is there, and what FILE knows is not measured again. `--only sift,RADIUS` measures what has
+a line of FILE as soon as it is there, and what FILE knows is not measured again. `--only screen,NEAR` measures what has
 one of these words in its name, again; `--workloads` some workloads only.
 """
 
@@ -39,7 +39,7 @@ rough: most runs take less than a tenth of a second, beside other work; where al
 the last digit, no time is told, and what saves time without changing the way shows nothing here. **Fails** is the
 number of answers with another status or another objective, or the error. A workload in which the thing is never
 reached is not counted. An empty verdict says that these workloads give no reason for the thing, not that none has
-one: Netlib's harder problems, the infeasible ones, deadlines and the tests' own programs are not among them.
+one: deadlines and the tests' own programs are not among them.
 
 Workloads: {workloads}.
 

@@ -57,7 +57,7 @@ class Variant:
     Attributes
     ----------
     name : str
-        The thing that is switched: `sift`, `methods/blocks/sift.py RADIUS`.
+        The thing that is switched: `presolve`, `methods/blocks/screen.py NEAR`.
     kind : str
         method, accelerator, reduction, setting or constant.
     change : str
@@ -208,9 +208,6 @@ def switched_off() -> list[Variant]:
         ("method", "interior points of linear programs: proximal instead", nothing, {"method": "proximal"}),
         ("method", "presolve", nothing, {"presolve": False}),
         ("accelerator", "screen: likely rows first", put_in("blocks.screen", "is_worth_it", never), {}),
-        ("accelerator", "sift: a part first", put_in("blocks.sift", "has_parts", never), {}),
-        ("accelerator", "path: from the last round's", put_in("blocks.path", "started_from", never), {}),
-        ("accelerator", "closed rows left out", put_in("blocks.closed_rows", "opened", no_answer), {}),
         (
             "accelerator",
             "loose rows left out",

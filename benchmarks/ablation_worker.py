@@ -30,7 +30,9 @@ COLD = ":cold"  # after a tape's name: every round is solved as the first
 WORKLOADS = {  # rounds of a tape; of the sets of programs none
     "netlib": 0,
     "netlib:interior": 0,
+    "netlib:all": 0,
     "infeasible": 0,
+    "infeasible:all": 0,
     "kennington": 0,
     "sia-1000": 6,
     "sia-1000:cold": 2,
@@ -44,6 +46,13 @@ WORKLOADS = {  # rounds of a tape; of the sets of programs none
     "transport": 3,
     "multicommodity": 3,
     "traffic-gtsce-perturbed": 2,
+    "traffic-gtsce-failure": 3,
+    "traffic-uscarrier-failure": 3,
+    "shards-2048": 3,
+    "chronus-10000": 6,
+    "hare-10000": 2,
+    "energy": 10,
+    "reopt": 4,
 }
 FAMILIES = {  # of the controlled studies: scale and kind of change
     "transport": ("transport", 4500, 50, "churn"),
@@ -54,6 +63,8 @@ PROGRAMS = {
     "netlib": "adlittle,afiro,agg,beaconfd,boeing1,bore3d,capri,e226,forplan,israel,lotfi,sc105,scagr25,share1b,"
     "stocfor1",
     "netlib:interior": "adlittle,afiro,lotfi,share1b,stocfor1",
+    "netlib:all": "",
+    "infeasible:all": "",
     "infeasible": "bgdbg1,box1,chemcom,ex73a,galenet,itest6,klein2,mondou2,reactor,vol1",
     "kennington": "ken-07,pds-02",
 }
@@ -138,9 +149,9 @@ class Workload:
         self.name, self.path, self.last = name, tapes / f"{tape}.tape", WORKLOADS.get(name, 0)
         self.programs: list[tuple[LpProblem, copter.LinearProgram]] = []
         if name in PROGRAMS:
-            only = PROGRAMS[name].split(",")
+            only = PROGRAMS[name].split(",") if PROGRAMS[name] else []
             for problem in problems_of(name.partition(":")[0]):
-                if problem.name in only:
+                if not only or problem.name in only:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         self.programs.append((problem, copter.read_mps(str(problem.path))))

@@ -132,6 +132,8 @@ class ModelFacts:
     has_basis : bool
         Whether the last round has left a basis.
     requests : int
+    unchanged : bool
+        Whether the last answer was optimal for this very model, and no basis holds it: one pricing pass proves it.
     """
 
     columns: int
@@ -139,11 +141,13 @@ class ModelFacts:
     private_rows: bool
     has_basis: bool
     requests: int = 0
+    unchanged: bool = False
 
 
 NAMED: Final = "Settings.method names it"
 KEPT: Final = Choice("kept", "the last answer is still optimal: one pricing pass proves it")
 VERDICT: Final = Choice("interior", "the method that Settings.method names found no optimum")
+NAMED_INTERIOR: Final = Choice("interior", NAMED)
 SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's columns only: pivots from the last basis")
 PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
 
@@ -193,14 +197,16 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     if facts.private_rows:
         return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)
-    if facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
+    if facts.unchanged:
+        pass
+    elif facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
         if few:
             order.append(_PIVOTS if facts.has_basis else _COLD_PIVOTS)
             if facts.columns <= COLD_COLUMNS:
                 order.append(WHOLE_PIVOTS)
         elif many:
             order.append(_ROW_PIVOTS)
-    if many:
+    if many and not facts.unchanged:
         order.append(_BLOCKS)
     whole = facts.columns <= settings.interior_columns
     if many and whole and facts.rows > PRICED_ROWS:
@@ -226,7 +232,7 @@ def _named_for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...
         return (Choice("coordinate_descent", NAMED),)
     if name == "simplex":
         return Choice("simplex", NAMED), VERDICT
-    return (Choice("interior", NAMED),)
+    return (NAMED_INTERIOR,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from copter.distributed.exchange import Exchange
 from copter.distributed.export import calls_of_inventory
 from copter.distributed.master import Master
 from copter.distributed.messages import Call, Floats, Hello, Ints, Inventory, Priced
-from copter.distributed.model import Batch, RoutedModel
+from copter.distributed.model import RoutedModel
+from copter.distributed.routing import Batch
 from copter.distributed.traffic import Traffic
 from copter.distributed.transport import Transport
 from copter.errors import SettingsError, SnapshotError

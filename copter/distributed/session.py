@@ -20,7 +20,7 @@ from copter.distributed.messages import Floats, Inventory
 from copter.distributed.traffic import Traffic
 from copter.distributed.transport import LocalTransport, ShardOptions, Transport
 from copter.errors import InvalidDataError, SettingsError, SnapshotError
-from copter.methods.warm import Callback
+from copter.methods.protocol import Callback
 from copter.model.model import Model
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status

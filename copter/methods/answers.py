@@ -47,53 +47,54 @@ class Proven:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Statistics of a solve: steps by kind, seconds, and the reason of a cold start, if any."""
+class Ended:
+    """Where a method has brought a round.
 
-    seconds: float
-    restart_reason: str | None
-    iterations: int
-    pricing_passes: int = 1
-    proximal_steps: int = 0
-
-
-def solution_of(
-    model: Model, status: Status, proven: Proven, values: SparseValues, choice: Choice, work: Work, ray: Ray | None
-) -> Solution:
-    """Return the solution of the current model.
-
-    Parameters
+    Attributes
     ----------
-    model : Model
     status : Status
     proven : Proven
     values : SparseValues
         Values in the model's signs; dense arrays are made when they are read.
     choice : Choice
         The method that found the answer, and why it was tried.
-    work : Work
+    iterations, pricing_passes, proximal_steps : int
     ray : callable, optional
         Function that returns the verified proof that there is no optimum, in the order of ``Model.to_linear_program``.
     """
+
+    status: Status
+    proven: Proven
+    values: SparseValues
+    choice: Choice
+    iterations: int
+    pricing_passes: int = 1
+    proximal_steps: int = 0
+    ray: Ray | None = None
+
+
+def solution_of(model: Model, ended: Ended, seconds: float, restart_reason: str | None) -> Solution:
+    """Return the solution of the current model, which took these seconds; `restart_reason` says why it began cold."""
+    proven, values, ray = ended.proven, ended.values, ended.ray
     version = model.version
     conflict = None
-    if ray is not None and status is Status.PRIMAL_INFEASIBLE:
+    if ray is not None and ended.status is Status.PRIMAL_INFEASIBLE:
         conflict = lambda: named_by(model.ledger, ray(), version)  # noqa: E731
     return Solution(
-        status=status,
+        status=ended.status,
         objective=proven.objective,
         bound=proven.bound,
         bound_is_certified=proven.certified,
         residuals=proven.residuals,
-        iterations=work.iterations,
-        pricing_passes=work.pricing_passes,
-        proximal_steps=work.proximal_steps,
-        solve_time_s=work.seconds,
+        iterations=ended.iterations,
+        pricing_passes=ended.pricing_passes,
+        proximal_steps=ended.proximal_steps,
+        solve_time_s=seconds,
         model_version=version,
-        restart_reason=work.restart_reason,
+        restart_reason=restart_reason,
         working_columns=len(values.key),
-        method=choice.method,
-        why=choice.why,
+        method=ended.choice.method,
+        why=ended.choice.why,
         _dense=lambda: (values.behind.x(), *values.behind.dense()),
         _sparse=values,
         _ray=ray,

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.blocks.answer import Accept, BlockAnswer
-from copter.methods.blocks.path import PricePath
 from copter.methods.blocks.program import BlockProgram, program_of
 from copter.methods.blocks.solve import solve_blocks
 from copter.methods.warm_state import WarmState
@@ -52,28 +51,11 @@ def answer_by_blocks(
         if answer is not None or watch():
             return answer
     iterate.pivots()
-    return by_interior_points(matrix, program, slots, iterate, settings, watch, warm, accept)
+    return by_interior_points(matrix, program, slots, settings, watch, accept)
 
 
 def by_interior_points(
-    matrix: BlockMatrix,
-    program: BlockProgram,
-    slots: Ints,
-    iterate: WarmState,
-    settings: Settings,
-    watch: Watch,
-    warm: bool,
-    accept: Accept | None,
-    last: BlockAnswer | None = None,
+    matrix: BlockMatrix, program: BlockProgram, slots: Ints, settings: Settings, watch: Watch, accept: Accept | None
 ) -> BlockAnswer | None:
-    """Return the optimum of the interior-point method, started from the last path if `warm`; the iterate keeps the new
-    path.
-
-    In a large program, the part that may have changed since the `last` answer is solved first.
-    """
-    rows = matrix.row_generation[: matrix.n_rows]
-    path = iterate.path_of(rows) if warm else PricePath(rows.copy())
-    vertex = settings.purify and matrix.any_integer(slots)
-    answer = solve_blocks(program, settings, watch, vertex, path, accept, last)
-    iterate.path = path
-    return answer
+    """Return the optimum of the interior-point method, a vertex if requests are integer."""
+    return solve_blocks(program, settings, watch, settings.purify and matrix.any_integer(slots), accept)

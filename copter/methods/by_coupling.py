@@ -1,40 +1,38 @@
-"""A round solved from the last round's basis: pivots, then a proof by one pass over all columns (blocks.md, K14 and
-K18).
+"""A round solved from the last round's basis: pivots, then a proof by one pass over all columns (blocks.md, K12 and
+K15).
 
 The work is proportional to the number of nonzeros and of pivots, and nearly all of it is in compiled code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import KEPT, Choice
-from copter.methods.answers import Proven, Work, solution_of
+from copter.methods.answers import Ended, Proven
 from copter.methods.block_rounds import by_interior_points
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of
 from copter.methods.blocks.working_columns import working_columns
+from copter.methods.protocol import Round
 from copter.methods.proximal.working_set import WorkingSet
 from copter.methods.warm_state import WarmState
-from copter.model.columns import Columns
+from copter.model.columns import Columns, slots_in_order
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.changes import Mark
 from copter.model.model import Model
 from copter.model.values import sparse_values
 from copter.problem.residuals import Residuals, relative_gap
-from copter.problem.solution import Solution, Status
-from copter.runtime.watch import Watch
+from copter.problem.solution import Status
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
-Callback = Callable[[int, float, float], bool | None]
 Figures = tuple[float, float, float, float, float, float, float, float, float]
 
 
@@ -61,6 +59,10 @@ class Proof:
         )
         return cls(objective, bound, margin, residuals)
 
+    def of_model(self, model: Model) -> Proven:
+        """Return the proof in the model's terms."""
+        return Proven.of_minimised(model, self.objective, self.bound, self.margin, True, self.residuals)
+
     def shows(self, settings: Settings, offset: float) -> bool:
         """Whether the gap is within tolerance even after the rounding margin is subtracted from the bound."""
         lowest = self.bound - self.margin + offset
@@ -83,10 +85,7 @@ class CouplingSolve:
         The iterate's point, if another method has moved it since the basis's last answer.
     """
 
-    model: Model
-    iterate: WarmState
-    settings: Settings
-    watch: Watch
+    of: Round
     basis: WarmBasis
     program: BlockProgram
     slots: Ints
@@ -96,57 +95,52 @@ class CouplingSolve:
     last: BlockAnswer | None
 
     @classmethod
-    def of(cls, model: Model, iterate: WarmState, settings: Settings, watch: Watch) -> CouplingSolve:
+    def start(cls, given: Round) -> CouplingSolve:
         """Prepare a solve of the current model."""
+        model, iterate = given.model, given.iterate
         basis, mark = iterate.pivots(), model.ledger.changes.mark
         program, slots, generation = program_now(model, basis)
-        judge = Judge(program, settings, model.ledger.sign * model.offset)
+        judge = Judge(program, given.settings, given.offset)
         moved = basis.answer is None and not iterate.cold  # the iterate's point is not the basis's last answer
         last = kept_point(iterate, model, program, slots, generation) if moved else None
-        return cls(model, iterate, settings, watch, basis, program, slots, generation, judge, mark, last)
+        return cls(given, basis, program, slots, generation, judge, mark, last)
 
-    def run(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
-        """Return the proven optimum and move the iterate to it; None if another method must try."""
-        if self.last is not None and self.judge(self.last):
-            answer, choice = self.last, KEPT
-        elif self.watch():
+    def kept(self) -> Ended | None:
+        """The iterate's point, if it is still optimal."""
+        return None if self.last is None or not self.judge(self.last) else self.ended(self.last, KEPT)
+
+    def improve(self, order: tuple[Choice, ...]) -> Ended | None:
+        """The optimum that pivots or interior points find, if it is proven."""
+        if self.of.watch():
             return None
-        else:
-            found = self.by_pivots() if choice.method == "basis" else self.by_interior_points()
-            if found is None or not self.judge(found) or not self.judge.shows(found):
-                return None
-            answer = found
-        proof, residuals = self.judge.proof_of(answer), self.judge.proof_of(answer).residuals
-        matrix = self.model.ledger.matrix
-        moved_to(self.iterate, matrix, self.program, self.slots, self.generation, answer, self.settings.keep_slack)
-        self.iterate.version = self.model.version
-        if callback is not None and callback(1, residuals.gap, residuals.primal_absolute):
-            self.watch.interrupted = True
-        values = sparse_values(
-            self.model.ledger, self.iterate.ws.key, self.iterate.ws.x.copy(), self.model.ledger.sign * answer.y
-        )
-        proven = Proven.of_minimised(self.model, proof.objective, proof.bound, proof.margin, True, residuals)
-        work = Work(self.watch.elapsed_s, restart_reason, answer.iterations)
-        return solution_of(self.model, Status.OPTIMAL, proven, values, choice, work, None)
+        found = self.by_pivots() if order[0].method == "basis" else self.by_interior_points()
+        if found is None or not self.judge(found) or not self.judge.shows(found):
+            return None
+        return self.ended(found, order[0])
+
+    def ended(self, answer: BlockAnswer, choice: Choice) -> Ended:
+        """Move the iterate to an optimal answer."""
+        model, iterate, proof = self.of.model, self.of.iterate, self.judge.proof_of(answer)
+        slack = self.of.settings.keep_slack
+        moved_to(iterate, model.ledger.matrix, self.program, self.slots, self.generation, answer, slack)
+        iterate.version = model.version
+        self.of.tell(proof.residuals)
+        values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), model.ledger.sign * answer.y)
+        return Ended(Status.OPTIMAL, proof.of_model(model), values, choice, answer.iterations)
 
     def by_pivots(self) -> BlockAnswer | None:
         """Solve by pivots from the last round's basis, or from prices alone."""
-        basis, prices = self.basis, prices_now(self.iterate, self.model)
-        answer = basis.solve(self.program, self.slots, self.generation, prices, self.watch)
+        basis, prices = self.basis, prices_now(self.of.iterate, self.of.model)
+        answer = basis.solve(self.program, self.slots, self.generation, prices, self.of.watch)
         known = basis.kept is not None and basis.kept.program is self.program
         basis.seen = (self.program, self.mark) if known else None
         return answer
 
     def by_interior_points(self) -> BlockAnswer | None:
-        """Solve by interior points, from the last round's path if there is one."""
-        model, iterate = self.model, self.iterate
-        if self.last is None and not iterate.cold:
-            self.last = kept_point(iterate, model, self.program, self.slots, self.generation)
+        """Solve by interior points."""
+        matrix = self.of.model.ledger.matrix
         try:
-            return by_interior_points(
-                model.ledger.matrix, self.program, self.slots, iterate, self.settings, self.watch, True, self.judge,
-                self.last,
-            )  # fmt: skip
+            return by_interior_points(matrix, self.program, self.slots, self.of.settings, self.of.watch, self.judge)
         except MemoryError:  # the other methods need no dense matrix of this size
             return None
 
@@ -160,7 +154,7 @@ def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDA
     if kept is not None and program is not None:
         slots, generation = kept.slots, kept.generation
     else:
-        slots = np.sort(np.fromiter(model.ledger.slot_of.values(), dtype=np.int32, count=len(model.ledger.slot_of)))
+        slots = np.sort(slots_in_order(model.ledger))
         program, generation = program_of(matrix, slots), matrix.generation[slots]
     return program, slots, generation
 
@@ -222,25 +216,8 @@ def kept_point(
 
 
 def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
-    """Prove the answer by one pass over all columns (K18)."""
-    n, m, blocks = program.n_columns, program.n_rows, len(program.column_start) - 1
-    sums = np.empty((2, blocks))
-    sums[0], sums[1] = -np.inf, np.inf
-    limited = np.diff(program.private_start) > 0
-    sums[0, limited], sums[1, limited] = program.lower[n + m :], program.upper[n + m :]
-    figures = prove(
-        program.column_start,
-        program.start,
-        program.row,
-        program.value,
-        program.cost,
-        np.stack((program.lower[:n], program.upper[:n])),
-        sums,
-        np.stack((program.lower[n : n + m], program.upper[n : n + m])),
-        answer.x,
-        answer.y,
-    )
-    return Proof.of(figures, offset)
+    """Prove the answer by one pass over all columns (K15)."""
+    return Proof.of(prove(program, answer.x, answer.y), offset)
 
 
 def moved_to(
@@ -253,20 +230,7 @@ def moved_to(
     keep_slack: float,
 ) -> None:
     """Store the answer in the iterate; data of working columns are gathered on first use."""
-    n = program.n_columns
-    key, x, block = working_columns(
-        program.column_start,
-        program.start,
-        program.row,
-        program.value,
-        program.cost,
-        program.lower[:n],
-        program.upper[:n],
-        matrix.sums_of(slots)[0],
-        slots,
-        answer.x,
-        answer.y,
-        keep_slack if matrix.any_integer(slots) else -1.0,
-    )
+    least = keep_slack if matrix.any_integer(slots) else -1.0
+    key, x, block = working_columns(program, matrix.sums_of(slots)[0], slots, answer.x, answer.y, least)
     iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()

@@ -6,35 +6,32 @@ simplex or the interior-point method. The checker decides whether a point is opt
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import DIRECT_WORK, KEPT, SUM_PIVOTS, WHOLE_PIVOTS, Choice
-from copter.methods.answers import Proven, Work, solution_of
+from copter.methods.answers import Ended, Proven
 from copter.methods.block_rounds import answer_by_blocks
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.contradictions import by_sums, impossible_row, of_one_request
 from copter.methods.first_tries import by_simplex
 from copter.methods.interior.solve import solve_interior
-from copter.methods.warm_state import WarmState
+from copter.methods.protocol import Round
 from copter.model.columns import Columns
-from copter.model.model import Model
 from copter.model.values import sparse_values
 from copter.problem.checker import Judged, check
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Solution, Status
+from copter.problem.solution import Status
 from copter.problem.values import OwnDuals, ranges
-from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
+VERDICTS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE)
 CLOSER = 1e-3  # factor on the tolerances of a second solve, if the first point misses them in the model's own units
-Callback = Callable[[int, float, float], bool | None]
 
 
 @dataclass(slots=True)
@@ -46,12 +43,12 @@ class Point:
     judged: Judged
 
 
-Ended = tuple[Point, Status, Floats | None]
+Found = tuple[Point, Status, Floats | None]
 
 
 @dataclass(slots=True)
 class WholeSolve:
-    """A solve of a model by its blocks; the iterate is moved to the final point.
+    """A solve of a model that is judged as a whole; the checker decides the status.
 
     Attributes
     ----------
@@ -63,96 +60,78 @@ class WholeSolve:
         First own row of every request.
     """
 
-    model: Model
-    iterate: WarmState
-    settings: Settings
-    watch: Watch
+    of: Round
     program: LinearProgram
     columns: Columns
     own_first: Ints
     iterations: int = 0
-    choice: Choice = KEPT
     seen: tuple[BlockAnswer, Point] | None = None
 
     @classmethod
-    def of(cls, model: Model, iterate: WarmState, settings: Settings, watch: Watch) -> WholeSolve:
+    def start(cls, given: Round) -> WholeSolve:
         """Prepare a solve of the current model."""
-        matrix, columns = model.ledger.matrix, Columns.of_model(model.ledger)
+        matrix, columns = given.model.ledger.matrix, Columns.of_model(given.model.ledger)
         own_first = matrix.own_rows(columns.slots, columns.count)[0]
-        iterate.refresh(matrix)
-        return cls(model, iterate, settings, watch, model.to_linear_program(), columns, own_first)
+        given.iterate.refresh(matrix)
+        return cls(given, given.model.to_linear_program(), columns, own_first)
 
-    def run(self, order: tuple[Choice, ...], callback: Callback | None, restart_reason: str | None) -> Solution:
-        """Solve by the methods of the order; the checker decides the status."""
-        return self.told(self.solve(order), callback, restart_reason)
-
-    def attempt(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
-        """Solve by the simplex method, limited to a small program's work; None without a verdict."""
-        self.choice = choice
-        ended = self.by_whole_program(choice)
-        if ended is None or ended[1] not in (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
+    def kept(self) -> Ended | None:
+        """The iterate's point, if nothing was edited since it was optimal and it is so still."""
+        if self.of.iterate.version != self.of.model.version:
             return None
-        return self.told(ended, callback, restart_reason)
+        point = self.kept_point()
+        return self.ended((point, Status.OPTIMAL, None), KEPT) if self.is_optimal(point) else None
 
-    def told(self, ended: Ended, callback: Callback | None, restart_reason: str | None) -> Solution:
-        """Call the callback, then return the solution."""
-        point, status, ray = ended
-        if callback is not None and callback(1, point.judged.gap, point.judged.primal_absolute):
-            self.watch.interrupted = True
-        return self.solution(point, status, ray, restart_reason)
+    def improve(self, order: tuple[Choice, ...]) -> Ended | None:
+        """Solve by the first method of the order; the last one always ends."""
+        choice, last = order[0], len(order) == 1
+        if choice.method == "blocks":
+            found, choice = self.by_blocks(choice)
+        else:
+            found = self.by_whole_program(choice)
+        if found is None and last:
+            found = self.kept_point(), Status.NUMERICAL_ERROR, None
+        if found is None or (choice is WHOLE_PIVOTS and found[1] not in VERDICTS):
+            return None
+        return self.ended(found, choice)
 
-    def solve(self, order: tuple[Choice, ...]) -> Ended:
-        """Return (point, status, ray) from the first method that finishes."""
-        if self.iterate.version == self.model.version:
-            point = self.kept_point()
-            if self.is_optimal(point):
-                self.choice = KEPT
-                return point, Status.OPTIMAL, None
-        for choice in order:
-            self.choice = choice
-            ended = self.by_blocks() if choice.method == "blocks" else self.by_whole_program(choice)
-            if ended is not None:
-                return ended
-        return self.kept_point(), Status.NUMERICAL_ERROR, None
-
-    def by_blocks(self) -> Ended | None:
-        """Solve by the blocks' methods; None if another method must try."""
+    def by_blocks(self, choice: Choice) -> tuple[Found | None, Choice]:
+        """Solve by the blocks' methods; returns what was found, None if another method must try, and by what."""
+        usual = self.of.settings
         closer = replace(
-            self.settings,
-            tolerance=CLOSER * self.settings.tolerance,
-            absolute_tolerance=CLOSER * self.settings.absolute_tolerance,
+            usual, tolerance=CLOSER * usual.tolerance, absolute_tolerance=CLOSER * usual.absolute_tolerance
         )
-        tries = [(self.settings, True), (self.settings, False), (closer, False)]
-        while tries and not self.watch():
+        tries = [(usual, True), (usual, False), (closer, False)]
+        while tries and not self.of.watch():
             settings, warm = tries.pop(0)
             answer = self.answer(settings, warm)
             if answer is None:
                 break
             self.iterations += answer.iterations
             if answer.vertex:
-                self.choice = SUM_PIVOTS
+                choice = SUM_PIVOTS
             point = self.point_of(answer)
             if self.is_optimal(point):
-                return self.keep(point), Status.OPTIMAL, None
+                return (self.keep(point), Status.OPTIMAL, None), choice
             # a cold solve that met the tolerance in scaled units only: try the tighter tolerances
             if not answer.vertex:
                 tries = [each for each in tries if each[0] is closer]
-        if self.watch():
-            return self.stopped()
+        if self.of.watch():
+            return self.stopped(), choice
         ray = impossible_row(self.program)
-        return None if ray is None else (self.kept_point(), Status.PRIMAL_INFEASIBLE, ray)
+        return None if ray is None else (self.kept_point(), Status.PRIMAL_INFEASIBLE, ray), choice
 
-    def by_whole_program(self, choice: Choice) -> Ended | None:
+    def by_whole_program(self, choice: Choice) -> Found | None:
         """Solve by the simplex or the interior-point method; None if the simplex method gives up."""
-        if self.watch():
+        if self.of.watch():
             return self.stopped()
         if choice.method == "simplex":
             work = DIRECT_WORK if choice is WHOLE_PIVOTS else np.inf
-            found = by_simplex(self.program, self.settings, self.watch, work, work)
+            found = by_simplex(self.program, self.of.settings, self.of.watch, work, work)
             if found is None:
                 return None
         else:
-            found = solve_interior(self.program, self.settings, self.watch, vertex=True)
+            found = solve_interior(self.program, self.of.settings, self.of.watch, vertex=True)
         self.iterations += found.iterations
         point, ray = self.point(found.x, self.sign * found.y), found.ray
         if found.status is Status.PRIMAL_INFEASIBLE and ray is not None:
@@ -161,17 +140,17 @@ class WholeSolve:
             )
         return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, ray
 
-    def stopped(self) -> Ended:
+    def stopped(self) -> Found:
         """Return the iterate's point with the status of a timed-out or interrupted solve."""
-        return self.kept_point(), Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None
+        return self.kept_point(), Status.INTERRUPTED if self.of.watch.interrupted else Status.TIME_LIMIT, None
 
     def answer(self, settings: Settings, warm: bool) -> BlockAnswer | None:
         """Solve by the methods for blocks, from the last basis or cold; None on failure."""
-        matrix = self.model.ledger.matrix
+        matrix = self.of.model.ledger.matrix
         try:
             pivots = settings.method != "blocks"
             return answer_by_blocks(
-                matrix, self.columns.slots, self.iterate, settings, self.watch, warm, pivots, self.accepts
+                matrix, self.columns.slots, self.of.iterate, settings, self.of.watch, warm, pivots, self.accepts
             )
         except MemoryError:  # the general method's matrices are sparse
             return None
@@ -179,11 +158,11 @@ class WholeSolve:
     @property
     def sign(self) -> float:
         """1 for a minimisation, -1 for a maximisation."""
-        return self.model.ledger.sign
+        return self.of.model.ledger.sign
 
     def rows(self) -> list[int]:
         """Row slots of the resources, in the program's order."""
-        return list(self.model.ledger.row_of.values())
+        return list(self.of.model.ledger.row_of.values())
 
     def point(self, x: Floats, y: Floats, like: Point | None = None) -> Point:
         """Return a checked point from minimisation duals: columns clipped to bounds, duals of infinite bounds set to
@@ -210,26 +189,26 @@ class WholeSolve:
 
     def is_optimal(self, point: Point) -> bool:
         """Whether the checker finds a point optimal."""
-        return point.judged.residuals.within(self.settings.tolerance, self.settings.absolute_tolerance)
+        return point.judged.residuals.within(self.of.settings.tolerance, self.of.settings.absolute_tolerance)
 
     # The iterate --------------------------------------------------------------------------------------------------
 
     def own_keys(self) -> Keys:
         """Return slot << 32 | row of every own row, in the program's order; row 0 is the sum."""
         counts = np.diff(self.own_first).astype(np.int64)
-        summed = counts - self.model.ledger.matrix.private_sizes(self.columns.slots)
+        summed = counts - self.of.model.ledger.matrix.private_sizes(self.columns.slots)
         row = ranges(1 - summed, 1 - summed + counts)
         return (np.repeat(self.columns.slots.astype(np.int64), counts) << 32) | row
 
     def sum_rows(self) -> Keys:
         """Return, for each request, the program row of its sum; -1 without one."""
         counts = np.diff(self.own_first).astype(np.int64)
-        summed = counts > self.model.ledger.matrix.private_sizes(self.columns.slots)
+        summed = counts > self.of.model.ledger.matrix.private_sizes(self.columns.slots)
         return np.where(summed, len(self.rows()) + self.own_first[:-1], -1)
 
     def keep(self, point: Point) -> Point:
         """Store a point in the iterate; returns the point as stored."""
-        matrix, ws, iterate = self.model.ledger.matrix, self.iterate.ws, self.iterate
+        matrix, ws, iterate = self.of.model.ledger.matrix, self.of.iterate.ws, self.of.iterate
         ws.grow(matrix, *self.columns.split(np.flatnonzero(point.x)))
         ws.x[:] = np.clip(point.x[self.columns.places(ws.key)], ws.lower, ws.upper)
         ws.fit()
@@ -238,7 +217,7 @@ class WholeSolve:
         key = self.own_keys()
         order = np.argsort(key)
         iterate.hold_own(matrix, key[order], self.sign * point.y[len(self.rows()) :][order])
-        iterate.cold, iterate.version = False, self.model.version
+        iterate.cold, iterate.version = False, self.of.model.version
         kept = self.kept_point(point)
         return kept if self.is_optimal(kept) else point
 
@@ -246,19 +225,20 @@ class WholeSolve:
         """Return the iterate's point, as far as its columns and rows still exist."""
         x, y = self.program.col_lower.copy(), np.zeros(self.program.shape[0])
         x[np.isneginf(x)] = 0.0
-        x[self.columns.places(self.iterate.ws.key)] = self.iterate.ws.x
-        y[: len(self.rows())] = self.iterate.y[self.rows()]
+        x[self.columns.places(self.of.iterate.ws.key)] = self.of.iterate.ws.x
+        y[: len(self.rows())] = self.of.iterate.y[self.rows()]
         key = self.own_keys()
-        y[len(self.rows()) :] = self.iterate.own_at(key)
+        y[len(self.rows()) :] = self.of.iterate.own_at(key)
         return self.point(x, y, like)
 
     # The end ------------------------------------------------------------------------------------------------------
 
-    def solution(self, point: Point, status: Status, ray: Floats | None, restart_reason: str | None) -> Solution:
-        """Convert a point to the model's solution."""
-        ledger, judged = self.model.ledger, point.judged
-        off = point.x != self.program.col_lower
-        off[self.columns.places(self.iterate.ws.key)] = True
+    def ended(self, found: Found, choice: Choice) -> Ended:
+        """Convert a point, its status and perhaps a ray to the model's terms."""
+        (point, status, ray), ledger = found, self.of.model.ledger
+        self.of.tell(point.judged.residuals)
+        off, judged = point.x != self.program.col_lower, point.judged
+        off[self.columns.places(self.of.iterate.ws.key)] = True
         away = np.flatnonzero(off)
         key = self.columns.keys(away)
         order = np.argsort(key)
@@ -276,6 +256,4 @@ class WholeSolve:
             judged.bound_is_certified and bool(np.isfinite(rounding)),
             judged.residuals,
         )
-        work = Work(self.watch.elapsed_s, restart_reason, self.iterations)
-        given = None if ray is None else (lambda: ray)
-        return solution_of(self.model, status, proven, values, self.choice, work, given)
+        return Ended(status, proven, values, choice, self.iterations, ray=None if ray is None else lambda: ray)

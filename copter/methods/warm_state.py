@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.blocks.basis import WarmBasis
-from copter.methods.blocks.path import PricePath
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.simplex.rounds import RoundBasis
@@ -15,14 +14,12 @@ from copter.model.matrix.changes import Mark
 
 
 class WarmState(Iterate):
-    """The point shared by all methods, the basis for pivots, and the path for interior points on blocks.
+    """The point shared by all methods, and the bases for pivots.
 
     Attributes
     ----------
     basis : WarmBasis or None
         None until a method needs one.
-    path : PricePath or None
-        None before the first solve by interior points on blocks.
     vertex : RoundBasis or None
         Basis of a small model's whole program; None until it is solved by pivots.
     program : tuple or None
@@ -34,7 +31,6 @@ class WarmState(Iterate):
     def __init__(self, sigma: float) -> None:
         super().__init__(sigma)
         self.basis: WarmBasis | None = None
-        self.path: PricePath | None = None
         self.vertex: RoundBasis | None = None
         self.program: tuple[BlockProgram, Mark] | None = None
         self.version = -1
@@ -48,10 +44,6 @@ class WarmState(Iterate):
         """Return the basis of the whole program, created on first use."""
         self.vertex = self.vertex or RoundBasis()
         return self.vertex
-
-    def path_of(self, rows: NDArray[np.int64]) -> PricePath:
-        """Return the path for rows of these generations; an empty path if there is none."""
-        return PricePath(rows.copy()) if self.path is None else self.path.of_rows(rows)
 
     def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
         """Renumber the state after slabs have moved; the basis names blocks by slots, so it is dropped."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from copter import shims
 from copter.errors import InternalError, InvalidDataError, SnapshotError
-from copter.methods.warm import Callback, warm_solve
+from copter.methods.protocol import Callback
+from copter.methods.warm import warm_solve
 from copter.methods.warm_state import WarmState
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SnapshotError
-from copter.methods.blocks.path import path_from, path_state
 from copter.methods.blocks.saved_basis import basis_from, basis_state
 from copter.methods.integer.solution import IntegerStatus
 from copter.methods.warm_state import WarmState
@@ -175,7 +174,6 @@ def iterate_state(iterate: WarmState) -> Plain:
         "own": [iterate.own_key, iterate.own_dual, iterate.own_generation],
         "version": iterate.version,
         "basis": basis_state(iterate.basis),
-        "path": path_state(iterate.path),
     }
 
 
@@ -198,7 +196,7 @@ def iterate_from(state: Plain, model: Model) -> WarmState:
         require_columns(iterate.own_key, len(matrix.generation), iterate.own_dual, iterate.own_generation)
         iterate.version = int(state["version"])
     try:
-        iterate.basis, iterate.path = basis_from(state.get("basis")), path_from(state.get("path"))
+        iterate.basis = basis_from(state.get("basis"))
     except (KeyError, TypeError, ValueError) as error:
         raise SnapshotError(f"what the last solve left cannot be read: {error}") from None
     if iterate.y.shape != iterate.row_generation.shape or len(iterate.y) > matrix.n_rows:

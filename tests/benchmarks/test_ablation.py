@@ -12,17 +12,17 @@ import pytest
 
 import copter
 from copter.methods import path_following
-from copter.methods.blocks import sift, start
+from copter.methods.blocks import screen, start
 from copter.methods.blocks import solve as block_solve
 
 VARIANTS = switches.variants()
 
 
 def test_a_name_is_another_wherever_it_was_imported_and_then_as_before() -> None:
-    before = block_solve.has_parts
-    with switches.put("copter.methods.blocks.sift", "has_parts", switches.never):
-        assert sift.has_parts is block_solve.has_parts is switches.never
-    assert sift.has_parts is block_solve.has_parts is before
+    before = block_solve.is_worth_it
+    with switches.put("copter.methods.blocks.screen", "is_worth_it", switches.never):
+        assert screen.is_worth_it is block_solve.is_worth_it is switches.never
+    assert screen.is_worth_it is block_solve.is_worth_it is before
 
 
 def test_a_constant_is_changed_in_the_modules_that_import_it() -> None:

@@ -20,7 +20,7 @@ def kept_program(session: Session) -> BlockProgram | None:
 
 
 def assert_kept_program_is_the_models(session: Session) -> None:
-    """A program that was patched since the last whole one is what a whole one would be (K16)."""
+    """A program that was patched since the last whole one is what a whole one would be (K14)."""
     basis, matrix, vertex = session._iterate.basis, session.model.ledger.matrix, session._iterate.vertex
     if session._iterate.program is not None and vertex is not None and vertex.entries is not None:
         (program, mark), slots, generation = session._iterate.program, vertex.entries.slots, vertex.entries.generation

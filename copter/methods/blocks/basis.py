@@ -1,4 +1,4 @@
-"""The basis of a block program, kept between rounds and through edits (docs/method/blocks.md, K11 to K18)."""
+"""The basis of a block program, kept between rounds and through edits (docs/method/blocks.md, K9 to K15)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.methods.blocks.block_dual import BlockDual
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.sift import has_parts
 from copter.methods.blocks.solve import MOST_ROWS
 from copter.methods.blocks.working_inverse import WorkingInverse
 from copter.model.matrix.changes import Mark
@@ -27,9 +26,6 @@ COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
 PASSES = 20.0  # assumed multiplications per entry in one such iteration
 PRODUCTS = 1.5  # assumed multiplications to eliminate a block, per pair of its entries in different rows
 CALLS = 500_000.0  # assumed fixed cost of one iteration, in multiplications
-# Above this many entries, pivots may cost only (PART / entries)^2 of a cold solve, because solving a part (K17) may
-# suffice.
-PART = 1e6
 # with at most this many coupling rows the method after failed pivots is the proximal one, else interior points
 FEW_ROWS = 64
 PROXIMAL_PASSES = 200.0  # assumed passes over the entries in a proximal solve
@@ -176,22 +172,17 @@ def applies_to(program: BlockProgram) -> bool:
 
 def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) -> BlockDual:
     """Return the dual simplex state of a program, with rows and costs scaled and costs perturbed, but no basis."""
-    n, m = program.n_columns, program.n_rows
-    least, most, row_lower, row_upper = scaled_bounds(program, scale)
-    dual = BlockDual(
-        m,
-        program.column_start,
-        program.start,
-        program.row,
-        program.value * scale[program.row],
-        moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST),
-        program.lower[:n],
-        program.upper[:n],
-        least,
-        most,
-        row_lower,
-        row_upper,
+    *_, row_lower, row_upper = scaled_bounds(program, scale)
+    n, m, lower, upper = program.n_columns, program.n_rows, program.lower.copy(), program.upper.copy()
+    lower[n : n + m], upper[n : n + m] = row_lower, row_upper
+    scaled = replace(
+        program,
+        value=program.value * scale[program.row],
+        cost=moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST),
+        lower=lower,
+        upper=upper,
     )
+    dual = BlockDual(scaled)
     dual.tolerance = tolerance_for(row_lower, row_upper)
     return dual
 
@@ -272,9 +263,8 @@ def cold_work(program: BlockProgram) -> float:
         return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
     entries = np.diff(program.start[program.column_start]).astype(np.float64)
     products = float((entries * np.minimum(entries, program.n_rows)).sum())
-    share = min(PART / max(len(program.row), 1), 1.0) ** 2 if has_parts(program) else 1.0
     once = CALLS + TILED * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
-    return share * COLD_ITERATIONS * once
+    return COLD_ITERATIONS * once
 
 
 # The two starts -------------------------------------------------------------------------------------------------------

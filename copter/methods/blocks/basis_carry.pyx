@@ -1,4 +1,4 @@
-"""Carries a basis over to an edited program and computes its prices for the true costs (method/blocks.md, K14)."""
+"""Carries a basis over to an edited program and computes its prices for the true costs (method/blocks.md, K12)."""
 
 import numpy as np
 
@@ -188,7 +188,7 @@ def true_prices(BlockBasis basis, const double[::1] cost):
 
 def key_costs(const int[::1] key, const int[::1] private_start, const int[::1] start, const int[::1] row,
               const double[::1] value, const double[::1] cost, const double[::1] y):
-    """Return the reduced cost of each private row's block key; zero where the key is the block's sum (K13).
+    """Return the reduced cost of each private row's block key; zero where the key is the block's sum (K11).
 
     Returns
     -------

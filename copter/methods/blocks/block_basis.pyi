@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.working_inverse import WorkingInverse
 
 _Floats = NDArray[np.float64]
@@ -21,21 +22,7 @@ class BlockBasis:
     counts: _Ints
     at_uppers: _Bytes
     inverse: WorkingInverse
-    def __init__(
-        self,
-        n_rows: int,
-        column_start: _Ints,
-        start: _Ints,
-        row: _Ints,
-        value: _Floats,
-        cost: _Floats,
-        lower: _Floats,
-        upper: _Floats,
-        least: _Floats,
-        most: _Floats,
-        row_lower: _Floats,
-        row_upper: _Floats,
-    ) -> None: ...
+    def __init__(self, program: BlockProgram) -> None: ...
     def begin(self, y: _Floats) -> bool: ...
     def take(self, inverse: WorkingInverse, y: _Floats, heads: _Ints, keys: _Ints, at_upper: _Bytes) -> bool: ...
     def error(self) -> float: ...

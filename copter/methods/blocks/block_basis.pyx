@@ -1,4 +1,4 @@
-"""A basis of a block program with one key variable for each block, and its values (docs/method/blocks.md, K11 to K13).
+"""A basis of a block program with one key variable for each block, and its values (docs/method/blocks.md, K9 to K11).
 
 Variables are numbered: first the columns, then the blocks' sums, then the coupling rows' activities. The value of a
 block's key follows from the other variables of its block. The other basic variables occupy the positions of a working
@@ -21,32 +21,30 @@ cdef class BlockBasis:
 
     Parameters
     ----------
-    n_rows : int
-    column_start : ndarray (blocks + 1,) int32
-    start, row, value : CSC arrays
-    cost, lower, upper : ndarray (columns,)
-    least, most : ndarray (blocks,)
-        Bounds of each block's sum.
-    row_lower, row_upper : ndarray (rows,)
+    program : BlockProgram
+        No block has a private row but the sum of its columns.
     """
 
-    def __init__(self, int n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
-                 row_upper):
-        cdef int g
-        self.n_rows, self.n_blocks, self.n_columns = n_rows, len(column_start) - 1, len(cost)
-        self.column_start, self.start, self.row, self.value = column_start, start, row, value
-        self.cost, self.n_entries = cost, len(value)
-        total = self.n_columns + self.n_blocks + n_rows
+    def __init__(self, program):
+        cdef int g, n_rows = program.n_rows
+        self.n_rows, self.n_blocks, self.n_columns = n_rows, len(program.column_start) - 1, len(program.cost)
+        self.column_start, self.start, self.row = program.column_start, program.start, program.row
+        self.value, self.cost, self.n_entries = program.value, program.cost, len(program.value)
+        total, first = self.n_columns + self.n_blocks + n_rows, self.n_columns + n_rows
+        limited = self.n_columns + np.flatnonzero(np.diff(program.private_start))
         self.bounds = np.empty((2, total))
-        self.bounds[0] = np.concatenate((lower, least, row_lower))
-        self.bounds[1] = np.concatenate((upper, most, row_upper))
+        for side, given in enumerate((program.lower, program.upper)):
+            self.bounds[side, :self.n_columns] = given[:self.n_columns]
+            self.bounds[side, self.n_columns:self.n_columns + self.n_blocks] = INFINITY if side else -INFINITY
+            self.bounds[side, limited] = given[first:]
+            self.bounds[side, self.n_columns + self.n_blocks:] = given[self.n_columns:first]
         self.low, self.high = self.bounds[0], self.bounds[1]
         self.values = np.zeros(total)
         self.x = self.values
         self.at_uppers = np.zeros(total, dtype=np.uint8)
         self.at_upper = self.at_uppers
         self.place = np.full(total, -1, dtype=np.int32)
-        self.block_of = np.repeat(np.arange(self.n_blocks, dtype=np.int32), np.diff(column_start))
+        self.block_of = np.repeat(np.arange(self.n_blocks, dtype=np.int32), np.diff(program.column_start))
         self.keys = np.full(self.n_blocks, -1, dtype=np.int32)
         self.counts = np.zeros(self.n_blocks, dtype=np.int32)
         self.key, self.count = self.keys, self.counts
@@ -59,7 +57,7 @@ cdef class BlockBasis:
         self.rho, self.alpha, self.shift = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
         self.others, self.factors = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows)
         self.tolerance = 1e-9
-        bucket = np.empty(4 * max(int(np.diff(column_start).max(initial=1)), 1), dtype=np.int32)
+        bucket = np.empty(4 * max(int(np.diff(program.column_start).max(initial=1)), 1), dtype=np.int32)
         cdef int[::1] buckets = bucket
         with nogil:
             for g in range(self.n_blocks):
@@ -326,7 +324,7 @@ cdef class BlockBasis:
                 out[self.row[e]] -= share * self.value[e]
 
     cdef void swap(self, int p) noexcept nogil:
-        """Exchange the variable at a position with the key of its block (K12)."""
+        """Exchange the variable at a position with the key of its block (K10)."""
         cdef int v = self.head[p], g = self.block(v), k = self.key[g], i, w, count = 0
         cdef int first = self.n_columns + self.n_blocks
         for i in range(self.n_rows):

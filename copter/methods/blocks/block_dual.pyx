@@ -1,4 +1,4 @@
-"""The dual simplex method on a block program (docs/method/blocks.md, K12, K14 and K15).
+"""The dual simplex method on a block program (docs/method/blocks.md, K10, K12 and K13).
 
 Most blocks are settled: only their key is basic. A ratio test passes the breakpoints of a settled block together
 (flips of the whole block); classes of columns find these breakpoints.
@@ -42,10 +42,8 @@ cdef class BlockDual(BlockItems):
     As :class:`BlockBasis`.
     """
 
-    def __init__(self, int n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
-                 row_upper):
-        BlockItems.__init__(self, n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
-                            row_upper)
+    def __init__(self, program):
+        BlockItems.__init__(self, program)
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
         self.since = 0

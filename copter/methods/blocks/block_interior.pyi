@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.blocks.eliminate import Elimination
+from copter.methods.blocks.program import BlockProgram
 
 _Floats = NDArray[np.float64]
-_Ints = NDArray[np.int32]
 
 class BlockInterior(Elimination):
     x: _Floats
@@ -27,7 +27,7 @@ class BlockInterior(Elimination):
     size: int
     n_all_rows: int
     proximal: float
-    def __init__(self, *layout: int | _Ints | _Floats, cost: _Floats, lower: _Floats, upper: _Floats) -> None: ...
+    def __init__(self, program: BlockProgram, n_pieces: int) -> None: ...
     def measure(self) -> tuple[float, float, float, float, float]: ...
     def aim(self, stage: int, target: float, ahead: float, behind: float) -> None: ...
     def right_side(self) -> None: ...

@@ -22,11 +22,10 @@ cdef class BlockInterior(Elimination):
 
     Parameters
     ----------
-    *layout
-        As for :class:`.Elimination`.
-    cost : ndarray (columns,)
-    lower, upper : ndarray (columns + rows,)
-        Bounds of the columns and of the rows' activities; equal ones hold a variable fixed.
+    program : BlockProgram
+        Equal bounds hold a variable fixed.
+    n_pieces : int
+        See :class:`.Elimination`.
     """
 
     cdef readonly object x, z, v, y, dx, dz, dv, dy, weight, target_lower, target_upper, primal, right, left
@@ -39,11 +38,11 @@ cdef class BlockInterior(Elimination):
     cdef readonly object coupling
     cdef public double proximal
 
-    def __init__(self, *layout, cost, lower, upper):
-        Elimination.__init__(self, *layout)
+    def __init__(self, program, int n_pieces):
+        Elimination.__init__(self, program, n_pieces)
         cdef int n = self.n_columns, rows = self.n_rows + self.n_private
         self.size, self.n_all_rows = n + rows, rows
-        self.cost, self.lower, self.upper = cost, lower, upper
+        self.cost, self.lower, self.upper = program.cost, program.lower, program.upper
         self.x = self.x_ = np.zeros(self.size)
         self.z = self.z_ = np.zeros(self.size)
         self.v = self.v_ = np.zeros(self.size)

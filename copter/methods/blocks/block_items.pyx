@@ -1,4 +1,4 @@
-"""Distances of the settled blocks' variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K15).
+"""Distances of the settled blocks' variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K13).
 
 An item is a column or a block's sum, numbered as the variables are. An item's distance is its reduced cost, with the
 sign that must stay positive. The distance is stored once; later it is the stored one less the moves of two classes of
@@ -20,12 +20,10 @@ cdef class BlockItems(BlockBasis):
     As :class:`BlockBasis`.
     """
 
-    def __init__(self, int n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
-                 row_upper):
+    def __init__(self, program):
         cdef int size = 4
-        BlockBasis.__init__(self, n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
-                            row_upper)
-        self.classes = ColumnClasses(n_rows, start, row, value)
+        BlockBasis.__init__(self, program)
+        self.classes = ColumnClasses(program.n_rows, program.start, program.row, program.value)
         self.n_items = self.n_columns + self.n_blocks
         self.now = np.zeros(max(self.n_columns, 1))
         self.base = np.full(max(self.n_items, 1), INFINITY)

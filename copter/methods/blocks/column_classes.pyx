@@ -1,4 +1,4 @@
-"""Classes of columns with the same entries in moving rows, and their slopes along a tableau row (K15)."""
+"""Classes of columns with the same entries in moving rows, and their slopes along a tableau row (K13)."""
 
 import numpy as np
 

@@ -3,6 +3,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.methods.blocks.program import BlockProgram
+
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
 
@@ -19,19 +21,7 @@ class Elimination:
     work: float
     factor_start: NDArray[np.int64]
     reduced: _Floats
-    def __init__(
-        self,
-        n_rows: int,
-        column_start: _Ints,
-        private_start: _Ints,
-        start: _Ints,
-        row: _Ints,
-        value: _Floats,
-        own_start: _Ints,
-        own_row: _Ints,
-        own_value: _Floats,
-        n_pieces: int,
-    ) -> None: ...
+    def __init__(self, program: BlockProgram, n_pieces: int) -> None: ...
     def form(self, theta: _Floats, private: _Floats, must_stop: Callable[[], bool] | None = None) -> bool: ...
     def eliminate(self, private: _Floats, coupling: _Floats, scaled: _Floats) -> None: ...
     def restore(self, price: _Floats, private: _Floats, own: _Floats) -> None: ...

@@ -34,37 +34,28 @@ cdef class Elimination:
 
     Parameters
     ----------
-    n_rows : int
-        Coupling rows.
-    column_start : ndarray (blocks + 1,) int32
-        Columns of block g are column_start[g] .. column_start[g + 1] - 1; those after the last one are of no block.
-    private_start : ndarray (blocks + 1,) int32
-        Private rows of block g are private_start[g] .. private_start[g + 1] - 1.
-    start, row, value : CSC arrays
-        Entries in coupling rows; rows ascend within a column.
-    own_start, own_row, own_value : CSC arrays
-        Entries in private rows; row numbers are counted within the block.
+    program : BlockProgram
+        Its bounds and costs are not read; rows ascend within a column.
     n_pieces : int
         Number of pieces, runs of consecutive blocks; each thread works on one piece.
     """
 
-    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
-                 int n_pieces):
-        cdef int m = n_rows, r, p
-        rows = np.diff(private_start).astype(np.int64)
-        self.n_rows, self.n_blocks = n_rows, len(column_start) - 1
-        self.n_columns, self.n_private = len(start) - 1, int(rows.sum())
-        self.column_start, self.private_start = column_start, private_start
-        self.start, self.row, self.value = start, row, value
-        self.own_start, self.own_row, self.own_value = own_start, own_row, own_value
+    def __init__(self, program, int n_pieces):
+        cdef int m = program.n_rows, r, p
+        rows = np.diff(program.private_start).astype(np.int64)
+        self.n_rows, self.n_blocks = m, len(program.column_start) - 1
+        self.n_columns, self.n_private = len(program.start) - 1, int(rows.sum())
+        self.column_start, self.private_start = program.column_start, program.private_start
+        self.start, self.row, self.value = program.start, program.row, program.value
+        self.own_start, self.own_row, self.own_value = program.own_start, program.own_row, program.own_value
         self._find_touched()
-        entries, touched = np.diff(start).astype(np.float64), np.diff(self.touched_start).astype(np.float64)
+        entries, touched = np.diff(program.start).astype(np.float64), np.diff(self.touched_start).astype(np.float64)
         self.work = float((entries * entries).sum() + (touched * touched * np.maximum(rows, 1)).sum())
         self.most_private = int(rows.max(initial=0))
         self.factor_start = np.concatenate(([0], np.cumsum(rows * rows)))
         self.factor_start_view = self.factor_start
         self.border_start, self.border_row, self.border_place, self.group_start, self.group_column = _arrows(
-            column_start, private_start, own_start, own_row)
+            program.column_start, program.private_start, program.own_start, program.own_row)
         r, p = max(self.most_touched, 1), max(self.most_private, 1)
         self.n_pieces = n_pieces
         self.cuts = self._pieces(n_pieces)

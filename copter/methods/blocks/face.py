@@ -1,4 +1,4 @@
-"""Moves from the end of the interior-point method to the optimal face and to one of its vertices (K8, K9)."""
+"""Moves from the end of the interior-point method to the optimal face and to one of its vertices (K7, K8)."""
 
 from __future__ import annotations
 

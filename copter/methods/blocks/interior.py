@@ -57,9 +57,7 @@ class BlockMethod:
         self, program: BlockProgram, n_threads: int = 1, must_stop: Callable[[], bool] = lambda: False
     ) -> None:
         self.program, self.must_stop = program, must_stop
-        self.state = BlockInterior(
-            *program.arrays, n_threads, cost=program.cost, lower=program.lower, upper=program.upper
-        )
+        self.state = BlockInterior(program, n_threads)
         self.bounded_below, self.bounded_above = np.isfinite(program.lower), np.isfinite(program.upper)
         self.fixed = program.lower == program.upper
         self.bounded_below &= ~self.fixed

@@ -70,7 +70,7 @@ class BlockProgram:
         )
 
     def shares_entries_of(self, other: BlockProgram) -> bool:
-        """Whether both programs hold identical coefficient arrays, so that they differ in bounds at most (K16)."""
+        """Whether both programs hold identical coefficient arrays, so that they differ in bounds at most (K14)."""
         return self.value is other.value and self.own_value is other.own_value
 
     def has_entries_of(self, other: BlockProgram) -> bool:
@@ -226,7 +226,7 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
 
 
 def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: Ints) -> BlockProgram | None:
-    """Return the program with current bounds; None if blocks have other private rows than before (K16).
+    """Return the program with current bounds; None if blocks have other private rows than before (K14).
 
     Parameters
     ----------

@@ -63,13 +63,6 @@ def exceeded(program: BlockProgram, x: Floats) -> Mask:
     return np.asarray((activity - high > ROUNDING * size) | (low - activity > ROUNDING * size))
 
 
-def standing(program: BlockProgram, x: Floats) -> tuple[Mask, Mask]:
-    """Return (:func:`exceeded`, :func:`near`) from one pass."""
-    low, high, activity, size = _rows(program, x)
-    over = (activity - high > ROUNDING * size) | (low - activity > ROUNDING * size)
-    return over, (high - activity <= NEAR * size) | (activity - low <= NEAR * size)
-
-
 def _rows(program: BlockProgram, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return (lower bound, upper bound, activity, size) of every coupling row; size covers bounds and terms."""
     n, m = program.n_columns, program.n_rows

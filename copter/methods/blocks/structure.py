@@ -1,4 +1,4 @@
-"""Detection of blocks in a linear program: few rows that couple many small groups of columns (K19)."""
+"""Detection of blocks in a linear program: few rows that couple many small groups of columns (K16)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def labels_of(private: sp.csr_array) -> NDArray[np.int32]:
 
 
 def multiplications(coupling: sp.csc_array, label: NDArray[np.int32], n_private: int) -> float | None:
-    """Count the multiplications of one elimination and factorisation (K19); None if a block has too many rows."""
+    """Count the multiplications of one elimination and factorisation (K16); None if a block has too many rows."""
     blocks = int(label.max(initial=-1)) + 1
     rows = np.bincount(label[:n_private], minlength=blocks).astype(float)
     if rows.max(initial=0.0) > MOST_PRIVATE:

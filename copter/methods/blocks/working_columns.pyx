@@ -7,9 +7,8 @@ from libc.math cimport INFINITY, fabs, fmax, fmin
 cdef double ROUNDED = 1.0 + 1e-12  # a sum of up to this many times its limit exceeds it by rounding only
 
 
-def working_columns(const int[::1] column_start, const int[::1] start, const int[::1] row, const double[::1] value,
-                    const double[::1] cost, const double[::1] lower, const double[::1] upper, const double[::1] limit,
-                    const int[::1] slots, const double[::1] x, const double[::1] y, double slack):
+def working_columns(program, const double[::1] limit, const int[::1] slots, const double[::1] x, const double[::1] y,
+                    double slack):
     """Return columns with a nonzero value or lower bound, and columns of nearly the least reduced cost in their block.
 
     A column that is left out is at its lower bound. The values of a block whose sum exceeds its limit by rounding
@@ -17,9 +16,7 @@ def working_columns(const int[::1] column_start, const int[::1] start, const int
 
     Parameters
     ----------
-    column_start : ndarray (blocks + 1,) int32
-    start, row, value : CSC arrays
-    cost, lower, upper : ndarray (columns,)
+    program : BlockProgram
     limit : ndarray (blocks,)
     slots : ndarray (blocks,) int32
     x, y : ndarray (columns,), (rows,)
@@ -33,6 +30,8 @@ def working_columns(const int[::1] column_start, const int[::1] start, const int
     values : ndarray (k,)
     block : ndarray (k,) int32
     """
+    cdef const int[::1] column_start = program.column_start, start = program.start, row = program.row
+    cdef const double[::1] value = program.value, cost = program.cost, lower = program.lower, upper = program.upper
     cdef int g, j, e, first, at = 0, k, n = cost.shape[0], n_blocks = column_start.shape[0] - 1
     cdef double least, most, total, shrink
     cdef bint negative

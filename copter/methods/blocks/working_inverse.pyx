@@ -1,4 +1,4 @@
-"""The dense inverse of the working basis, a square matrix of one row a coupling row (docs/method/blocks.md, K11)."""
+"""The dense inverse of the working basis, a square matrix of one row a coupling row (docs/method/blocks.md, K9)."""
 
 import numpy as np
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
+from libc.math cimport INFINITY, fabs, fmax, fmin
+from copter.methods.tally cimport Tally, add_column, add_row, figures_of, outside
 
 cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
 # A bound that rows imply is moved out by this relative amount, more than rounding moved it in.
@@ -25,76 +26,41 @@ def prove_point(const int[::1] start, const int[::1] index, const double[::1] va
 
     Returns
     -------
-    objective : float
-    violation, largest, size : float
-        Violations of rows and bounds: Euclidean norm, maximum; norm of the rows' bounds (the larger finite ones).
-    bound : float
-        Dual objective; leaves out wrong-signed reduced costs of columns that neither a bound nor a row limits.
-    margin : float
-        Largest amount by which rounding may have raised the bound; infinite if there is, or may be, such a reduced
-        cost.
-    wrong, wrong_most, cost_size : float
-        Euclidean norm and maximum of those reduced costs; Euclidean norm of the costs.
+    objective, violation, largest, size, bound, margin, wrong, wrong_most, cost_size : float
+        See `copter/methods/tally.pxd`.
     """
     cdef int i, j, e, n = cost.shape[0], m = y.shape[0]
-    cdef double objective = 0.0, squares = 0.0, largest = 0.0, bound = 0.0, size = 0.0, error = 0.0, wrong = 0.0
-    cdef double wrong_most = 0.0, norm_b = 0.0, norm_c = 0.0, q, used, slack, low, high, near, over, term
+    cdef double q, used, slack, high, term
     # activity, least activity, sum of the least activity's absolute terms
     cdef double[:, ::1] rows = np.zeros((3, max(m, 1)))
     cdef bint known = False
+    cdef Tally tally = Tally(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     with nogil:
         for i in range(m):
             if fabs(lower[n + i] if y[i] > 0.0 else upper[n + i]) == INFINITY:
                 y[i] = 0.0
         for j in range(n):
             q, used = cost[j], fabs(cost[j])
-            norm_c += q * q
-            objective += q * x[j]
+            tally.costs += q * q
+            tally.objective += q * x[j]
             for e in range(start[j], start[j + 1]):
                 i = index[e]
                 term = value[e] * y[i]
                 q -= term
                 used += fabs(term)
                 rows[0, i] += value[e] * x[j]
-            low, high = lower[j], upper[j]
-            over = fmax(low - x[j], x[j] - high)
-            if over > 0.0:
-                squares += over * over
-                largest = fmax(largest, over)
+            outside(&tally, fmax(lower[j] - x[j], x[j] - upper[j]))
             slack = 4.0 * HALF_ULP * (start[j + 1] - start[j] + 2) * used
+            high = upper[j]
             if q - slack < 0.0 and high == INFINITY:
                 if not known:
                     least_activity(start, index, value, lower, upper, n, rows)
                     known = True
                 high = implied(j, start, index, value, lower, upper, n, rows)
-            near = low if q > 0.0 else high
-            if q != 0.0:
-                if fabs(near) == INFINITY:
-                    wrong += q * q
-                    wrong_most = fmax(wrong_most, fabs(q))
-                    error = INFINITY
-                    continue
-                term = q * near
-                bound += term
-                size += fabs(term)
-            if slack > 0.0:
-                if fabs(q) <= slack:
-                    near = fmax(fabs(low), fabs(high))
-                error += slack * fabs(near)
+            add_column(&tally, q, slack, lower[j], high)
         for i in range(m):
-            low, high = lower[n + i], upper[n + i]
-            over = fmax(low - rows[0, i], rows[0, i] - high)
-            if over > 0.0:
-                squares += over * over
-                largest = fmax(largest, over)
-            near = fmax(fabs(low) if low > -INFINITY else 0.0, fabs(high) if high < INFINITY else 0.0)
-            norm_b += near * near
-            if y[i] != 0.0:
-                term = y[i] * (low if y[i] > 0.0 else high)
-                bound += term
-                size += fabs(term)
-        error = 1.01 * (error + HALF_ULP * (n + m + 16) * size)
-    return objective, sqrt(squares), largest, sqrt(norm_b), bound, error, sqrt(wrong), wrong_most, sqrt(norm_c)
+            add_row(&tally, rows[0, i], y[i], lower[n + i], upper[n + i])
+    return figures_of(&tally, HALF_ULP, n + m)
 
 
 cdef void least_activity(const int[::1] start, const int[::1] index, const double[::1] value, const double[::1] lower,

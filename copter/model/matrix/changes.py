@@ -1,4 +1,4 @@
-"""Record of the changes since a solve, for programs that are kept and patched (docs/method/blocks.md, K16)."""
+"""Record of the changes since a solve, for programs that are kept and patched (docs/method/blocks.md, K14)."""
 
 from __future__ import annotations
 

@@ -46,17 +46,17 @@ def write_page(template: str, charts: Sequence[Chart], directory: str | Path, **
 
 def page_of(template: str, charts: Sequence[Chart], **values: Any) -> str:
     """Return a page with its plots embedded, each in a light and a dark form."""
-    from jinja2 import Environment  # of the optional extra `report`
+    from jinja2 import Environment, FunctionLoader  # of the optional extra `report`
     from markupsafe import Markup
 
     drawn = []
     for chart in charts:
         images = {theme.name: inline(render(chart, theme, "svg")) for theme in (LIGHT, DARK)}
         drawn.append({"name": chart.name, "title": chart.title, "caption": chart.caption, **images})
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(loader=FunctionLoader(text_of), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["seconds"] = seconds
     environment.filters["figure"] = number
-    page = environment.from_string(text_of(template))
+    page = environment.get_template(template)
     return page.render(charts=drawn, style=Markup(text_of(STYLE)), **values)
 
 

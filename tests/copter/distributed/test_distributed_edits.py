@@ -36,6 +36,30 @@ def test_the_model_has_the_edits_of_a_model() -> None:
     assert public - LEFT_OUT <= {name for name, _ in inspect.getmembers(RoutedModel)}
 
 
+def test_edits_are_called_as_those_of_a_model() -> None:
+    for name, method in inspect.getmembers(copter.Model, inspect.isfunction):
+        if not name.startswith("_") and name not in LEFT_OUT | {"add_request", "add_requests"}:
+            given = list(inspect.signature(method).parameters)
+            assert list(inspect.signature(getattr(RoutedModel, name)).parameters) == given, name
+
+
+def test_arguments_go_to_the_shard_by_name_too_and_wrong_ones_are_refused_at_once() -> None:
+    pair = Pair(3, ("template",))
+    for _ in range(4):
+        pair.add()
+    model, request = pair.many.model, pair.many.model.requests[1]
+    template = model.template_of(request)
+    model.fix(request=request, column=0)
+    assert model.fixed(request) == 0
+    model.update_template(template=template, usage={"r0": np.full(template.n_columns, 2.0)})
+    with pytest.raises(TypeError, match="column"), model.batch():
+        model.fix(request)
+        raise AssertionError("the error comes when the batch ends")
+    with pytest.raises(TypeError), model.batch():
+        model.set_count("r0")
+        raise AssertionError("the error comes when the batch ends")
+
+
 def state(session: distributed.Session) -> object:
     """What the shards and the coordinator hold."""
     shards = session._exchange.transport.shards

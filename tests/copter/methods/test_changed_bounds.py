@@ -1,4 +1,4 @@
-"""Rounds in which only bounds are others: the kept program is patched, and is what a whole one would be (K16)."""
+"""Rounds in which only bounds are others: the kept program is patched, and is what a whole one would be (K14)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
 
+import copter.methods.by_coupling
+import copter.methods.by_prices
 import copter.methods.proximal.newton
-import copter.methods.warm
 from copter import LinearProgram, Model, Session, Settings, Status, solve
 from copter.errors import SettingsError
 from copter.methods.proximal.coordinate_descent import Descent
@@ -116,8 +117,8 @@ def test_nothing_is_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(job_model(np.random.default_rng(7)), Settings(method="coordinate_descent", purify=False))
     monkeypatch.setattr(copter.methods.proximal.newton, "solve_dense", refused)
     monkeypatch.setattr(copter.methods.proximal.newton.Subproblem, "ascent_direction", refused)
-    monkeypatch.setattr(copter.methods.warm.CouplingSolve, "of", refused)
-    monkeypatch.setattr(copter.methods.warm, "InteriorStart", refused)
+    monkeypatch.setattr(copter.methods.by_coupling.CouplingSolve, "start", refused)
+    monkeypatch.setattr(copter.methods.by_prices, "InteriorStart", refused)
     assert session.solve().status is Status.OPTIMAL
 
 

@@ -57,7 +57,7 @@ def test_tied_requests_end_at_a_vertex(rows: int, requests: int, monkeypatch: py
 
 @pytest.mark.parametrize("seed", range(3))
 def test_where_pivots_have_no_answer_the_walk_ends_at_a_vertex_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("copter.methods.warm.vertex_of", lambda *_: None)
+    monkeypatch.setattr("copter.methods.by_prices.vertex_of", lambda *_: None)
     model = tied(6, 200, seed=seed)
     solution = Session(model, Settings(basis_columns=0)).solve()
     assert solution.status is Status.OPTIMAL

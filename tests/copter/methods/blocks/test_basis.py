@@ -186,7 +186,7 @@ def bottlenecks(rng: np.random.Generator, blocks: int, rows: int) -> BlockProgra
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
-def test_classes_of_like_columns_change_nothing(seed):  # K15
+def test_classes_of_like_columns_change_nothing(seed):  # K13
     rng = np.random.default_rng(seed)
     program = bottlenecks(rng, 120, 6)
     n, m = program.n_columns, program.n_rows

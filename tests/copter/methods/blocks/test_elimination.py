@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from copter.methods.blocks.arrow import arrows
 from copter.methods.blocks.eliminate import Elimination
+from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.tiled_cholesky import dense_cholesky, dense_solve
 
 
@@ -81,9 +82,10 @@ class Blocks:
 
     def elimination(self, threads: int) -> Elimination:
         shape = (self.rows, self.column_start, self.private_start, self.start, self.row, self.value)
-        return Elimination(*shape, *self.own, threads)
+        return Elimination(BlockProgram(*shape, *self.own, *NUMBERS), threads)
 
 
+NUMBERS = (np.zeros(0),) * 3  # costs and bounds, which an elimination does not read
 KINDS = [(5, 40, (1, 1), 0), (60, 40, (1, 1), 7), (4, 60, (0, 3), 5), (70, 90, (0, 3), 0), (3, 0, (1, 1), 9)]
 
 
@@ -142,7 +144,8 @@ def test_a_column_that_carries_all_the_weight_leaves_no_cancellation_behind():
     start = np.array([0, 1, 2], dtype=np.int32)
     one_block = np.array([0, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
     own = start, np.zeros(2, dtype=np.int32), ones
-    elimination = Elimination(1, *one_block, start, np.zeros(2, dtype=np.int32), np.array([1.0, 2.0]), *own, 1)
+    entries = start, np.zeros(2, dtype=np.int32), np.array([1.0, 2.0])
+    elimination = Elimination(BlockProgram(1, *one_block, *entries, *own, *NUMBERS), 1)
     elimination.form(np.array([1e16, 1.0]), np.zeros(1))
     # theta_1 theta_2 (a_1 - a_2)^2 / (theta_1 + theta_2) is 1 to the last bit; the difference of the terms would be 0.
     assert elimination.reduced[0, 0] == pytest.approx(1.0, rel=1e-12)

@@ -12,19 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.methods.blocks.block_proof import prove
+from copter.methods.blocks.program import BlockProgram
 from tests.copter.highs import highs
 from tests.copter.methods.blocks.test_basis import program_like, whole
 
 
 def proof_of(program, x, y):
     """As the solve asks for it."""
-    n, m = program.n_columns, program.n_rows
-    bounds = np.stack((program.lower[:n], program.upper[:n]))
-    rows = np.stack((program.lower[n : n + m], program.upper[n : n + m]))
-    sums = np.stack((program.lower[n + m :], program.upper[n + m :]))
-    found = prove(
-        program.column_start, program.start, program.row, program.value, program.cost, bounds, sums, rows, x, y
-    )
+    found = prove(program, x, y)
     names = ("objective", "violation", "largest", "size", "bound", "margin", "wrong", "wrong_most", "cost_size")
     return dict(zip(names, found, strict=True))
 
@@ -110,11 +105,9 @@ def test_no_bound_is_above_the_optimum(seed):
 
 
 def test_a_free_column_with_a_reduced_cost_proves_nothing():
-    one = np.array([0, 1], dtype=np.int32)
-    empty = np.zeros(0, dtype=np.int32)
-    free, none = np.array([[-inf], [inf]]), np.zeros((2, 0))
-    found = prove(
-        one, np.zeros(2, np.int32), empty, np.zeros(0), np.ones(1), free, free, none, np.zeros(1), np.zeros(0)
-    )
+    block, none, empty = np.array([0, 1], dtype=np.int32), np.zeros(2, dtype=np.int32), np.zeros(0, dtype=np.int32)
+    entries = (none, empty, np.zeros(0))
+    program = BlockProgram(0, block, none, *entries, *entries, np.ones(1), np.array([-inf]), np.array([inf]))
+    found = prove(program, np.zeros(1), np.zeros(0))
     assert found[5] == inf
     assert found[6] == found[7] == 1.0

@@ -12,7 +12,6 @@ from test_loose_rows import dense_of, program
 
 from copter.methods.blocks import screen, solve
 from copter.methods.blocks.loose_rows import row_terms
-from copter.methods.blocks.path import PricePath, path_from, path_state
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.screen import exceeded, is_worth_it, likely_rows, near, sample_of
 from copter.methods.blocks.solve import solve_blocks
@@ -44,9 +43,9 @@ def network(seed: int, rows: int = 40, blocks: int = 400) -> BlockProgram:
     return found
 
 
-def answer_of(found: BlockProgram, path: PricePath | None = None, accept: solve.Accept | None = None):
+def answer_of(found: BlockProgram, accept: solve.Accept | None = None):
     with Watch(np.inf) as watch:
-        return solve_blocks(found, Settings(purify=False), watch, vertex=False, path=path, accept=accept)
+        return solve_blocks(found, Settings(purify=False), watch, vertex=False, accept=accept)
 
 
 @settings(max_examples=30, deadline=None)
@@ -138,39 +137,5 @@ def test_a_wrong_guess_is_mended(accepting: bool, monkeypatch: pytest.MonkeyPatc
     assert asked == [False] * len(asked)  # what breaks a row is shown to nobody
 
 
-@pytest.mark.usefixtures("small_samples")
-def test_the_next_solve_takes_the_rows_that_were_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = network(4)
-    path = PricePath(np.arange(found.n_rows))
-    first = answer_of(found, path)
-    assert first is not None
-    assert path.near is not None
-    assert 0 < path.near.sum() < found.n_rows
-    again = path_from(path_state(path))
-    assert again is not None
-    np.testing.assert_array_equal(again.near, path.near)
-    longer = path.of_rows(np.append(np.arange(found.n_rows), 77))
-    assert longer.near is not None
-    assert longer.near[-1]  # a row that nobody knows may bind
-    monkeypatch.setattr(solve, "likely_rows", None)  # no second sample
-    second = answer_of(found, path)
-    assert second is not None
-    assert found.cost @ second.x == pytest.approx(found.cost @ first.x, rel=1e-7)
-
-
 def test_a_sample_that_is_stopped_tells_nothing() -> None:
     assert likely_rows(network(5), 1, lambda: True) is None
-
-
-def test_a_path_with_damaged_rows_is_refused() -> None:
-    path = PricePath(np.arange(4))
-    state = path_state(path)
-    assert state is None
-    found = network(6)
-    path = PricePath(np.arange(found.n_rows))
-    answer_of(found, path)
-    state = path_state(path)
-    assert state is not None
-    state["near"] = np.ones(3, dtype=bool)
-    with pytest.raises(ValueError, match="near their bounds"):
-        path_from(state)

@@ -10,12 +10,9 @@ from tests.copter.methods.blocks.test_proof import program_like, whole
 
 def kept(program, x, y, limit, slack):
     """(columns, values) that are kept."""
-    n, blocks = program.n_columns, len(program.column_start) - 1
+    blocks = len(program.column_start) - 1
     slots = np.arange(3, 3 + blocks, dtype=np.int32)
-    key, value, block = working_columns(
-        program.column_start, program.start, program.row, program.value, program.cost, program.lower[:n],
-        program.upper[:n], limit, slots, x, y, slack,
-    )  # fmt: skip
+    key, value, block = working_columns(program, limit, slots, x, y, slack)
     assert (key >> 32 == slots[block]).all()
     assert (np.diff(key) > 0).all()
     return program.column_start[block] + (key & 0xFFFFFFFF), value
