@@ -154,16 +154,18 @@ def _fill_once(draft: Draft) -> bool:
     room = np.array([sum(left for left, kind in zip(draft.left, kinds, strict=True) if kind == own) for own in kinds])
     offers: list[tuple[float, float, str, int, bool]] = []
     for job, wish in draft.wishes.items():
-        had = draft.placed.get(job)
-        o = wish.offers
-        if had is None:
+        if job not in draft.placed:
+            o = wish.offers
             fits = np.flatnonzero(o.gpus <= np.where(o.kind == PACKED, hole[o.group], room[o.group]))
             value = wish.weight * o.gain[fits]
             offers += [
                 (-v / n, -v, job, c, False)
                 for v, n, c in zip(value.tolist(), o.gpus[fits].tolist(), fits.tolist(), strict=True)
             ]
-        elif had.kind == PACKED and job not in draft.fixed and draft.free[had.shares[0][0]]:
+    free = draft.free
+    beside = [(job, had) for job, had in draft.placed.items() if free[had.shares[0][0]] and had.kind == PACKED]
+    for job, had in beside:
+        if job not in draft.fixed:
             offers += _growths(draft, job, had)
     done = False
     for _, _, job, column, grows in sorted(offers):
@@ -178,7 +180,9 @@ def _fill_once(draft: Draft) -> bool:
 
 def _growths(draft: Draft, job: str, had: Placed) -> list[tuple[float, float, str, int, bool]]:
     """Return larger sizes of a job on its server, as offers with their additional worth."""
-    wish, server = draft.wishes[job], had.shares[0][0]
+    wish, server = draft.wish(job), had.shares[0][0]
+    if wish is None:
+        return []
     o, g = wish.offers, int(draft.groups.group[server])
     there = (o.kind == PACKED) & (o.group == g) & (o.gpus > had.gpus) & (o.gpus <= had.gpus + draft.free[server])
     result = []
@@ -191,7 +195,7 @@ def _growths(draft: Draft, job: str, had: Placed) -> list[tuple[float, float, st
 
 def _grow(draft: Draft, job: str, column: int) -> bool:
     had = draft.placed[job]
-    gpus, server = int(draft.wishes[job].offers.gpus[column]), had.shares[0][0]
+    gpus, server = int(draft.wish_of(job).offers.gpus[column]), had.shares[0][0]
     if gpus <= had.gpus or gpus - had.gpus > draft.free[server] or had.kind != PACKED:
         return False
     draft.take_back(job)
