@@ -192,6 +192,26 @@ class Draft:
         shares = self.find(kind, group, gpus)
         return shares is not None and self.put(job, kind, gpus, shares)
 
+    def give(self, job: str, column: int) -> bool:
+        """Find servers for a column of a job's offers, as :meth:`place` does; returns whether there were any."""
+        wish = self.wishes[job]
+        offers = wish.offers
+        kind, group, gpus = offers.of(column)
+        if kind != PACKED:
+            return self.place(job, SPREAD, group, gpus)
+        gain, shares = float(offers.gain[column]), self.held.get(job) if column == wish.stays else None
+        if shares is not None and self.free[shares[0][0]] >= gpus:
+            gain += self.stay_bonus
+        else:
+            shares = self.find(PACKED, group, gpus)
+        if shares is None or gain <= 0.0:
+            return False
+        server, value = shares[0][0], wish.weight * gain
+        self._set(server, self.free[server] - gpus)
+        self.placed[job] = Placed(PACKED, gpus, shares, value)
+        self.value += value
+        return True
+
     def find(self, kind: int, group: int, gpus: int) -> Shares | None:
         """Return servers with room for an offer; None if there are none."""
         if gpus > self.idle:
@@ -235,6 +255,10 @@ class Draft:
                 if result is not None:
                     return result
         return None
+
+    def group_of(self, server: int) -> int:
+        """Return the group of a server."""
+        return self._group[server]
 
     def largest_hole(self, group: int) -> int:
         """Return the most free GPUs on one server of a group."""

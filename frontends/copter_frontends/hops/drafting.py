@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from copter_frontends.hops.draft import Draft, Shares
 from copter_frontends.hops.formulation import NONE, Wish
 from copter_frontends.hops.job_book import JobBook
+from copter_frontends.hops.latency_ratio import Weights
 from copter_frontends.hops.presence import Present
 from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.hops.shim import fill
@@ -31,7 +32,7 @@ class Drafting:
         What jobs must keep.
     present : mapping of job id to Present
         The same as `held`, in a draft's terms.
-    weight : mapping of job id to float
+    weight : Weights
         Priority weights of the jobs with offers.
     stay_bonus : float
         See :class:`.HopsPolicy`.
@@ -43,7 +44,7 @@ class Drafting:
     held: Mapping[str, Allocation]
     pins: Mapping[str, Allocation]
     present: Mapping[str, Present]
-    weight: Mapping[str, float]
+    weight: Weights
     stay_bonus: float
 
     def wish(self, job: str) -> Wish:
@@ -63,27 +64,22 @@ class Drafting:
 
         shares = {job: each.shares for job, each in self.present.items()}
         draft = Draft(groups, groups.size, shares, slowdown, self.stay_bonus, late_wish)
-        self._hold(draft, list(kept))
+        draft.hold_all(list(kept), [self.present[job] for job in kept], self.weight.of(kept))
         draft.fixed.update(job for job in self.pins if job in kept)
         return draft
 
     def better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:
         """Return the current plan, filled up, if it is worth more than the draft; otherwise None."""
-        present, before = self.present, pinned.value
-        among = [job for job in draft.wishes if job in present and job not in pinned.placed]
-        self._hold(pinned, [job for job in among if present[job].gain > 0.0])
-        if pinned.value <= draft.value + ROUNDING * (before + abs(draft.value)):
+        present = self.present
+        among = draft.wishes.keys() & present.keys() - pinned.placed.keys()
+        kept = {job: wish.weight for job, wish in draft.wishes.items() if job in among and present[job].gain > 0.0}
+        value = pinned.value + sum([weight * present[job].gain for job, weight in kept.items()])
+        if value <= draft.value + ROUNDING * abs(draft.value):
             return None
+        pinned.hold_all(list(kept), [present[job] for job in kept], kept.values())
         pinned.admit(draft.wishes)
         fill(pinned)
         return pinned
-
-    def _hold(self, draft: Draft, jobs: list[str]) -> None:
-        """Let these jobs keep their GPUs in a draft."""
-        offers, weight = self.book.offers, self.weight
-        draft.hold_all(
-            jobs, [self.present[job] for job in jobs], [weight[job] if job in offers else 0.0 for job in jobs]
-        )
 
     def allocations(self, draft: Draft) -> dict[str, Allocation]:
         """Return the allocation of every placed job; unmoved jobs keep theirs."""
@@ -95,6 +91,10 @@ class Drafting:
 
     def allocation(self, shares: Shares) -> Allocation:
         """Servers of a draft as an allocation."""
-        kind = self.groups.groups[int(self.groups.group[shares[0][0]])].gpu_type
-        nodes = tuple(sorted([(self.groups.ids[server], gpus) for server, gpus in shares]))
+        ids, first = self.groups.ids, shares[0][0]
+        kind = self.groups.groups[int(self.groups.group[first])].gpu_type
+        if len(shares) == 1:
+            gpus = shares[0][1]
+            return Allocation(kind, gpus, ((ids[first], gpus),))
+        nodes = tuple(sorted([(ids[server], gpus) for server, gpus in shares]))
         return Allocation(kind, sum([gpus for _, gpus in shares]), nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
@@ -177,6 +177,12 @@ class Weights(Mapping[str, float]):
     def __getitem__(self, job_id: str) -> float:
         value = ((self._values[job_id] + self._bias) / self._largest) ** self._power
         return value if value > LEAST else LEAST
+
+    def of(self, ids: Iterable[str]) -> list[float]:
+        """Return the weights of many jobs."""
+        values, bias, largest, power = self._values, self._bias, self._largest, self._power
+        each = [((values[job_id] + bias) / largest) ** power for job_id in ids]
+        return each if min(each, default=1.0) > LEAST else [max(weight, LEAST) for weight in each]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
 from copter_frontends.hops.draft import Shares, gain_on
 from copter_frontends.hops.formulation import NONE
 from copter_frontends.hops.job_book import JobBook
-from copter_frontends.hops.offers import PACKED, SPREAD, Offers
+from copter_frontends.hops.offers import PACKED, SPREAD
 from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.vocabulary import Allocation, Job
 
@@ -67,19 +67,16 @@ class Presence:
         return self._made
 
     def _present(self, job: Job, held: Allocation, groups: ServerGroups) -> Present:
-        shares, offers = groups.shares(held.nodes), self.book.offers.get(job.id)
+        shares, offers, gpus = groups.shares(held.nodes), self.book.offers.get(job.id), held.gpus
         kind = PACKED if len(shares) == 1 else SPREAD
         if offers is None:
-            return Present(kind, held.gpus, shares, NONE, 0.0)
-        there = [groups.group_of[node] for node, _ in held.nodes]
-        column = _column(offers, kind, there, held.gpus)
-        gain = gain_on(offers, kind, held.gpus, set(there), len(there), partial(self.book.slowdown, job, groups))
-        if gain > 0.0 and column != NONE:
-            gain += self.stay_bonus
-        return Present(kind, held.gpus, shares, column, gain)
-
-
-def _column(offers: Offers, kind: int, groups: Iterable[int], gpus: int) -> int:
-    """Return the column of GPUs on servers of these groups; -1 if they are of several."""
-    first, *others = set(groups)
-    return NONE if others else offers.at(kind, first, gpus)
+            return Present(kind, gpus, shares, NONE, 0.0)
+        if kind == PACKED:
+            column = offers.at(PACKED, groups.group_of[held.nodes[0][0]], gpus)
+            gain = float(offers.gain[column]) if column != NONE else 0.0
+        else:
+            there = {groups.group_of[node] for node, _ in held.nodes}
+            column = offers.at(SPREAD, min(there), gpus) if len(there) == 1 else NONE
+            slowdown = partial(self.book.slowdown, job, groups)
+            gain = gain_on(offers, SPREAD, gpus, there, len(shares), slowdown)
+        return Present(kind, gpus, shares, column, gain + self.stay_bonus if column != NONE and gain > 0.0 else gain)
