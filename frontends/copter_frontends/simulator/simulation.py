@@ -32,6 +32,7 @@ from copter_frontends.vocabulary import (
     FrontendError,
     InvalidClusterError,
     Job,
+    JoinedAtOnce,
     Node,
     Plan,
     SchedulingPolicy,
@@ -338,9 +339,12 @@ class Simulation:
             self._edit_s += perf_counter() - begun
 
     def _remove_ended(self) -> None:
-        for job in self._leaving:
+        leaving, self._leaving = self._leaving, []
+        if isinstance(self.policy, JoinedAtOnce):
+            self.policy.remove_jobs(leaving)
+            return
+        for job in leaving:
             self.policy.remove_job(job)
-        self._leaving = []
 
     def _arrive(self) -> None:
         table, fresh = self._table, []
@@ -348,13 +352,16 @@ class Simulation:
         def add(job: Job) -> None:
             self._edit(lambda: self.policy.add_job(job))
 
-        for row in self._arrivals.joining(self.now_s, self._training, add):
+        joining = self._arrivals.joining(self.now_s, self._training, add)
+        together = self._join([table.jobs[row] for row in joining])
+        for row in joining:
             job = table.jobs[row]
-            try:
-                add(job)
-            except FrontendError as error:
-                self._skip(row, str(error))
-                continue
+            if not together:
+                try:
+                    add(job)
+                except FrontendError as error:
+                    self._skip(row, str(error))
+                    continue
             self._active[job.id] = row
             told = self._training.arrive(row)
             if told:
@@ -363,6 +370,17 @@ class Simulation:
             fresh.append(row)
         if fresh:
             self._rows = np.concatenate([self._rows, np.array(fresh, dtype=np.int64)])
+
+    def _join(self, jobs: list[Job]) -> bool:
+        """Add jobs to the policy in one call; False if it has none, or refused one of them, and none was added."""
+        policy = self.policy
+        if not isinstance(policy, JoinedAtOnce):
+            return False
+        try:
+            self._edit(lambda: policy.add_jobs(jobs))
+        except FrontendError:
+            return False
+        return True
 
     def _send_updates(self) -> None:
         told = {job: facts for job, facts in self._news.items() if job in self._active}

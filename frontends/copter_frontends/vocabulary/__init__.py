@@ -15,7 +15,7 @@ from copter_frontends.vocabulary.errors import (
 from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
-from copter_frontends.vocabulary.policy import FACTS, SchedulingPolicy, ToldAtOnce
+from copter_frontends.vocabulary.policy import FACTS, JoinedAtOnce, SchedulingPolicy, ToldAtOnce
 
 __all__ = [
     "FACTS",
