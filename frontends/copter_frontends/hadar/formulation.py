@@ -265,14 +265,14 @@ class HadarFormulation:
 
     def shares(self, solution: Solution) -> Shares:
         """Return the solution as arrays over the book's rows."""
-        ids, kinds = self.book.ids, len(self.types)
-        own = np.zeros(len(ids))
-        if not ids:
-            return Shares(np.zeros((0, kinds)), own)
-        offsets, values = solution.values_of(ids)
-        x = values[offsets[:-1, None] + np.arange(kinds)]
-        several = np.flatnonzero(np.diff(offsets) > kinds)
-        own[several] = values[offsets[several] + kinds]
+        index, kinds = self.book.index, len(self.types)
+        x, own = np.zeros((len(index), kinds)), np.zeros(len(index))
+        requests, at, column, value = solution.by_column()
+        row = np.array([index.get(request, -1) for request in requests], dtype=np.intp)[at]  # type: ignore[call-overload]
+        of_type = np.flatnonzero((row >= 0) & (column < kinds))
+        x[row[of_type], column[of_type]] = value[of_type]
+        of_held = np.flatnonzero((row >= 0) & (column == kinds))
+        own[row[of_held]] = value[of_held]
         return Shares(x, own)
 
     # Inside -------------------------------------------------------------------------------------------------------

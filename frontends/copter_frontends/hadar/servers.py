@@ -74,6 +74,14 @@ class Servers:
             shares.update(result)
         return self.allocation(shares, rates)
 
+    def find_whole(self, kind: int, gpus: int) -> Allocation | None:
+        """Servers for GPUs of one type, by its number, that are no more than need be; None if there are none."""
+        name = self.types[kind]
+        shares = self.nodes.find(name, gpus)
+        if shares is None or len(shares) > -(-gpus // self.nodes.node_gpus(name)):
+            return None
+        return Allocation(name, gpus, shares)
+
     def find_without(
         self, bundle: Sequence[int], rates: Sequence[float] | Floats, nodes: Collection[str]
     ) -> Allocation | None:
