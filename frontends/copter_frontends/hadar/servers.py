@@ -26,13 +26,11 @@ class Servers:
 
     def take(self, allocation: Allocation) -> None:
         """Take GPUs that are free."""
-        for part in self.parts(allocation):
-            self.nodes.take(part)
+        self.nodes.take(allocation)
 
     def give(self, allocation: Allocation) -> None:
         """Return GPUs; nodes that no longer exist are ignored."""
-        for part in self.parts(allocation):
-            self.nodes.give(part)
+        self.nodes.give(allocation)
 
     def parts(self, allocation: Allocation) -> list[Allocation]:
         """Split an allocation by type."""

@@ -328,8 +328,8 @@ class Simulation:
             self._apply_event(self._events.pop(0))
         self._edit(self._remove_ended)
         self._arrive()
-        self._edit(self._send_updates)
-        self._edit(self._pin)
+        self._send_updates()
+        self._pin()
 
     def _edit(self, action: Callable[[], None]) -> None:
         begun = perf_counter()
@@ -383,26 +383,35 @@ class Simulation:
         return True
 
     def _send_updates(self) -> None:
-        told = {job: facts for job, facts in self._news.items() if job in self._active}
+        told, policy = {job: facts for job, facts in self._news.items() if job in self._active}, self.policy
         self._news = {}
-        if isinstance(self.policy, ToldAtOnce):
-            self.policy.update_jobs(told)
-            return
-        for job, facts in told.items():
-            self.policy.update_job(job, **facts)
+
+        def tell() -> None:
+            if isinstance(policy, ToldAtOnce):
+                policy.update_jobs(told)
+                return
+            for job, facts in told.items():
+                policy.update_job(job, **facts)
+
+        self._edit(tell)
 
     def _pin(self) -> None:
-        table = self._table
+        table, pins = self._table, dict[str, Allocation | None]()
         for job in sorted(self._restoring):
             row, held = self._active.get(job), self._occupancy.allocations.get(job)
             inside = row is not None and held is not None and table.resume_s[row] > self.now_s
             if inside and held is not None and self._pinned.get(job) != held:
-                self.policy.pin(job, held)
-                self._pinned[job] = held
+                self._pinned[job] = pins[job] = held
             elif not inside:
                 self._restoring.discard(job)
                 if self._pinned.pop(job, None) is not None and row is not None:
-                    self.policy.pin(job, None)
+                    pins[job] = None
+
+        def tell() -> None:
+            for job, held in pins.items():
+                self.policy.pin(job, held)
+
+        self._edit(tell)
 
     # What the plan does.
 
