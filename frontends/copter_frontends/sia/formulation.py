@@ -133,7 +133,7 @@ class SiaFormulation:
         numbers = self.jobs.numbers[state.row]
         numbers["submit_s"], numbers["restart_cost_s"], numbers["worth"] = job.submit_s, restart_s, self._worth(job)
         numbers["tie_scale"] = 1.0 + TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
-        numbers["factor"], numbers["column"], numbers["own_local"] = 1.0, IDLE, IDLE
+        numbers["factor"], numbers["column"], numbers["own_local"], numbers["pinned"] = 1.0, IDLE, IDLE, IDLE
         numbers["scale"], numbers["offset"] = self.objective.scale_and_offset(1.0)
         self._rebase(state, may_wait)
         own = self.column_sets.of(live, self._model, rows)
@@ -173,15 +173,24 @@ class SiaFormulation:
         if outdated:
             self._rebase(state)
 
+    def note_progress(self, progress: Mapping[str, float]) -> None:
+        """Do :meth:`update_job` for jobs that are told of their progress alone, fractions from 0 to 1."""
+        jobs, phase_at = self.jobs, self.goodput.phase
+        for job_id, done in progress.items():
+            state = jobs[job_id]
+            phase = phase_at(state.job.application, done)
+            state.progress = done
+            if phase != state.phase:
+                state.phase = phase
+                if self.estimator is None or state.job.own_goodput is not None:
+                    self._rebase(state)
+
     def pin(self, job_id: str, column: int) -> None:
         """Fix a job to a column; IDLE frees it."""
         state = self.state(job_id)
         if column != state.pinned:
-            if column == IDLE:
-                self.model.unfix(job_id)
-            else:
-                self.model.fix(job_id, self._column_of(job_id, state, column))
-            state.pinned = column
+            self._joining.fix(job_id, IDLE if column == IDLE else self._column_of(job_id, state, column))
+            state.pinned = self.jobs.numbers["pinned"][state.row] = column
 
     def place(self, job_id: str, column: int) -> None:
         """Set a job's current configuration (IDLE: none)."""

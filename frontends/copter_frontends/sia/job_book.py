@@ -31,6 +31,7 @@ NUMBERS = np.dtype(
         ("worth", "f8"),  # weight times priority class (S9): a factor of all values
         ("tie_scale", "f8"),  # factor of the steps between ties
         ("column", "i8"),  # configuration that the job has, or IDLE
+        ("pinned", "i8"),  # configuration that it is held on, or IDLE
         ("own_local", "i8"),  # the job's own column of that configuration
         ("clamped", "?"),  # the model holds a whole array of values, not a base and its scale
         ("holed", "?"),  # some entries of the base are NaN
