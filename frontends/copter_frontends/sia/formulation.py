@@ -64,6 +64,8 @@ class SiaFormulation:
 
     Attributes
     ----------
+    sizes : list of (GPU type, GPUs)
+        Of the configurations.
     stranded : set of str
         Jobs that can run on nothing that is there now; they wait for capacity to come back.
     """
@@ -89,7 +91,8 @@ class SiaFormulation:
         self.quotas: dict[str | None, int] = {row.tenant: int(row.limit) for row in self.rows if row.tenant is not None}
         self.bases = JobBases(configurations, self.types, goodput, objective, semantics, estimator, self.quotas)
         self.gpus, self.kind = self.bases.gpus, self.bases.kind
-        self.column_of = {(c.gpu_type, c.gpus): j for j, c in enumerate(configurations)}
+        self.sizes = [(c.gpu_type, c.gpus) for c in configurations]
+        self.column_of = {size: j for j, size in enumerate(self.sizes)}
         self._model = Model(sense="max")
         for name, count in capacity.items():
             self._model.add_resources(name, count)
@@ -316,7 +319,6 @@ class SiaFormulation:
         jobs, states = zip(*(every[at] for at in changed.tolist()), strict=True)
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += numbers["bonus"]
-        self._look_for_holes(states, numbers)
         floor, holed = self.objective.least_value, numbers["holed"]
         clamped = np.full(len(jobs), not self.objective.plain) | (factors < LEAST_FACTOR)
         if floor is not None:
@@ -333,22 +335,15 @@ class SiaFormulation:
         worst = None if floor is None else np.where(clamped | holed, -np.inf, floor * numbers["worth"])
         self.model.rescale_costs(jobs, scales, offsets, numbers["own_local"], own, worst)
 
-    def _look_for_holes(self, states: Sequence[JobState], numbers: NDArray[Any]) -> None:
-        """Write down which jobs of a new base have configurations that are ruled out now."""
-        fresh = np.flatnonzero(numbers["rebased"])
-        bases = [states[at].live_base for at in fresh.tolist()]
-        holed = {id(base): bool(np.isnan(base).any()) for base in {id(base): base for base in bases}.values()}
-        numbers["holed"][fresh] = [holed[id(base)] for base in bases]
-
     def _send_bases(
         self, jobs: Sequence[str], states: Sequence[JobState], numbers: NDArray[Any], which: NDArray[np.int64]
     ) -> None:
         """Send the bases of some of the jobs, one array for those that are alike."""
-        places, holed, offset = which.tolist(), numbers["holed"].tolist(), numbers["offset"]
+        places, offset = which.tolist(), numbers["offset"]
         bases = [states[at].live_base for at in places]
-        for at, place in enumerate(places):
-            if holed[place]:
-                bases[at] = self._filled(bases[at].copy(), offset[place : place + 1], [len(bases[at])])
+        for at in np.flatnonzero(numbers["holed"][which]).tolist():
+            place = places[at]
+            bases[at] = self._filled(bases[at].copy(), offset[place : place + 1], [len(bases[at])])
         if bases:
             self.model.update_costs([jobs[place] for place in places], bases)
 
@@ -480,15 +475,16 @@ class SiaFormulation:
         InvalidJobError where it can run on nothing, unless it may wait.
         """
         try:
-            state.base, smallest, state.live_base = self.bases.of(state)
+            state.base, smallest, state.live_base, holed = self.bases.of(state)
             self.stranded.discard(state.job.id)
         except InvalidJobError:
             if not may_wait:
                 raise
             state.base, smallest = np.full(len(self.gpus), np.nan), np.inf
-            state.live_base = state.base[state.columns]
+            state.live_base, holed = state.base[state.columns], len(state.columns) > 0
             self.stranded.add(state.job.id)
-        self.jobs.rebase(state.row, smallest, float(state.base[state.column]) if state.column != IDLE else 0.0)
+        own_base = float(state.base[state.column]) if state.column != IDLE else 0.0
+        self.jobs.rebase(state.row, smallest, own_base, holed)
 
     def quota(self, tenant: str | None) -> int | None:
         """Return the most GPUs of a tenant's jobs together; None without a quota."""

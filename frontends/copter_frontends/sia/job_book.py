@@ -100,7 +100,7 @@ class JobBook(dict[str, JobState]):
         super().__init__()
         self._numbers = np.zeros(LEAST_ROWS, dtype=NUMBERS)
         self._restarts: dict[int, int] = {}  # by row, not yet in the numbers
-        self._rebased: dict[int, tuple[float, float]] = {}  # by row: smallest and own_base, not yet in the numbers
+        self._rebased: dict[int, tuple[float, float, bool]] = {}  # by row: smallest, own_base, holed; not yet in them
         self._free = list(range(LEAST_ROWS - 1, -1, -1))
 
     @property
@@ -111,14 +111,15 @@ class JobBook(dict[str, JobState]):
             self._restarts = {}
         if self._rebased:
             rows, values = list(self._rebased), np.array(list(self._rebased.values()))
-            self._numbers["smallest"][rows], self._numbers["own_base"][rows] = values[:, 0], values[:, 1]
+            for name, each in zip(("smallest", "own_base", "holed"), values.T, strict=True):
+                self._numbers[name][rows] = each
             self._numbers["rebased"][rows] = self._numbers["stale"][rows] = True
             self._rebased = {}
         return self._numbers
 
-    def rebase(self, row: int, smallest: float, own_base: float) -> None:
+    def rebase(self, row: int, smallest: float, own_base: float, holed: bool) -> None:
         """Take a job's new base in: some hundred a round, which the numbers get together when they are looked at."""
-        self._rebased[row] = (smallest, own_base)
+        self._rebased[row] = (smallest, own_base, holed)
 
     def restarted(self, row: int, restarts: int) -> None:
         """Take in how often a job has restarted, as :meth:`rebase` does."""

@@ -241,8 +241,5 @@ def upgrade(assignment: Assignment) -> None:
 
 def as_plan(assignment: Assignment) -> Mapping[str, tuple[str, int]]:
     """{job: (GPU type, GPUs)} of an assignment."""
-    configurations = assignment.formulation.configurations
-    return {
-        job_id: (configurations[column].gpu_type, configurations[column].gpus)
-        for job_id, column in assignment.column.items()
-    }
+    sizes = assignment.formulation.sizes
+    return {job_id: sizes[column] for job_id, column in assignment.column.items()}
