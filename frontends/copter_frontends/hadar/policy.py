@@ -10,6 +10,7 @@ import numpy as np
 
 from copter import Model, Settings, Solution, Status
 from copter.errors import InternalError, SettingsError
+from copter.runtime.collector import uncollected
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.hadar.estimator import ThroughputEstimator
 from copter_frontends.hadar.formulation import HadarFormulation, Shares
@@ -266,6 +267,7 @@ class HadarPolicy(LpPolicy):
         common = 0.0 if callable(self.restart_s) or isinstance(self.restart_s, Mapping) else self.restart_s
         return RoundTerms(now_s, self.round_s, common, self.spread_cost, self.formulation.capacity)
 
+    @uncollected()
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: value the jobs, solve the LP, round, find servers."""
         check_times(now_s, deadline_s)

@@ -147,8 +147,11 @@ class _Last:
     ) -> tuple[dict[str, NodePool], dict[str, Allocation], dict[str, dict[str, int]]] | None:
         """Return what :func:`_held` does, from the last pools; None, and they are spoilt, where it has to look itself."""
         pools, had, found = self.pools, self.allocations.get, previous.get
-        others = [job for job in wanted if (old := found(job)) is None or old is not had(job)]
-        others += [job for job, want in wanted.items() if (old := found(job)) is not None and want != _size(old)]
+        others = []
+        for job, (gpu_type, gpus) in wanted.items():
+            old = found(job)
+            if old is None or old is not had(job) or old.gpus != gpus or old.gpu_type != gpu_type:
+                others.append(job)
         stay = wanted.keys() - set(others)
         for job in self.allocations.keys() - stay:
             pools[self.allocations[job].gpu_type].release(job, self.allocations[job])
@@ -161,7 +164,7 @@ class _Last:
                 return None
             pools[old.gpu_type].fix(job)
             placed[job] = old
-        kept, pending = _keep([(job, wanted[job]) for job in dict.fromkeys(others) if job not in placed], previous, pools)
+        kept, pending = _keep([(job, wanted[job]) for job in others if job not in placed], previous, pools)
         if any(pool.clash for pool in pools.values()):
             return None
         placed.update(kept)

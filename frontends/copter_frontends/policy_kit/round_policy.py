@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from copter.runtime.collector import uncollected
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
 from copter_frontends.policy_kit.checks import check_round_s, check_times, require_gpus
@@ -188,6 +189,7 @@ class RoundPolicy(ABC):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    @uncollected()
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: apply the policy's rule, then assign nodes to the chosen jobs.
 

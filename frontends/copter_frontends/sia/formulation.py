@@ -131,7 +131,7 @@ class SiaFormulation:
         rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
         live = self.bases.live(job)
         state = JobState(job, self.jobs.new_row(), np.empty(0), np.flatnonzero(live), np.empty(0), NO_COLUMNS)
-        state.rows, state.limits = rows, self.bases.limits(job)
+        state.rows, state.limits = rows, self.bases.number_of(job)
         state.phase = self.goodput.phase(job.application, 0.0)
         numbers = self.jobs.numbers[state.row]
         numbers["submit_s"], numbers["restart_cost_s"], numbers["worth"] = job.submit_s, restart_s, self._worth(job)
@@ -261,7 +261,7 @@ class SiaFormulation:
         self.quotas[tenant] = gpus
         for state in self.jobs.values():
             if state.job.tenant == tenant:
-                state.limits = self.bases.limits(state.job)
+                state.limits = self.bases.number_of(state.job)
                 self._rebase(state)
 
     def _rows_of_nodes(self, gpu_type: str, gpus: int) -> list[tuple[SharedRow, int]]:

@@ -87,6 +87,7 @@ class JobBases:
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
         self._bases: dict[tuple[object, ...], Base] = {}
         self._fresh: dict[tuple[object, ...], Floats] = {}
+        self._numbers: dict[tuple[object, ...], int] = {}  # of limits
 
     def follow_capacity(self, capacity: NDArray[np.int64]) -> bool:
         """Set the current GPUs of each type; returns whether the set of valid configurations changed."""
@@ -120,9 +121,9 @@ class JobBases:
             self._fresh[key] = self.objective.values(state.live_base, 1.0)
         return self._fresh[key]
 
-    def _alike(self, state: JobState) -> tuple[object, ...]:
+    def _alike(self, state: JobState) -> tuple[int, int, int]:
         """Key that jobs with equal bases share."""
-        return (state.limits, state.phase, state.most_gpus if self.semantics.growth else 0)
+        return state.limits, state.phase, state.most_gpus if self.semantics.growth else 0
 
     def _normalised(self, state: JobState, row: Floats) -> Base:
         """S1 and S2 of a row of goodput."""
@@ -167,7 +168,7 @@ class JobBases:
         """Mark configurations on which the job's limits and batch sizes can ever let it run."""
         if job.own_goodput is not None:
             return self._find_live(job)
-        key = self.limits(job)
+        key = self._limits(job)
         if key not in self._lives:
             self._lives[key] = self._find_live(job)
         return self._lives[key]
@@ -181,7 +182,13 @@ class JobBases:
             within &= self._row(job, 0.0) > 0
         return within if job.preemptible else self._requested(job, within)
 
-    def limits(self, job: Job) -> tuple[object, ...]:
+    def number_of(self, job: Job) -> int:
+        """Return a number for the job's limits, the same for jobs that have equal ones; -1 with a goodput of its own."""
+        if job.own_goodput is not None:  # its base is shared with nobody
+            return -1
+        return self._numbers.setdefault(self._limits(job), len(self._numbers))
+
+    def _limits(self, job: Job) -> tuple[object, ...]:
         """Return a key for the configurations on which a job can run and its goodput there."""
         requested = None if job.preemptible else job.requested_gpus
         reserved = None if job.reservation is None else job.reservation[1]

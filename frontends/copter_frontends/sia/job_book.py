@@ -37,7 +37,8 @@ NUMBERS = np.dtype(
         ("holed", "?"),  # some entries of the base are NaN
         ("rebased", "?"),  # the model does not hold the present base
         ("stale", "?"),  # base, configuration or bonus have changed since the last refresh
-    ]
+    ],
+    align=True,
 )
 LEAST_ROWS = 64  # rows of an empty book
 
@@ -59,8 +60,8 @@ class JobState:
         Base of these.
     local : ndarray (configurations,)
         Its own column of each configuration, or -1.
-    limits : tuple
-        Where it can run and how well: jobs of equal limits and phase have one base.
+    limits : int
+        Number of its limits, where it can run and how well: jobs of equal limits and phase have one base.
     rows : tuple of int
         Numbers of the shared rows that it takes part in.
     hints : TrainingHints or None
@@ -80,7 +81,7 @@ class JobState:
     columns: Ints
     live_base: Floats
     local: NDArray[np.int32]
-    limits: tuple[object, ...] = ()
+    limits: int = -1
     rows: tuple[int, ...] = ()
     hints: TrainingHints | None = None
     progress: float = 0.0

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from copter import Model, Settings, Solution, Status
 from copter.errors import SettingsError
+from copter.runtime.collector import uncollected
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.goodput.profiled import ProfiledApplication
@@ -247,6 +248,7 @@ class SiaPolicy(LpPolicy):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    @uncollected()
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: solve the LP, round to an integer plan, assign nodes."""
         check_times(now_s, deadline_s)
