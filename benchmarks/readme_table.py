@@ -27,7 +27,7 @@ ROWS = {
 }
 """Tapes that README may show, with their names there; of a scheduler the largest one that the page has."""
 
-MOST = 6
+MOST = 5
 """Rows of README's table."""
 
 
@@ -61,24 +61,23 @@ def inserted(readme: str, page: str) -> str:
         raise ValueError(f"README.md needs one {BEGIN!r} and one {END!r}")
     date = re.search(r"^\| date \| (\S+) \|", page, flags=re.MULTILINE)
     lines = [
-        "| median of a round's edits and LP | columns | copter | fastest other solver | its total / copter's |",
-        "|---|---|---|---|---|",
+        "| recorded rounds of | copter, median | fastest other, median | its total / copter's |",
+        "|---|---|---|---|",
     ]
     found = {name: cells for name, cells in rows_of(page).items() if cells[5]}  # those with a time to compare
     largest = [name for name in ROWS if name in found and f"{name}0" not in found]
     for name, says in ROWS.items():
         if name in largest[:MOST]:
-            _, columns, own, other, theirs, times, _ = found[name]
+            _, _, own, other, theirs, times, _ = found[name]
             rival = f"{number(theirs)} ms, {named(other)}" if theirs else other
-            lines.append(f"| {says} | {columns} | {own} ms | {rival} | {times} |")
+            lines.append(f"| {says} | {own} ms | {rival} | {times} |")
     text = "\n".join(
         [
             *lines,
             "",
-            f"Recorded rounds of the simulator, replayed on 2 busy cores ({date.group(1) if date else 'undated'}). "
-            "Cold: solved from scratch; warm: from its last solution. The last column compares seconds summed over the "
-            "rounds that both proved: copter wins above 1, loses below, and slow rounds weigh more than in a median. "
-            f"[All rows, the losses included]({PAGE}).",
+            f"Time to edit the program and solve its LP, on 2 busy cores ({date.group(1) if date else 'undated'}). "
+            "Cold: from scratch; warm: from the last solution. The last column compares sums over the rounds that both "
+            f"proved: copter is faster where it exceeds 1. [All rows, losses included]({PAGE}).",
         ]
     )
     begin, rest = readme.split(BEGIN)

@@ -8,8 +8,9 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Threads that wait by spinning keep the processor from the thread they wait for where the machine does other work: at
-# 10,000 GPUs with one of two processors taken, a round took 89 ms instead of 23. OpenMP reads it when it is loaded.
+# OpenMP's threads shall sleep while they wait: on a busy machine, spinning threads take the processor from the thread
+# they wait for (with one of two processors taken, a round at 10,000 GPUs took 89 ms instead of 23). OpenMP reads this
+# variable when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from copter.errors import (
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Imported when they are first asked for, so that importing copter stays fast.
+# These names are imported at their first use, so that importing copter stays fast.
 _LAZY = {
     "Certificate": "copter.problem.certify",
     "IntegerSolution": "copter.methods.integer.solution",

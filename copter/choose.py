@@ -2,12 +2,12 @@
 
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
-0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. What follows is for
-   larger ones, and where these pivots do not end at a proven optimum.
-1. Private rows: only the block methods know them, so the blocks go first and the interior-point method of the whole
-   program is left for programs that they do not finish, and for verdicts (infeasible, unbounded); up to
-   `COLD_COLUMNS` columns the simplex method of the whole program comes before it.
-2. Few coupling rows (`Settings.interior_rows`, 64) and few columns (`Settings.basis_columns`, 40,000): pivots from the
+0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. The rules below are
+for larger models, and for small ones whose pivots do not end at a proven optimum. 1. Private rows: the block methods go
+first, because no other method for models supports private rows. If they do not finish, or the program is infeasible or
+unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns) and then to the interior-point
+method. 2. Few coupling rows (`Settings.interior_rows`, 64) and few columns (`Settings.basis_columns`, 40,000): pivots
+from the
    basis of the last round. The first round has no basis; up to `COLD_COLUMNS` columns pivots start from nothing, above
    that the proximal method solves the first round and its prices start the basis of the second. Up to `COLD_COLUMNS`
    the simplex method of the whole program decides where those pivots do not end at an optimum.
@@ -39,31 +39,33 @@ Method = Literal["", "kept", "presolve", "basis", "blocks", "proximal", "coordin
 # Of models ------------------------------------------------------------------------------------------------------------
 
 COLD_COLUMNS: Final = 1000
-"""Columns up to which the first solve of a model pivots too: a handful of pivots costs less than one proximal step."""
+"""Columns up to which a model's first solve pivots as well: its few pivots cost less than one proximal step."""
 
 SMALL_COLUMNS: Final = 5_000
-"""Columns up to which a model's whole program is solved by pivots from its last basis before anything else."""
+"""Columns up to which the first method of a model is pivots of its whole program from the last basis."""
 
 FEW_REQUESTS: Final = 64
-"""Requests up to which that is done in any case."""
+"""Requests up to which a model counts as small whatever its number of coupling rows (:func:`is_small`)."""
 
 REQUESTS_A_ROW: Final = 4
-"""Requests for each coupling row up to which it is done: with more of them it pays to eliminate their rows."""
+"""Requests per coupling row up to which a model counts as small: with more, it pays to eliminate the requests' rows."""
 
 ROUND_WORK: Final = 1e8
-"""Work after which these pivots are given up; a unit is about three nanoseconds."""
+"""Work after which a small model's pivots are given up; a unit takes about three nanoseconds."""
 
 PRICED_ROWS: Final = 1024
-"""Coupling rows up to which the proximal method goes on when the block methods give up: its Newton system has as many
-rows, dense, so with more of them the sparse factorisation of the whole program is the faster way."""
+"""Coupling rows up to which the proximal method goes on when the block methods give up. Its dense Newton system has as
+many rows; with more of them, the sparse factorisation of the whole program is faster.
+"""
 
 WALK_STEP: Final = 8
-"""Work of a step of the walk to a vertex beside its tight rows, in units of a pivot solve's work on a working column:
-measured on models of 7 to 60 rows with up to 21,000 fractional columns."""
+"""Fixed work of one step of the walk to a vertex, in units of a pivot solve's work on one working column; the work on
+tight rows comes on top. Measured on models of 7 to 60 rows with up to 21,000 fractional columns.
+"""
 
 
 def crossover_pays(fractional: int, tight_rows: int, working: int) -> bool:
-    """Whether pivots find a vertex sooner than a walk, which takes a step for every fractional column.
+    """Whether pivots need less work to find a vertex than a walk, which takes a step for every fractional column.
 
     Parameters
     ----------
@@ -80,7 +82,7 @@ def crossover_pays(fractional: int, tight_rows: int, working: int) -> bool:
 # Of linear programs that are solved once ------------------------------------------------------------------------------
 
 DIRECT_ENTRIES: Final = 6_000
-"""Entries up to which the simplex method gets the program as given: presolve takes longer than what it saves."""
+"""Entries up to which the simplex method gets the program as given: presolve would take longer than it saves."""
 
 DIRECT_WORK: Final = 2e7
 """Work after which the simplex method gives up a program as given; a unit is about three nanoseconds."""
@@ -89,7 +91,7 @@ SIMPLEX_WORK: Final = 1e8
 """Work after which the simplex method gives up a presolved program: the interior-point method needs about as much."""
 
 SPARSE_WORK: Final = 3e8
-"""The same while each step of the simplex method touches few rows, as on networks."""
+"""`SIMPLEX_WORK` for programs, such as networks, in which each step of the simplex method touches few rows."""
 
 SIMPLEX_ENTRIES: Final = 500_000
 """Entries of a presolved program above which the simplex method is not tried."""
@@ -101,10 +103,12 @@ STRUCTURE_ENTRIES: Final = 2_000
 """Entries below which a linear program is not searched for blocks: the search takes longer than the solve."""
 
 STRUCTURE_WORK: Final = 2_000.0
-"""Multiplications per entry, in one iteration by blocks, above which the sparse factorisation is cheaper."""
+"""Multiplications per entry in one block iteration, above which the sparse factorisation is cheaper."""
 
 PATIENCE: Final = 3.0
-"""Times the seconds of the interior-point method that the proximal method may take after rounding has ended it."""
+"""Time limit of the proximal method after rounding has ended the interior-point method, in multiples of the latter's
+time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,7 @@ SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's column
 PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
 
 SMALL: Final = Choice("basis", "a small model: pivots of the whole program from the last basis")
+SMALL_COLD: Final = Choice("basis", "a small model: pivots of the whole program from an empty basis")
 _PRIVATE: Final = Choice("blocks", "requests have private rows")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")
@@ -164,13 +169,13 @@ def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
 
 
 def is_small(facts: ModelFacts, settings: Settings) -> bool:
-    """Whether a model's whole program, a row for every request, is soon solved by pivots."""
+    """Whether a model is so small that pivots of its whole program, with a row for every request, solve it fastest."""
     few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
     return 0 < facts.columns <= min(SMALL_COLUMNS, settings.basis_columns) and few_requests
 
 
 def many_rows(facts: ModelFacts, settings: Settings) -> bool:
-    """Whether a model has so many coupling rows that Newton's method on their prices would be the slower choice."""
+    """Whether a model has so many coupling rows that the proximal method would be slower than interior points."""
     return settings.interior_columns > 0 and facts.rows > settings.interior_rows
 
 

@@ -1,7 +1,8 @@
 """Choice between the builds of the compiled modules, by the instruction set of this processor.
 
-A wheel holds each of them for several levels of x86-64 (the psABI's: v2 has SSE4.2, v3 AVX2, v4 AVX-512): the lowest in
-its package, the others under ``copter/levels/``. What is built from source is for the level of the building machine.
+A wheel holds each module for several levels of x86-64 (as the psABI defines them: v2 has SSE4.2, v3 AVX2, v4 AVX-512):
+the lowest level in its package, the others under ``copter/levels/``. A build from source is for the building machine's
+level only.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import platform
 from collections.abc import Iterable
 from pathlib import Path
 
-LEVELS: dict[str, frozenset[str]] = {  # flags of /proc/cpuinfo that a level adds to the one before
+LEVELS: dict[str, frozenset[str]] = {  # flags of /proc/cpuinfo that each level adds to the one below
     "x86-64-v2": frozenset({"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}),
     "x86-64-v3": frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
     "x86-64-v4": frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
 }
 ROOM = Path(__file__).parent / "levels"
-ASKED = "COPTER_LEVEL"  # environment: a lower level than the processor's
+ASKED = "COPTER_LEVEL"  # environment variable: use a lower level than the processor's
 
 
 def level_of(flags: Iterable[str]) -> str | None:

@@ -13,7 +13,7 @@ from copter.errors import SettingsError
 
 NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
-LARGEST_WHOLE = 10**300  # largest int that is accepted in place of a float
+LARGEST_WHOLE = 10**300  # largest int accepted where a float is expected, so that its float does not overflow
 
 
 def available_threads() -> int:
@@ -40,18 +40,18 @@ class Settings:
     descent_sweeps : int
         Coordinate-descent sweeps over the working set at the start of a cold solve; 0 for none.
     sigma : float
-        First proximal parameter, in units of a column's range over a cost.
+        First proximal parameter, in units of a column's range divided by its cost.
     warm_sigma : float
-        Largest proximal parameter at the start of a solve. After an edit, a moderate one finds the new active set in
-        fewer Newton steps than the large one that the last solve ended with.
+        Upper limit of the proximal parameter at the start of a warm solve. After an edit, a moderate parameter finds
+        the new active set in fewer Newton steps than the large one with which the last solve ended.
     sigma_growth, max_sigma : float
         Factor by which the proximal parameter grows after an easy step, and its largest value.
     dense_rows : int
         Newton systems of at most this many rows are factorised (Cholesky); larger ones are solved by
         conjugate gradients.
     settle_columns : int
-        Working sets of at least this many columns are solved without the groups whose best column stays the
-        same at all nearby prices.
+        From this many working columns on, a solve leaves out the groups whose best column is the same at all nearby
+        prices.
     price_reach : float
         Trust radius of a warm solve: how far prices may move between two pricing passes, in units of their size;
         inf for no bound.
@@ -59,17 +59,17 @@ class Settings:
         Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
         requests are fractional. Models without integer columns get the optimum as it is found.
     purify_rows : int
-        Tight coupling rows beyond which no walk to a vertex is taken, where pivots have not found one.
+        If pivots have not found a vertex, a walk to one is tried up to this many tight coupling rows.
     keep_slack : float
-        A column at rest leaves the working set when its reduced cost, less the least one of its block, exceeds this
-        many times the largest cost, in absolute value, of its block's working columns.
+        A column at its bound leaves the working set when its reduced cost, less the least of its block, exceeds this
+        factor times the largest absolute cost of the block's working columns.
     method : {"auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"}
-        "auto": the order that `copter/choose.py` states. Each of the others names one method, for sessions and for
-        one-shot solves: "basis", pivots from the last round's basis (sessions of models without private rows);
-        "blocks", interior points with the requests eliminated; "proximal", proximal steps by Newton's method;
-        "coordinate_descent", proximal steps by coordinate descent, which factorises nothing (algorithm.md, A12 to
-        A14; iterations are then sweeps), both for models without private rows; "simplex", the dual simplex method;
-        "interior", the interior-point method of the whole program.
+        "auto": the order that `copter/choose.py` states. Every other value names one method: "basis", pivots from the
+        last round's basis; "blocks", interior points with the requests eliminated; "proximal", proximal steps by
+        Newton's method; "coordinate_descent", proximal steps by coordinate descent, without factorisations
+        (algorithm.md, A12 to A14; iterations count sweeps); "simplex", the dual simplex method; "interior", the
+        interior-point method of the whole program. "basis", "proximal" and "coordinate_descent" take models without
+        private rows only.
     presolve : bool
         Presolve the linear program of a one-shot solve.
     max_interior_iterations : int
@@ -77,16 +77,16 @@ class Settings:
     refinements : int
         Rounds of iterative refinement of an interior-point answer that is not within tolerance.
     interior_rows : int
-        With more coupling rows than this, a session's solve begins with the interior-point method (unless the last
-        answer is still optimal); with fewer, that is the fallback where the proximal method stalls.
+        With more coupling rows than this, a session begins with the interior-point method unless the last answer is
+        still optimal. With fewer, the interior-point method is the fallback if the proximal method stalls.
     basis_columns : int
         Columns up to which a session pivots from its last basis, however few rows couple them.
     interior_columns : int
-        Models of more columns than this are never given to the interior-point method for general LPs; blocks have no
-        such limit. 0: the proximal method alone.
+        Models of more columns than this are never given to the interior-point method for general LPs; the block method
+        has no such limit. 0: the proximal method only.
     hand_over_s : float
-        Time limit of HiGHS's branch and bound, which :func:`copter.solve_integer` runs in another process during its
-        own search, where there is no deadline; with a deadline it may run until then. 0 for none.
+        Seconds for HiGHS's branch and bound, which :func:`copter.solve_integer` runs in another process beside its own
+        search. With a deadline it may run until the deadline instead. 0: HiGHS is not run.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float

@@ -1,7 +1,7 @@
 """Seeded generators and assertions for tests of programs that use copter, built on :mod:`copter.problem.checker`.
 
-The checker recomputes every figure from the linear program as given. It is the one that the engine decides OPTIMAL
-with: it catches a solution that does not belong to a program, not an error in the definitions of the figures.
+The checker recomputes every figure from the linear program as given. The engine itself calls a solution OPTIMAL by this
+checker, so it catches a solution of another program, but not an error in the definitions of the figures.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 def assert_optimal(lp: LinearProgram, x: Floats, y: Floats, tolerance: float = 1e-6) -> Judged:
     """Raise AssertionError unless (x, y) is optimal: relative residuals up to `tolerance`, absolute ones up to 10 times
-    it.
+    `tolerance`.
     """
     judged = check(lp, x, y)
     for name in ("primal", "dual", "gap"):

@@ -62,12 +62,12 @@ def solution_of(
         Which shard has which request.
     master : Master
     ask : Ask
-        Calls shards, for values that are wanted later.
+        Function that calls shards, for values that are computed when they are read.
     found : Solution
         The master's.
     status : Status
     bound : float
-        On the whole model's optimum; infinite if there is none, and then the gap is too.
+        Bound on the whole model's optimum; if there is none, bound and gap are infinite.
     certified : bool
         Whether the bound is safe against rounding.
     passes : int
@@ -107,7 +107,8 @@ def ray_of(master: Master, behind: RoutedValues, found: Solution) -> Callable[[]
     ray = found.ray
     if ray is None:
         raise InternalError("there is no ray to send")
-    m, sign = len(behind.resources), master.model.ledger.sign  # rays are as minimised, duals in the model's sense
+    # rays have the signs of a minimisation, duals those of the model's sense
+    m, sign = len(behind.resources), master.model.ledger.sign
     y, known = sign * ray[:m], master.own_of_whole(sign * ray[m:])
 
     def whole() -> Floats:
@@ -153,7 +154,7 @@ def chosen_of(master: Master, plan: IntegerPlan) -> dict[Hashable, int]:
 
 
 def shares_of(master: Master, plan: IntegerPlan) -> Values:
-    """{id: (columns, values)} of the continuous requests that have any."""
+    """Return {id: (columns, values)} of the continuous requests with nonzero columns."""
     found: Values = {}
     for request, slot in plan.slot_of.items():
         first, last = np.searchsorted(plan.share_key, [slot << 32, (slot + 1) << 32])

@@ -24,8 +24,7 @@ Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
 class RoutedValues:
     """The shards and the master of a solution; implements :class:`copter.problem.values.Behind`.
 
-    Only the shards hold costs. Values that depend on costs are asked of the shards of the requests concerned, and
-    nothing else is gathered.
+    Only the shards hold costs, so values that depend on costs are fetched from the shards of the requests concerned.
 
     Parameters
     ----------
@@ -75,7 +74,7 @@ class RoutedValues:
         return offsets, lower
 
     def x(self) -> Floats:
-        """Values of all columns, in the order of the requests."""
+        """Return the values of all columns, in the order of the requests."""
         self.require_current()
         offsets, x = self.lowers(self.requests)
         x[offsets[:-1][self.key >> 32] + (self.key & 0xFFFFFFFF)] = self.working
@@ -200,7 +199,7 @@ class RoutedSparse(SparseValues):
         """Return (offsets, reduced costs) of the columns of requests, concatenated."""
         self.slots(requests)
         behind = self.behind
-        if not isinstance(behind, RoutedValues):  # pickled: what was worked out before
+        if not isinstance(behind, RoutedValues):  # pickled: only values that were computed before
             return SparseValues.reduced_costs_of(self, requests)
         behind.require_current()
         _, reduced, offsets = behind.duals(list(requests), behind.y, behind.known)

@@ -14,7 +14,7 @@ SAFE = 1.0 + 1e-12  # factor that covers the rounding of a sum
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A shard's last answer with its prices; valid until its requests are edited.
+    """A shard's last answer and the prices it answered; valid until its requests are edited.
 
     Attributes
     ----------
@@ -36,16 +36,18 @@ class Answer:
 
 
 def whole_bound(lowest: float, answers: Mapping[int, Priced], missing: Mapping[int, tuple[float, float]]) -> float:
-    """Return a lower bound on the whole model with stored costs, as minimised, from one on the master (equation R2).
+    """Return a lower bound on the whole model's optimum (stored costs, as minimised) from the master's bound (equation
+    R2).
 
     Parameters
     ----------
     lowest : float
-        The master's, without the constant of the objective.
+        The master's bound, without the constant of the objective.
     answers : mapping of int to Priced
-        By shard, to the prices that prove the master's bound.
+        Each shard's answer to the prices that prove the master's bound.
     missing : mapping of int to (float, float)
-        Of shards that have not answered: the dual value of their columns held, and a lower bound on that of all.
+        For each shard without an answer: the dual value of its held columns, and a lower bound on the dual value of all
+        its columns.
     """
     bound, size = lowest, abs(lowest)
     for priced in answers.values():

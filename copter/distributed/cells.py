@@ -20,12 +20,12 @@ from copter.session.session import Session
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
-MARKET = "copter: capacity bought and sold"  # id of the request that stands for the other cells
+MARKET = "copter: capacity bought and sold"  # id of the request that trades with the other cells
 
 TOLERANCE = 1e-3  # relative gap of all cells together
 CLOSER = 0.03  # tolerance of one cell's own solves, as a share of TOLERANCE
 SAME = 1e-9  # relative excess of the first shares over the counts that counts as rounding
-# Where cells are asked next: these shares of the way from the best prices to the master's duals.
+# The next prices lie at these shares of the way from the prices of the best bound to the master's duals.
 TOWARDS = (0.1, 0.3, 1.0)
 
 
@@ -51,13 +51,13 @@ class Turn:
     Attributes
     ----------
     planned : Proposal
-        Its optimum with the capacity that it was given.
+        The cell's optimum with its own capacity.
     prices : ndarray (m,)
-        Prices of that plan: zero or more.
+        Prices of that plan, at least zero.
     wished : list of Proposal
-        Its optima where it may buy and sell, one for each of the prices that it was asked at.
+        The cell's optima if it may trade capacity, one for each of the prices asked.
     bounds : list of float
-        Lower bounds on what each wish costs, prices paid, as minimised (equation R6).
+        For each wish, a lower bound on its cost including the price of the capacity (equation R6).
     """
 
     planned: Proposal
@@ -72,7 +72,7 @@ class Cell:
     Parameters
     ----------
     model : Model
-        Its requests draw on shared resources and on its own. The counts of shared ones are the coordinator's to set.
+        Its requests use shared resources and the cell's own. The coordinator sets the counts of the shared ones.
     shared : sequence of ids (m,)
     settings : Settings
     """
@@ -92,11 +92,11 @@ class Cell:
         Parameters
         ----------
         capacity : ndarray (m,)
-            The cell's share.
+            The cell's share of every shared resource.
         prices : sequence of ndarray (m,)
-            Zero or more: what a unit costs, as minimised.
+            Prices per unit, as minimised; at least zero.
         most : ndarray (m,)
-            All that there is.
+            Total units of every shared resource.
         """
         model = self.session.model
         nothing = np.zeros(len(capacity))
@@ -138,11 +138,11 @@ class Trip:
     Attributes
     ----------
     objective, bound : float
-        Of all cells: the best plan so far and the best bound so far, in the sense of the models.
+        Best plan and best bound of all cells so far, in the sense of the models.
     gap : float
-        |objective - bound| / max(1, |objective|): no more than this is lost.
+        |objective - bound| / max(1, |objective|).
     sent, received : int
-        Bytes of this round trip.
+        Bytes sent to the cells and received from them in this round trip.
     """
 
     objective: float
@@ -155,10 +155,11 @@ class Trip:
 class Cells:
     """Many cells, and the coordinator that moves capacity between them.
 
-    Every round trip, a cell is given its capacity and prices. It answers with its optimum for that capacity, which is
-    a plan, and with what it would do at the prices, which gives a bound. A small master (equation R7) mixes all that
-    cells have proposed so far; its mix is the next capacity and its duals point to the next prices. This is Van Roy's
-    cross decomposition (Mathematical Programming 25, 1983) with a master over both kinds of proposals.
+    In every round trip each cell gets a capacity and prices. It answers with its optimum for that capacity, which gives
+    a plan, and with its optimum if it could trade capacity at the prices, which gives a bound. A small master (equation
+    R7) takes the best mixture of all proposals so far: the mixture gives the next capacities, and the master's duals
+    the next prices. This is Van Roy's cross decomposition (Mathematical Programming 25, 1983) with a master over both
+    kinds of proposals.
 
     Parameters
     ----------
@@ -167,15 +168,15 @@ class Cells:
     counts : mapping of id to float
         The shared resources and their total units over all cells.
     settings : Settings, optional
-        Settings of the cells' solves; by default a tolerance that the goal leaves room for.
+        Settings of the cells' solves; by default with a tolerance small enough for the goal.
     capacity : sequence of ndarray (m,), optional
         Each cell's share of the counts in the first round trip; equal parts by default.
 
     Raises
     ------
     InvalidDataError
-        If there is no model, the models differ in sense, a shared resource has a lower bound, a count is below zero or
-        not finite, or the first shares are not those of all cells or exceed the counts.
+        If there is no model, the models differ in sense, a shared resource has a lower bound, a count is negative or
+        not finite, a cell's first share is missing, or the first shares exceed the counts.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class Cells:
     def solve(self, tolerance: float = TOLERANCE, most_trips: int = 100) -> Trip:
         """Make round trips until the certified gap of all cells together is within a tolerance.
 
-        Each trip's figures are in :attr:`trips`; the first one's objective is that of equal parts (POP-k).
+        :attr:`trips` holds each trip's figures. With equal first shares, the first trip's objective is that of POP-k.
         """
         while len(self.trips) < most_trips:
             trip = self.trip()
@@ -234,7 +235,8 @@ class Cells:
         for known, turn in zip(self.proposals, turns, strict=True):
             known += [turn.planned, *turn.wished]
         self._next()
-        if not self.trips:  # the duals of a mix of two proposals each say little
+        # with two proposals per cell the master's duals mean little, so the cells' own prices are averaged
+        if not self.trips:
             self.prices = [np.mean([turn.prices for turn in turns], axis=0)]
         m, k = len(self.shared), len(self.cells)
         objective, outward = self.sign * self.best, self.sign * self.bound
@@ -244,11 +246,13 @@ class Cells:
         return self.trips[-1]
 
     def finish(self) -> list[Solution]:
-        """Every cell's solution with the capacity of the best plan."""
+        """Return every cell's solution with the capacity of the best plan."""
         return [cell_solution(cell, capacity) for cell, capacity in zip(self.cells, self.planned, strict=True)]
 
     def _next(self) -> None:
-        """Mix the proposals (equation R7): the next capacities, and prices on the way to the mix's duals (R8)."""
+        """Solve the master (equation R7) for the next capacities, and set the next prices on the way to its duals
+        (R8).
+        """
         sizes = [len(known) for known in self.proposals]
         every = [proposal for known in self.proposals for proposal in known]
         owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -261,9 +265,10 @@ class Cells:
             np.concatenate((free, np.ones(len(sizes)))),
             np.concatenate((self.counts, np.ones(len(sizes)))),
         )
-        found = solve(program, Settings(method="interior"))  # its duals lie in the middle of those that are optimal
+        # interior points give duals in the middle of the optimal ones
+        found = solve(program, Settings(method="interior"))
         if found.status is not Status.OPTIMAL:
-            return  # the next trip asks the same again: cells keep to their capacities
+            return  # capacities and prices stay as they are for the next trip
         left = self.counts.copy()
         capacity = []
         for at in range(len(sizes)):

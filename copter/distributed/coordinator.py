@@ -24,7 +24,8 @@ from copter.problem.solution import Solution
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
-IDLE_FACTOR, IDLE_LEAST = 2.0, 1_000  # columns held beyond this many times the working ones are let go
+# idle columns are dropped if the held ones exceed this factor times the working ones, and this number
+IDLE_FACTOR, IDLE_LEAST = 2.0, 1_000
 COUNT_EDITS = frozenset({"add_resources", "set_count", "update_counts", "remove_resources"})
 
 
@@ -89,7 +90,7 @@ class Coordinator:
         return answers
 
     def _bound(self, found: Solution, y: Floats, answers: Mapping[int, Priced]) -> float:
-        """Lower bound on the whole model as minimised, with its constant."""
+        """Return a lower bound on the whole model's optimum, as minimised, with the constant."""
         sign, offset = self._master.model.ledger.sign, self._master.model.offset
         whole = {shard: priced for shard, priced in answers.items() if priced.whole}
         missing = {}
@@ -103,7 +104,7 @@ class Coordinator:
     # Edits ----------------------------------------------------------------------------------------------------------
 
     def _apply(self, calls: Batch) -> None:
-        """Do a batch on the shards, and on the columns held."""
+        """Apply a batch to the shards and to the held columns."""
         changes = self._exchange.apply(calls)
         gone: list[Hashable] = []
         for shard, each in calls.items():
@@ -115,7 +116,7 @@ class Coordinator:
         self._master.remove(dict.fromkeys(gone))
         for shard in calls:
             if shard in self._exchange.out_of_step:
-                self._stale.add(shard)  # it does not know of all that is held, so it does not tell of all that changed
+                self._stale.add(shard)  # it lacks some held columns, so its report of changes may be incomplete
             else:
                 self._master.take(changes[shard])
 
@@ -125,7 +126,7 @@ class Coordinator:
     def _synchronise(self, watch: Watch) -> None:
         """Inform shards that are out of step which columns are held, and receive their current data.
 
-        A shard that is late stays out of step; one whose edits the coordinator has not seen is waited for.
+        A late shard stays out of step; if the coordinator has not seen the shard's last edits, it waits for the shard.
         """
         exchange = self._exchange
         for shard in sorted(exchange.out_of_step):
@@ -144,7 +145,7 @@ class Coordinator:
                 self._stale.discard(shard)
 
     def _let_idle_go(self) -> None:
-        """Let columns go that the last solve has not kept, where they are many."""
+        """Drop columns that the last solve did not keep, if there are many."""
         master, working = self._master, self._master.session._iterate.ws.size
         if self._exchange.out_of_step or master.n_columns <= IDLE_FACTOR * working + IDLE_LEAST:
             return
@@ -163,7 +164,7 @@ class Coordinator:
         master.drop({request: gone for request, gone in idle.items() if self._deal.owner[request] in arguments})
 
     def _take_inventory(self, found: Mapping[int, Inventory]) -> None:
-        """Resources and templates, which all shards have, and every shard's requests."""
+        """Read the resources and templates from one shard, as all have them, and the requests from every shard."""
         first = next(iter(found.values()))
         for call in calls_of_inventory(first):
             getattr(self._master.model, call.method)(*call.arguments, **call.named)
@@ -182,9 +183,8 @@ class Coordinator:
         """Start one more shard with its share of the requests; returns its number."""
         members = self._members
         shard = members.following
-        self._change_members(
-            replace(members, following=shard + 1), in_doubt=False
-        )  # whatever comes, it is not used again
+        # even after a failure the number is not used again
+        self._change_members(replace(members, following=shard + 1), in_doubt=False)
         try:
             self._exchange.join(shard)
             donor = next(each for each in self._exchange.shards if each != shard)
@@ -254,7 +254,7 @@ class Coordinator:
             self._stale.add(shard)
 
     def _change_members(self, members: Members, in_doubt: bool = True) -> None:
-        """Write the list down; where the disk refuses, it may have it all the same, and then no edit is safe."""
+        """Write the list of shards to disk. A failed write may still have reached the disk, so edits then stop."""
         self._exchange.turn.require_current()
         try:
             write_members(members, new=False)

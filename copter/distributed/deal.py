@@ -20,7 +20,7 @@ class Deal:
     load : dict of int to int
         Columns of every shard.
     owner, size, added_at : dict by id, in the order added
-        Shard; number of columns; version at which the request came.
+        Each request's shard, number of columns, and version at which it was added.
     version : int
         Number of edits so far.
     """
@@ -43,7 +43,7 @@ class Deal:
             self._undo.pop()()
 
     def settle(self) -> None:
-        """Keep the changes since the last settling: they can no longer be taken back."""
+        """Forget how to undo the changes so far."""
         self._undo.clear()
 
     def shard_of(self, request: Hashable) -> int:
@@ -100,7 +100,7 @@ class Deal:
         del self.added_at[request]
 
     def split(self, requests: list[Hashable]) -> dict[int, Ints]:
-        """Places in a list of requests, by their shards."""
+        """Return the positions of a list of requests, by shard."""
         shards = np.array([self.shard_of(request) for request in requests], dtype=np.int64)
         return {shard: np.flatnonzero(shards == shard).astype(np.int32) for shard in np.unique(shards).tolist()}
 

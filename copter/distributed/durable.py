@@ -34,7 +34,7 @@ class Members:
     ----------
     shards : tuple of int
     following : int
-        Number of the next one that joins; numbers are not used again.
+        Number of the next shard that joins; numbers are not reused.
     offset : float
         Constant in the objective.
     options : ShardOptions
@@ -47,7 +47,9 @@ class Members:
 
 
 def write_members(members: Members, new: bool) -> None:
-    """Write the list of shards if there is a directory; raises SnapshotError if a new session finds another's."""
+    """Write the list of shards if there is a directory; a new session that finds another's list raises
+    SnapshotError.
+    """
     directory = members.options.directory
     if directory is None:
         return
@@ -108,7 +110,7 @@ class Remembered:
             raise SnapshotError(f"{path} is no coordinator's snapshot: {error}") from None
 
     def empty_plan(self) -> IntegerPlan:
-        """Return a plan without figures, to be filled with remembered ones."""
+        """Return a plan without columns, to be filled with the remembered ones."""
         none = np.zeros(0, dtype=np.int32)
         return IntegerPlan(
             0.0, 0.0, 0.0, 0, False, none, none.astype(np.int64), {}, IntegerStatus.FEASIBLE,
@@ -117,7 +119,7 @@ class Remembered:
 
 
 def by_id(entries: list[Any]) -> Values:
-    """(id, columns, values) as a dict by id."""
+    """Return (id, columns, values) as a dict by id."""
     return {request: (np.array(columns, dtype=np.int32), np.array(values)) for request, columns, values in entries}
 
 

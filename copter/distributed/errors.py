@@ -4,8 +4,8 @@ from copter.errors import CopterError
 
 
 class ShardLostError(CopterError, RuntimeError):
-    """A shard died and cannot be restored: there is no directory, or it does not come back."""
+    """A shard died and cannot be restored: there is no directory, or restarts fail."""
 
 
 class SupersededError(CopterError, RuntimeError):
-    """Another coordinator continues this session: this one changes nothing any more."""
+    """Another coordinator continues this session, so this one may not change anything."""

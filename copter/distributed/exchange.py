@@ -22,7 +22,7 @@ from copter.storage.sealing import Seal
 
 BATCH = Seal(b"\x89COPTERP", 1, "a pending batch of a distributed session")
 TRIES = 60  # most attempts of one call to a shard that keeps dying
-PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0  # between two of them, growing
+PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0  # first and longest pause between attempts
 
 
 class Exchange:
@@ -33,16 +33,16 @@ class Exchange:
     transport : Transport
     options : ShardOptions
     shards : sequence of int
-        Their numbers; they are started.
+        Numbers of the shards, which are started.
 
     Attributes
     ----------
     out_of_step : set of int
-        Shards that do not know which columns the coordinator holds: they died, or answered too late to be heard.
+        Shards that do not know which columns the coordinator holds, because they died or answered too late.
     late : set of int
         Shards that did not answer their last call in time.
     lost : int
-        How many times a shard was found dead.
+        Number of times a shard was found dead.
     """
 
     def __init__(self, transport: Transport, options: ShardOptions, shards: Sequence[int]) -> None:
@@ -53,17 +53,16 @@ class Exchange:
         self.lost = 0
         self._number = 0
         self._births: dict[int, int] = {}
-        self._broken: str | None = None  # why no edit is taken any more
-        self._struck_out = (
-            True  # whether the disk has no batch of this coordinator that is done, or was not decided for
-        )
+        self._broken: str | None = None  # why further edits are refused
+        # whether the disk is free of batches of this coordinator that are done or undecided
+        self._struck_out = True
         self.turn = Turn(options.directory)
         transport.reserve(shards)
         for shard in shards:
             self.join(shard)
 
     def join(self, shard: int) -> None:
-        """Start or connect to a shard; it is out of step until it knows which columns it holds."""
+        """Start or connect to a shard; it is out of step until it knows which columns the coordinator holds."""
         self.transport.start(shard, self.options)
         self.shards.append(shard)
         self.out_of_step.add(shard)
@@ -81,7 +80,8 @@ class Exchange:
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Call a method of shards and return their answers by shard; calls to dead shards are repeated.
 
-        Only for methods that may be called twice. A shard's error is raised once all shards have answered.
+        Use it only for methods that may be called twice. If a shard raises an error, it is raised here after all shards
+        have answered.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class Exchange:
         raise ShardLostError(f"shard {min(todo)} does not come back after {TRIES} calls")
 
     def every(self, method: str, *arguments: Any) -> dict[int, Any]:
-        """:meth:`ask` all shards the same."""
+        """Call :meth:`ask` for all shards with the same arguments."""
         return self.ask(method, dict.fromkeys(self.shards, arguments))
 
     def in_time(
@@ -114,8 +114,8 @@ class Exchange:
     ) -> dict[int, Any]:
         """Call a method of shards and return the answers within `seconds`; other shards become out of step.
 
-        Late shards are in :attr:`late` until they answer. With `again`, shards that died are called again until the
-        time is up.
+        Late shards are in :attr:`late` until they answer. With `again`, dead shards are called again until the time is
+        up.
         """
         started, pause = CLOCK.get().monotonic(), PAUSE_S
         todo, found = set(shards), {}
@@ -168,14 +168,14 @@ class Exchange:
     def apply(self, calls: Mapping[int, Sequence[Call]]) -> dict[int, Changes]:
         """Apply a batch of edits on all these shards or on none.
 
-        Every shard does its edits so that they can be taken back; when all have, the batch is decided for, which is
-        written down where there is a directory, and every shard makes it durable. A shard that dies in between does
-        its part again.
+        Two phases: every shard prepares its edits so that they can be undone. When all have, the coordinator writes its
+        decision to the directory, if there is one, and every shard commits. A shard that dies in between repeats its
+        part.
 
         Returns
         -------
         dict
-            By shard, what has changed of the columns held; without shards that died, which are out of step.
+            Changes of held columns by shard; shards that died are missing, and are out of step.
         """
         if self._broken is not None:
             raise ShardLostError(self._broken)
@@ -183,7 +183,7 @@ class Exchange:
             self._strike_out()
         self._number += 1
         number, given = self._number, {shard: list(each) for shard, each in calls.items()}
-        alone = len(given) == 1  # then its journal alone decides
+        alone = len(given) == 1  # with one shard, its journal decides
         try:
             versions = self.ask("prepare", {shard: (number, each) for shard, each in given.items()})
             if not alone:
@@ -193,18 +193,18 @@ class Exchange:
             raise
         try:
             changes = self._decide(number, given, versions)
-        except SnapshotError:  # a shard alone, whose disk refused: nothing has happened
+        except SnapshotError:  # the only shard's disk refused, so nothing has changed
             raise
         except BaseException as error:
             self.give_up("a batch of edits was decided for, and not every shard is known to have done it", error)
             raise
         if not alone:
-            with suppress(SnapshotError):  # it is tried again before the next batch
+            with suppress(SnapshotError):  # repeated before the next batch
                 self._strike_out()
         return changes
 
     def give_up(self, why: str, error: BaseException) -> None:
-        """Take no edit any more; a ShardLostError in the place of an error of the disk."""
+        """Refuse all further edits; raises ShardLostError if the cause is an error of the disk."""
         self._broken = f"{why}: go on with this session by Session.load, which does all of it or nothing"
         if isinstance(error, SnapshotError):
             raise ShardLostError(self._broken) from error
@@ -212,12 +212,13 @@ class Exchange:
     def _decide(
         self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
     ) -> dict[int, Changes]:
-        """Have every shard commit, until each has; SnapshotError where a shard is alone and its disk refuses.
+        """Tell the shards to commit until each has; raises SnapshotError if the disk of the only shard refuses.
 
         Raises
         ------
         ShardLostError
-            If a shard cannot commit after many tries, or one that is alone may have refused a batch in vain.
+            If a shard cannot commit after many tries, or the only shard refused the batch but may still have it on
+            disk.
         SupersededError
             If another coordinator has begun.
         """
@@ -262,7 +263,7 @@ class Exchange:
             self.ask("prepare", {shard: (number, calls)})
         return False
 
-    # A batch that is decided for, on disk -----------------------------------------------------------------------------
+    # A decided batch on disk -----------------------------------------------------------------------------
 
     def _pending(self) -> str | None:
         directory = self.options.directory
@@ -271,7 +272,9 @@ class Exchange:
     def _write_down(
         self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
     ) -> None:
-        """Decide for a batch; SnapshotError where the disk refuses, and then it is not decided for."""
+        """Decide for a batch by writing it to disk; if the disk refuses, raises SnapshotError and the batch is
+        undecided.
+        """
         path = self._pending()
         if path is None:
             return
@@ -279,7 +282,7 @@ class Exchange:
         self._struck_out = False
         try:
             write_atomically(path, BATCH.close(encode((number, parts))))
-        except SnapshotError as error:  # the disk may have it all the same
+        except SnapshotError as error:  # the failed write may still have reached the disk
             try:
                 self._strike_out()
             except SnapshotError:
@@ -287,13 +290,13 @@ class Exchange:
             raise
 
     def _strike_out(self) -> None:
-        """The disk has no batch any more; SnapshotError where that is not sure."""
+        """Remove the batch from the disk; raises SnapshotError if that may have failed."""
         path = self._pending()
         if path is not None:
             try:
                 if DISK.get().kind(path) is not None:
                     DISK.get().remove(path)
-                sync_folder(Path(path).parent)  # or it is back after a loss of power, when shards have gone on
+                sync_folder(Path(path).parent)  # otherwise a loss of power may bring the file back after later edits
             except OSError as error:
                 raise SnapshotError(f"{path} cannot be removed: {error.strerror}") from error
         self._struck_out = True
@@ -301,8 +304,8 @@ class Exchange:
     def finish_pending(self) -> None:
         """Complete the batch that an earlier coordinator had decided for, or undo an undecided one.
 
-        From the first call on no shard hears an earlier coordinator; only then is it read what that one had decided.
-        A batch that one shard alone refused must be off its disk before anything is said of it.
+        After the first call the shards refuse earlier coordinators, so only then are their decisions read. A batch that
+        a single shard refused must be off that shard's disk before the coordinator relies on its state.
         """
         self.every("abort")
         self.every("take_back")

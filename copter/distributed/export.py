@@ -19,7 +19,7 @@ from copter.model.private_rows import PrivateRows
 def calls_of(model: Model, templates: Sequence[Template], request: Hashable) -> list[Call]:
     """Return the edits that recreate a request in another model with the same resources and templates.
 
-    What is stored is sent as it is stored, so that later edits of scale and offset mean the same.
+    Costs are sent as stored, with scale and offset, so that later edits of these have the same effect.
     """
     ledger = model.ledger
     slot = ledger.slot(request)
@@ -91,7 +91,7 @@ def inventory_of(model: Model, templates: Sequence[Template]) -> Inventory:
 
 
 def rows_of_template(private: Private | None, n: int) -> PrivateRows | None:
-    """Private rows that a template declares."""
+    """Return the private rows that a template declares."""
     if private is None:
         return None
     start, row, value, lower, upper = private

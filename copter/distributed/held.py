@@ -19,7 +19,7 @@ Keys = NDArray[np.int64]
 
 
 class Held:
-    """A working set kept on both sides: column numbers in the shard, data also in the coordinator.
+    """The working set of a shard and the coordinator: the shard has the column numbers, the coordinator also the data.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Held:
     Attributes
     ----------
     ws : WorkingSet
-        Its values are not used.
+        The held columns; their values are not used.
     """
 
     def __init__(self, model: Model) -> None:
@@ -44,7 +44,7 @@ class Held:
         return self.model.ledger.matrix
 
     def least_of_slots(self, y: Floats, weight: float) -> Floats:
-        """Least reduced cost, zero at most, of the columns held of each slot, (n_slots,)."""
+        """Least reduced cost of each slot's held columns, or zero if that is positive, (n_slots,)."""
         ws, least = self.ws, np.zeros(self.matrix.n_slots)
         if ws.size:
             reduced = ws.reduced_costs(y)
@@ -54,7 +54,9 @@ class Held:
         return least
 
     def begin(self, requests: list[Hashable], count: Ints, column: Ints) -> Changes:
-        """Start again from these columns, as far as they exist; returns the data of all requests with held columns."""
+        """Hold these columns, as far as they exist, and no others; returns the data of all requests with held
+        columns.
+        """
         self.ws, self._named_at = WorkingSet(), -1
         key = self._keys(requests, count, column)
         self.ws.key, self.ws.x = key, np.zeros(len(key))
@@ -76,7 +78,7 @@ class Held:
         return self._plain(np.isin(self.ws.slots, slot))
 
     def let_go(self, requests: list[Hashable], count: Ints, column: Ints) -> int:
-        """Do not hold these columns any more, unless they must be."""
+        """Stop holding these columns, except columns that must be held."""
         dropped = np.isin(self.ws.key, self._keys(requests, count, column))
         if dropped.any():
             self.ws.keep(~dropped)
@@ -90,7 +92,7 @@ class Held:
         Parameters
         ----------
         slots : set of int
-            Requests of which more than the costs may have changed.
+            Slots of requests of which more than the costs may have changed.
         templates : set of int
             Serial numbers of templates that have changed.
         """
@@ -139,7 +141,7 @@ class Held:
         )
 
     def _plain(self, groups: NDArray[np.bool_]) -> Columns:
-        """Everything of these groups."""
+        """Return all held columns of these groups, with their data."""
         if not groups.any():
             return Columns()
         part = self.ws.take(np.flatnonzero(np.repeat(groups, np.diff(self.ws.start))))
@@ -178,7 +180,7 @@ class Held:
         return WholeRequest(request, start.copy(), place_of_row(self.model)[row], value.copy(), named)
 
     def _requests(self, slots: Ints) -> list[Hashable]:
-        """Ids of slots."""
+        """Return the ids of the requests in these slots."""
         if self._named_at != self.model.version:
             self._names = {slot: request for request, slot in self.model.ledger.slot_of.items()}
             self._named_at = self.model.version
@@ -186,7 +188,7 @@ class Held:
 
 
 def place_of_row(model: Model) -> Ints:
-    """Place among a model's resources of every row slot, (rows,)."""
+    """Return, for every row slot, its resource's position among the model's resources, (rows,)."""
     ledger = model.ledger
     place = np.full(ledger.matrix.n_rows, -1, dtype=np.int32)
     place[list(ledger.row_of.values())] = np.arange(len(ledger.row_of), dtype=np.int32)
@@ -194,5 +196,5 @@ def place_of_row(model: Model) -> Ints:
 
 
 def any_of_groups(mask: NDArray[np.bool_], start: Ints) -> NDArray[np.bool_]:
-    """Whether the mask holds anywhere in each group, (g,)."""
+    """Return, for each group, whether the mask is true anywhere in it, (g,)."""
     return np.logical_or.reduceat(mask, start[:-1]) if len(mask) else np.zeros(len(start) - 1, dtype=bool)

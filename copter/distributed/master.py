@@ -24,24 +24,24 @@ Values = dict[Hashable, tuple[Ints, Floats]]
 
 
 class Master:
-    """Resources, and of every request the columns that have been worth having.
+    """All resources, and the columns of every request that have improved the master so far.
 
-    It is edited in place and solved from where it stood, like any other model, so that nothing is solved in another
-    way here than on one machine. A request whose columns change is replaced; values and prices are carried over.
+    It is an ordinary model: edited in place and solved from its last state, by the same code as on one machine. A
+    request whose held columns change is replaced; its values and all prices are kept.
 
     Parameters
     ----------
     model : Model
-        With the resources and templates; no requests.
+        A model with the resources and templates, without requests.
     settings : Settings
 
     Attributes
     ----------
     session : Session
     columns : dict of id to ndarray int32
-        Which of a request's columns its columns here are, ascending.
+        For each request, the numbers of its held columns, ascending.
     whole : set of ids
-        Requests that are here with all their columns, always.
+        Requests that are always held with all their columns.
     """
 
     def __init__(self, model: Model, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class Master:
     # Edits ----------------------------------------------------------------------------------------------------------
 
     def remove(self, requests: Iterable[Hashable]) -> None:
-        """Requests have gone."""
+        """Remove requests from the master, if it has them."""
         here = [request for request in requests if request in self.columns]
         if here:
             self.model.remove_requests(here)
@@ -102,7 +102,7 @@ class Master:
         self.remove([request for request, columns in kept.items() if not len(columns)])
 
     def _as_columns(self, kept: Mapping[Hashable, Ints]) -> Columns:
-        """Some of the columns of requests that are here, with their data."""
+        """Return some of the held columns with their data."""
         if not kept:
             return Columns()
         matrix, ledger = self.model.ledger.matrix, self.model.ledger
@@ -156,7 +156,7 @@ class Master:
         self.columns[each.request] = np.arange(n, dtype=np.int32)
         self.whole.add(each.request)
 
-    # What the iterate knows -----------------------------------------------------------------------------------------
+    # State of the iterate -----------------------------------------------------------------------------------------
 
     def values_of(self, requests: Iterable[Hashable] | None = None) -> Values:
         """Return {id: (columns, values)} of the iterate's working columns, by default of all requests."""
@@ -199,13 +199,13 @@ class Master:
         ws.gather(ledger.matrix)
 
     def prices(self, solution: Solution) -> Floats:
-        """Prices of the resources in order, as minimised, (m,)."""
+        """Return the prices of the resources in order, as minimised, (m,)."""
         return self.model.ledger.sign * solution.prices()
 
     def own_duals(self, solution: Solution) -> dict[Hashable, tuple[Ints, Floats]]:
         """Return {id: (rows, duals)} of own rows of wholly held requests, if their solve computed them.
 
-        Those of other requests follow from the reduced costs of all their columns, which their shards have.
+        The duals of other requests follow from the reduced costs of all their columns, which only their shards know.
         """
         behind = solution._sparse.behind if solution._sparse is not None else None
         known = behind._own if isinstance(behind, ModelValues) else None
@@ -255,10 +255,11 @@ class Master:
         iterate.cold = False
         self.session._restart = None
 
-    # Answers in the columns' own numbers ----------------------------------------------------------------------------
+    # Conversions between master and requests' own columns
+    # ----------------------------------------------------------------------------
 
     def idle(self, requests: Iterable[Hashable]) -> dict[Hashable, Ints]:
-        """Columns of plain requests that the iterate does not keep."""
+        """Return the columns of plain requests that are not in the iterate's working set."""
         kept = self.values_of()
         found = {}
         for request in requests:
@@ -271,7 +272,7 @@ class Master:
         return found
 
     def total_of(self, requests: Iterable[Hashable], y: Floats) -> float:
-        """Dual value of some plain requests by the columns held, at prices of the resources."""
+        """Return the dual value of some plain requests, computed from their held columns at these prices."""
         ledger = self.model.ledger
         matrix = ledger.matrix
         prices = np.zeros(matrix.n_rows)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-WORD = 8  # bytes that one number counts in the size of a message
+WORD = 8  # bytes counted for one number in a message's size
 
 
 def no_ints() -> Ints:
@@ -57,24 +57,24 @@ class Call:
 class Columns:
     """All held columns of some plain requests, with their data.
 
-    A request is plain where its columns are at least zero and have no upper bounds of their own, its sum has an upper
-    bound and no lower one, and it has no private rows.
+    A request is plain if its columns have lower bounds of zero and no upper bounds, its sum has a limit but no least
+    sum, and it has no private rows.
 
     Attributes
     ----------
     requests : list of ids (k,)
     count : ndarray (k,) int32
-        Columns that follow of each.
+        Number of listed columns of each request.
     limit : ndarray (k,)
     integer : ndarray (k,) bool
     fixed : ndarray (k,) int32
-        Column that each is fixed on; -1 for none.
+        Column to which each request is fixed; -1 if it is not fixed.
     column : ndarray (n,) int32
-        Within its request, ascending.
+        Column number within the request, ascending.
     cost : ndarray (n,)
         In the signs of the model's sense.
     entry_start, row, coefficient : CSC arrays
-        Rows are places among the model's resources.
+        Usage; rows are numbered in the order of the model's resources.
     """
 
     requests: list[Hashable] = field(default_factory=list)
@@ -97,7 +97,7 @@ class WholeRequest:
     ----------
     request : hashable
     entry_start, row, coefficient : CSC arrays
-        Its usage, by places among the model's resources.
+        Usage; rows are numbered in the order of the model's resources.
     named : dict
         Arguments for :meth:`copter.Model.add_request`, without the usage.
     """
@@ -116,13 +116,13 @@ class Changes:
     Attributes
     ----------
     columns : Columns
-        Requests that are to be replaced by these.
+        Plain requests, with the columns that replace their held ones.
     whole : list of WholeRequest
-        The same, of requests that are held whole.
+        Wholly held requests that replace their earlier versions.
     requests : list of ids
-        Requests of which the costs alone have changed.
+        Requests of which only the costs have changed.
     count, cost : ndarray
-        Their columns held, and the costs of these, request by request.
+        Number of held columns of each of these requests, and their costs, request by request.
     version : int
         Version of the shard's model.
     """
@@ -142,23 +142,23 @@ class Priced:
     Attributes
     ----------
     correction : float
-        By how much columns that the coordinator does not hold lower the dual value; zero at most.
+        Change (zero or less) of the dual value by the columns that the coordinator does not hold.
     total : float
         The dual value of the shard's plain requests.
     margin : float
-        What rounding may have added to either.
+        Largest rounding error of `correction` and `total`.
     rounding : float
-        Most by which the rounding of stored costs may have raised the dual value.
+        Largest amount by which the rounding of stored costs may have raised the dual value.
     most, least : ndarray (m,)
-        Most and least that the shard's plain requests can use of each resource.
+        Largest and smallest possible usage of each resource by the shard's plain requests.
     columns : Columns
-        Requests that have columns worth having, with all that are held of each from now on.
+        Requests with improving columns, with all the columns of each that are held from now on.
     held : int
-        Columns that the shard takes the coordinator to hold.
+        Number of columns that the coordinator holds, according to the shard.
     whole : bool
-        Whether all columns were priced in time; where not, there is no bound.
+        Whether all columns were priced in time; if not, the answer gives no bound.
     seconds : float
-        What the pass took.
+        Time of the pass.
     """
 
     correction: float
@@ -180,7 +180,7 @@ class OwnRows:
     Attributes
     ----------
     count : ndarray (k,) int32
-        Rows of each request.
+        Number of rows of each request.
     row : ndarray int32
         0 for the sum, 1 + i for private row i; ascending within a request.
     dual : ndarray
@@ -199,15 +199,15 @@ class Hello:
     Attributes
     ----------
     version : int
-        Of its model: the number of edits.
+        Version of the shard's model: its number of edits.
     open_batch : int
-        Number of the batch that is prepared and not yet decided; -1 for none.
+        Number of the batch that is prepared but not decided; -1 if there is none.
     requests : int
     columns : int
     memory : int
         Peak of the process's resident memory, bytes.
     processor_s : float
-        Processor time that the process has taken, of all its threads.
+        Processor time of the process so far, of all threads.
     """
 
     version: int
@@ -227,10 +227,10 @@ class Inventory:
     resources : list of ids
     lower, upper : ndarray (m,)
     templates : list of tuples
-        (column_start, row place, coefficient, private) each.
+        (column_start, row, coefficient, private rows) of each template.
     requests : list of ids
     size : ndarray int32
-        Columns of each.
+        Number of columns of each request.
     """
 
     resources: list[Hashable]

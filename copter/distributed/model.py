@@ -27,26 +27,26 @@ BY_REQUEST = {
     "add_requests": ("costs", "limit", "at_least", "integer", "scale", "offset"),
     "update_limits": ("limits", "at_least"),
     "rescale_costs": ("scale", "offset", "columns", "costs", "worst"),
-}  # arguments that have one entry for each request
+}  # arguments with one entry for each request
 BOUNDS = ("row_lower", "row_upper")
 
 
 class RoutedModel:
     """A :class:`copter.Model` whose requests are on shards.
 
-    Resources and templates are the coordinator's and every shard's; a request is one shard's, which checks its edits.
-    The edits of a ``with model.batch():`` go to the shards together when the block ends, so that an error in them is
-    raised there; then none of them has happened, on any shard.
+    The coordinator and every shard have all resources and templates. A request is on one shard, which checks its edits.
+    The edits of a ``with model.batch():`` are sent together when the block ends, so an error in one of them is raised
+    at the end of the block, and then no shard has applied any of them.
 
     Parameters
     ----------
     model : Model
-        The restricted master's: it has the resources and templates.
+        The restricted master's model, which has the resources and templates.
     deal : Deal
     apply : callable
-        Does a batch on the shards; all or nothing.
+        Function that applies a batch on all shards or on none.
     read : callable (shard, method, argument)
-        A look-up.
+        Function that reads from a shard's model.
     cost_dtype : str
         Name of the type that shards store costs in.
     """
@@ -65,7 +65,7 @@ class RoutedModel:
         self._calls: Batch = {}
         self._depth = 0
 
-    # What there is ------------------------------------------------------------------------------------------------
+    # Look-ups ------------------------------------------------------------------------------------------------
 
     @property
     def sense(self) -> Literal["max", "min"]:
@@ -79,7 +79,7 @@ class RoutedModel:
 
     @property
     def cost_dtype(self) -> np.dtype[Any]:
-        """Type that costs are stored in where an edit does not say."""
+        """Default storage type of requests' costs."""
         return self._cost_dtype
 
     @property
@@ -111,7 +111,7 @@ class RoutedModel:
         return request in self._deal.owner
 
     def count(self, resource: Hashable) -> float:
-        """Units of a resource."""
+        """Return the number of units of a resource."""
         return self._model.count(resource)
 
     def lower_count(self, resource: Hashable) -> float:
@@ -119,17 +119,17 @@ class RoutedModel:
         return self._model.lower_count(resource)
 
     def fixed_usage(self, resource: Hashable) -> float:
-        """Units of a resource that fixed requests use."""
+        """Return how many units of a resource the fixed requests use."""
         self._model.ledger.row(resource)
         return sum(float(self._read(shard, "fixed_usage", resource)) for shard in self._deal.load)
 
     def cost(self, request: Hashable) -> Floats:
-        """Objective coefficients of a request's columns, (n,)."""
+        """Return the objective coefficients of a request's columns, (n,)."""
         found: Floats = self._look_up("cost", request)
         return found
 
     def limit(self, request: Hashable) -> float:
-        """Largest sum of a request's columns."""
+        """Return the largest allowed sum of a request's columns."""
         return float(self._look_up("limit", request))
 
     def at_least(self, request: Hashable) -> float:
@@ -137,7 +137,7 @@ class RoutedModel:
         return float(self._look_up("at_least", request))
 
     def bounds(self, request: Hashable) -> tuple[Floats, Floats]:
-        """(lower, upper) of a request's columns, (n,) each."""
+        """Return the (lower, upper) bounds of a request's columns, (n,) each."""
         found: tuple[Floats, Floats] = self._look_up("bounds", request)
         return found
 
@@ -161,7 +161,7 @@ class RoutedModel:
         return None if place < 0 else self._templates[place]
 
     def to_linear_program(self) -> LinearProgram:
-        """Return the whole model as one LP, gathered in this process with full memory use."""
+        """Return the whole model as one LP; needs the memory of all shards in this process."""
         if self._calls:
             raise EditNotAllowedError("a batch is open, whose edits are not made yet: ask before it, or after")
         whole = Model(self.sense, self.offset)
@@ -428,7 +428,9 @@ class RoutedModel:
     def update_row_bounds(
         self, requests: Sequence[Hashable], lower: Any = None, upper: Any = None, *, row: int | None = None
     ) -> None:
-        """See :meth:`copter.Model.update_row_bounds`; bounds are common to all requests, or one entry each."""
+        """See :meth:`copter.Model.update_row_bounds`; bounds are either common to all requests or given one per
+        request.
+        """
         ids = listed("requests", requests)
         with self.batch():
             for shard, at in self._deal.split(ids).items():

@@ -54,7 +54,7 @@ class ShardActor:
             gauge.set_default_tags(tags)
 
     def invoke(self, method: str, arguments: tuple[Any, ...], order: Order) -> tuple[bool, Any, int]:
-        """Do a call of :class:`Shard`."""
+        """Call a method of the :class:`Shard`."""
         done, result, birth = self.shard.invoke(method, arguments, order)
         if isinstance(result, Priced):
             self.seconds.set(result.seconds)
@@ -67,23 +67,24 @@ class ShardActor:
 class RayTransport:
     """One named actor per shard, in a placement group over the cluster's nodes.
 
-    Actors are named, so that a coordinator that starts again finds those that still run.
+    Actors have names, by which a restarted coordinator finds those that still run.
 
     Parameters
     ----------
     address : str
-        Of a cluster; "auto" finds the one that runs here, "local" starts one here. A process that is connected already
-        stays with its cluster.
+        Address of a cluster; "auto" finds the one that runs here, "local" starts one here. A process that is already
+        connected stays with its cluster.
     name : str
-        Of the session: two sessions on one cluster need two.
+        Name of the session, unique on its cluster.
     processors : float, optional
-        That Ray sets aside for each actor; by default one, or an equal share where the cluster has fewer than actors.
+        Processors that Ray reserves for each actor; by default one, or an equal share if the cluster has fewer
+        processors than actors.
     detached : bool
         Whether actors outlive the process that started them, so that another coordinator can go on.
     placement : {"SPREAD", "PACK", "STRICT_SPREAD", "STRICT_PACK"}
         Ray's strategy for the placement group.
     patience_s : float
-        How long to wait for the cluster to have room for all actors.
+        Longest wait until the cluster has room for all actors.
 
     Attributes
     ----------
@@ -92,8 +93,8 @@ class RayTransport:
     Raises
     ------
     SettingsError
-        If no cluster answers at the address, there is no such placement, or `processors` is not above zero; and
-        where the actors do not fit, when they are started.
+        If no cluster answers at the address, the placement is unknown, `processors` is not above zero, or (when they
+        are started) the actors do not fit.
     """
 
     def __init__(
@@ -138,7 +139,8 @@ class RayTransport:
             self._group = None
         if self._group is not None:
             return
-        kept = {"name": self._name, "lifetime": "detached"} if self._detached else {}  # else it ends with this process
+        # otherwise the group ends with this process
+        kept = {"name": self._name, "lifetime": "detached"} if self._detached else {}
         bundles: list[dict[str, float]] = [{"CPU": self._processors}] * len(numbers)
         self._group = placement_group(bundles, self._placement, **kept)
         if not self._group.wait(self._patience_s):
@@ -182,7 +184,7 @@ class RayTransport:
         self, method: str, arguments: Mapping[int, tuple[Any, ...]], order: Order, seconds: float | None = None
     ) -> dict[int, Any]:
         """Call actors at the same time."""
-        shared: dict[int, Any] = {}  # the same arguments go into the object store once
+        shared: dict[int, Any] = {}  # equal arguments are put into the object store once
         waiting = {}
         before = self.traffic.sent + self.traffic.received
         for number, given in arguments.items():
@@ -208,7 +210,7 @@ class RayTransport:
     def _result(task: Any) -> Any:
         try:
             return ray.get(task)
-        except RayTaskError:  # an error of ours, not of the caller's
+        except RayTaskError:  # an internal error, not the caller's
             raise
         except (RayActorError, GetTimeoutError):
             return LOST

@@ -37,7 +37,7 @@ def taken_rows(value: Any, at: NDArray[Any], k: int, one_each: bool) -> Any:
 
 
 def rows_taken(rows: PrivateRows, chosen: NDArray[np.bool_], columns: NDArray[Any]) -> PrivateRows:
-    """Some of the rows, over some of the columns."""
+    """Return the chosen rows, restricted to these columns."""
     which = np.flatnonzero(chosen)
     matrix = sp.csr_array(rows.matrix)[which][:, columns]
     bounds = (

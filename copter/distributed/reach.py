@@ -10,9 +10,9 @@ from copter.model.model import Model
 
 
 def reach_of(model: Model) -> tuple[Floats, Floats]:
-    """(most, least) usage of each resource, (m,) each, by a model's requests that are not resident (equation R4).
+    """Return the (largest, smallest) usage of each resource, (m,) each, by a model's plain requests (equation R4).
 
-    A request's columns sum to its limit at most, so it uses at most that times its largest coefficient.
+    A request's columns sum to at most its limit, so it uses at most the limit times its largest coefficient.
     """
     ledger = model.ledger
     matrix = ledger.matrix

@@ -30,11 +30,11 @@ from copter.session.session import WORK
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 
-MASTER_SHARE = 0.3  # gap that the master's own solves may keep, as a share of the tolerance
+MASTER_SHARE = 0.3  # final tolerance of the master's solves, as a share of the session's tolerance
 NEAR = 0.1  # tolerance of the master's next solve, as a share of the last gap
 FAR = 1e-2  # loosest tolerance of the master's solves
-LEAP = 100.0  # a goal below this many times the last tolerance is skipped: the next solve has the tolerance asked for
-OPENING = 5e-4  # tolerance of the first master after a pass at the last solve's prices
+LEAP = 100.0  # if the next tolerance were below this many times the final one, the final one is used at once
+OPENING = 5e-4  # tolerance of the first master after a pass at the last solve's prices that found new columns
 OPENING_SHARE = 0.3  # share of a deadline that the first pass may wait for late shards
 SAME_PRICES = 1e-9  # relative change of prices below which they need no pricing pass of their own
 LP_SHARE = 0.7  # share of a deadline that the LP may use if a shim follows it
@@ -43,23 +43,23 @@ LP_SHARE = 0.7  # share of a deadline that the LP may use if a shim follows it
 class Session(Coordinator):
     """Solves a model whose requests are spread over shards; same interface as :class:`copter.Session`.
 
-    The shards price their requests at the prices that the coordinator's restricted master gives, and hand up the
-    columns that improve it (equations R1 to R3). It is column generation, so the answer is that of the whole model:
-    the same tolerance, with a bound that counts all columns.
+    The coordinator solves a restricted master and sends its prices to the shards. They return the columns that improve
+    the master (equations R1 to R3). This is column generation: the answer holds for the whole model, within the same
+    tolerance, and its bound counts all columns.
 
     Parameters
     ----------
     model : Model
-        Its resources, templates and requests are dealt to the shards; it is not read again. :attr:`model` is edited
+        Its resources, templates and requests are distributed to the shards. It is not read again; edit :attr:`model`
         instead.
     settings : Settings, optional
     shards : int
         Number of shards; more can join later.
     directory : str, optional
-        Where the shards keep their snapshots and journals and the coordinator its own; all must see it. Without one, a
-        shard that dies takes its requests with it.
+        Directory of the snapshots and journals of shards and coordinator; all must have access to it. Without one, the
+        requests of a shard that dies are lost.
     transport : Transport, optional
-        By default shards in this process; :class:`copter.distributed.over_ray.RayTransport` has one actor each.
+        By default shards in this process; :class:`copter.distributed.over_ray.RayTransport` runs each as a Ray actor.
     threads : int
         Threads of a shard's pricing pass; 0 for all processors of its machine.
     sync : {"always", "batch", "never"}
@@ -76,11 +76,11 @@ class Session(Coordinator):
     Raises
     ------
     InvalidDataError
-        If `model` is no Model.
+        If `model` is not a Model.
     SettingsError
         If there is no shard, or the transport finds shards of another session that still runs.
     SnapshotError
-        If the directory holds a session already: :meth:`load` goes on with that.
+        If the directory already holds a session; :meth:`load` continues that one.
     """
 
     def __init__(
@@ -118,14 +118,14 @@ class Session(Coordinator):
                 )
 
     def _forget(self) -> None:
-        """Nothing has been solved yet."""
+        """Reset the state to that before the first solve."""
         self._plan: tuple[dict[Hashable, int], Values, IntegerPlan] | None = None
         self._cold = True
         self.last_solution: Solution | None = None
         self.last_traffic = Traffic()
 
     def _deal_out(self, model: Model) -> None:
-        """Do all of a model's edits here."""
+        """Recreate a model's resources, templates and requests on the shards."""
         for call in calls_of_inventory(inventory_of(model, model.templates)):
             getattr(self.model, call.method)(*call.arguments, **call.named)
         templates = model.templates
@@ -145,8 +145,8 @@ class Session(Coordinator):
         Parameters
         ----------
         deadline_s : float, optional
-            Wall-clock seconds for this solve; the settings' limit holds too. A shard that has not answered by then
-            counts with its last answer, and the bound with the least that this leaves (equation R4).
+            Wall-clock seconds for this solve; the settings' limit holds too. For a shard that has not answered by then,
+            its last answer counts, and the bound is reduced accordingly (equation R4).
         callback : callable, optional
             Called after each pass as ``callback(passes, relative_gap, largest_violation)``; True ends the solve.
         verbose : bool
@@ -155,8 +155,8 @@ class Session(Coordinator):
         Returns
         -------
         Solution
-            As :meth:`copter.Session.solve` has it. Duals of the requests' own rows, reduced costs and explanations are
-            asked of the shards when they are asked for.
+            As of :meth:`copter.Session.solve`. Duals of the requests' own rows, reduced costs and explanations are
+            fetched from the shards when they are read.
         """
         settings = self.settings if deadline_s is None else self.settings.limited_to(deadline_s)
         before = self.traffic
@@ -169,7 +169,7 @@ class Session(Coordinator):
         return solution
 
     def _solve(self, settings: Settings, watch: Watch, callback: Callback | None) -> Solution:
-        """Passes: the master solved, its prices out, bounds and columns back."""
+        """Repeat passes until the solve ends: solve the master, send its prices, receive bounds and columns."""
         self._synchronise(watch)
         self._let_idle_go()
         last, passes, best, certified = MASTER_SHARE * settings.tolerance, 0, -float("inf"), False
@@ -177,7 +177,7 @@ class Session(Coordinator):
         opened = self._opened(watch)
         if opened is not None:
             passes, goal = 1, OPENING if opened else last
-        settled: Floats | None = None  # prices at which all columns were priced last, and none was new
+        settled: Floats | None = None  # prices of the last pass, if it was complete and found no new column
         while True:
             self._synchronise(watch)
             found = self._solve_master(settings, goal, last, watch)
@@ -191,7 +191,7 @@ class Session(Coordinator):
             passes += 1
             grown = sum(self._master.growth(priced.columns) for priced in answers.values())
             late = bool(self._exchange.late)
-            absent = len(answers) < len(self._exchange.shards)  # late, or dead and to be asked again
+            absent = len(answers) < len(self._exchange.shards)  # some shards were late or died, and are asked again
             stuck = not grown and (late or not absent)
             status: Status | None
             if weight == 0.0:
@@ -206,7 +206,7 @@ class Session(Coordinator):
                 status = self._status(found, gap, goal <= last, stuck, late, passes, settings, watch)
                 settled = None if grown or absent or late or goal <= last else y
                 goal = min(FAR, NEAR * gap) if grown and NEAR * gap > LEAP * last else last
-            # The answer is in the master's columns as they are: it is read off before new ones come in.
+            # The answer refers to the master's present columns, so it is read before new ones are added.
             answer = None if status is None else self._answer(found, status, best, certified, passes, watch)
             for priced in answers.values():
                 self._master.put(priced.columns)
@@ -216,8 +216,8 @@ class Session(Coordinator):
     def _opened(self, watch: Watch) -> int | None:
         """Start a warm solve with a pass at the last prices; returns the number of new columns, None without a pass.
 
-        Prices move less from round to round than costs and requests do: that pass finds nearly all columns that one at
-        prices of a master without them would find, and the master is solved once less.
+        Prices change less from round to round than costs and requests. So a pass at the last prices finds nearly all
+        the columns that a pass after a first solve of the master would find, and saves that solve.
         """
         y = None if self._cold else self._master.standing_prices()
         known = self.last_solution
@@ -230,7 +230,9 @@ class Session(Coordinator):
         return grown
 
     def _is_known(self, found: Solution, y: Floats, best: float, settings: Settings) -> bool:
-        """Whether a master solved to the last tolerance is an optimum by the pass at these prices."""
+        """Whether the master's solution is optimal for the whole model without another pass, because its prices
+        equal those of the last pass, `y`.
+        """
         if found.status is not Status.OPTIMAL or self._exchange.out_of_step:
             return False
         moved = np.abs(self._master.prices(found) - y).max(initial=0.0)
@@ -289,8 +291,8 @@ class Session(Coordinator):
     def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
         """Solve the LP, then compute an integer plan from its solution.
 
-        The shim works on the columns that the coordinator holds, with those of split requests all fetched first. Its
-        bound is the LP's, of all columns.
+        All columns of split requests are fetched first. The shim then uses the columns that the coordinator holds. The
+        plan's bound is the LP's, which counts all columns.
 
         Parameters
         ----------
@@ -329,7 +331,7 @@ class Session(Coordinator):
         return plan_of(self._deal, master, plan, solution.bound, solution.bound_is_certified)
 
     def _split_requests(self, solution: Solution) -> list[Hashable]:
-        """Integer requests of which the LP takes parts of columns, and of which not all columns are held."""
+        """Return the integer requests with fractional columns in the LP's solution that are not wholly held."""
         model, found = self._master.model, []
         for request, _, values in solution.by_request():
             parts = ((values > 1e-9) & (values < 1.0 - 1e-6)).any() if len(values) else False
@@ -353,7 +355,7 @@ class Session(Coordinator):
     def save(self) -> None:
         """Let every shard write a snapshot, and write the coordinator's state.
 
-        Every edit is durable in any case, in the shards' journals; what is lost without a snapshot is the warm start.
+        The shards' journals make every edit durable in any case. Without a snapshot only the warm start is lost.
 
         Raises
         ------
@@ -370,10 +372,10 @@ class Session(Coordinator):
 
     @classmethod
     def load(cls, directory: str, settings: Settings | None = None, transport: Transport | None = None) -> Session:
-        """Go on with the session of a directory: after the coordinator, or everything, has died.
+        """Continue the session of a directory after its coordinator, or everything, has died.
 
-        Shards that still run are found, others start from their snapshots and journals. A batch of edits that had been
-        decided for is carried through; one that had not is taken back.
+        Shards that still run are found; others start from their snapshots and journals. A batch of edits that was
+        decided is completed; an undecided one is undone.
 
         Raises
         ------
@@ -394,7 +396,7 @@ class Session(Coordinator):
         return session
 
     def _recall(self, known: Remembered) -> None:
-        """Hold the columns that were worked with, and start from their values and prices."""
+        """Hold the remembered working columns, and start from their values and prices."""
         here = {request: each for request, each in known.values.items() if request in self._deal.owner}
         for shard in self._exchange.shards:
             mine = [request for request in here if self._deal.owner[request] == shard]

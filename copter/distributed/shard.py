@@ -61,10 +61,10 @@ ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold
 
 
 class Shard:
-    """Holds requests, and answers the coordinator's calls.
+    """A server that holds a share of the requests and answers the coordinator's calls.
 
-    What is known of the model is durable where there is a directory: a snapshot and the journal since, from which a
-    new shard of the same number begins. What the coordinator holds of it is not: it says so again (:meth:`hold`).
+    With a directory the model is durable: a new shard of the same number starts from the snapshot and the journal
+    since. The list of columns that the coordinator holds is not durable; the coordinator sends it again (:meth:`hold`).
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Shard:
     threads : int
         Threads of a pricing pass; 0 for all processors.
     directory : str or None
-        Where the snapshot and the journal are.
+        Directory of the snapshot and the journal.
     sync : {"always", "batch", "never"}
         When the journal waits for the disk.
     """
@@ -119,11 +119,11 @@ class Shard:
         return self.session.model
 
     def invoke(self, method: str, arguments: tuple[Any, ...], order: Order) -> tuple[bool, Any, int]:
-        """Run a call: (True, result, birth), or (False, error, birth) for errors of the caller.
+        """Run a call and return (True, result, birth), or (False, error, birth) if it raises a CopterError.
 
-        The birth tells this shard from another of its number that had begun before or begins after it. A call that
-        comes again, is overtaken by a later one, or was sent by a coordinator whose term is over, is refused
-        (SupersededError); `hello`, which changes nothing, never is.
+        The birth distinguishes this shard from earlier and later ones of the same number. SupersededError refuses a
+        call that comes twice, comes after a later call, or was sent by a coordinator whose term is over; `hello`, which
+        changes nothing, is never refused.
         """
         if method != "hello":
             if order <= self._last:
@@ -137,7 +137,7 @@ class Shard:
         except CopterError as error:
             return False, error, self.birth
 
-    # What there is ------------------------------------------------------------------------------------------------
+    # Look-ups ------------------------------------------------------------------------------------------------
 
     def hello(self) -> Hello:
         """Return the shard's state."""
@@ -147,7 +147,7 @@ class Shard:
         return Hello(model.version, self._open_batch, requests, model.n_columns, memory, processor_s)
 
     def inventory(self) -> Inventory:
-        """Resources, templates and ids."""
+        """Return the resources, the templates and the requests' ids and sizes."""
         return inventory_of(self.model, self.templates())
 
     def read(self, method: str, argument: Hashable) -> Any:
@@ -169,12 +169,12 @@ class Shard:
             self._declared = self.model.templates
         return self._declared
 
-    # Edits: prepared on every shard that takes part, then decided on all --------------------------------------------
+    # Edits: first every shard prepares, then every shard commits --------------------------------------------
 
     def prepare(self, number: int, calls: list[Call]) -> tuple[int, int]:
         """Apply a batch of edits in a way that can be undone; returns the model's version before and after.
 
-        A second batch while one is open takes the place of that: its coordinator has forgotten it.
+        A second batch replaces an open one, which its coordinator has given up.
         """
         self.abort()
         before = self.model.version
@@ -194,9 +194,9 @@ class Shard:
         Raises
         ------
         SnapshotError
-            If the disk refuses, and the batch is undone there too.
+            If the disk refuses; the batch is undone, also on disk.
         ShardLostError
-            If the disk refuses both the batch and taking it back: a loss of power may bring it back.
+            If the disk refuses both the batch and its removal: after a loss of power the batch may reappear.
         """
         if self._open_batch != number or self._batch is None:
             raise InternalError(f"shard {self.number}: batch {number} is not prepared, {self._open_batch} is open")
@@ -224,7 +224,7 @@ class Shard:
         return journal is not None and journal.soiled
 
     def take_back(self) -> None:
-        """Cut off what a failed write may have left on the disk; raises SnapshotError while the disk refuses."""
+        """Cut the remains of a failed write off the disk; raises SnapshotError if the disk refuses."""
         journal = self.model.ledger.journal
         if journal is not None and journal.soiled and not journal.take_back():
             raise SnapshotError(f"shard {self.number}: its disk does not let a refused batch be taken back")
@@ -275,7 +275,7 @@ class Shard:
         ----------
         y : ndarray (m,)
         weight : float
-            Of the costs: 0 prices a ray of the dual.
+            Factor on the costs: 1, or 0 if `y` is a dual ray.
         seconds : float
             Wall-clock time after which no further request is priced.
         """
@@ -314,25 +314,25 @@ class Shard:
         margin = SAFE * (2.0 * error + HALF_ULP * (len(term) + 32) * sums)
         return float(below.sum()), float(term.sum()), margin
 
-    # Duals and explanations: read, never changed --------------------------------------------------------------------
+    # Duals and explanations --------------------------------------------------------------------
 
     def duals(
         self, requests: list[Hashable], y: Floats, own: OwnRows | None, costs: bool, reduced: bool
     ) -> tuple[OwnRows, Floats]:
-        """Duals of the own rows of requests, and the reduced costs of their columns where they are wanted.
+        """Return the duals of requests' own rows and, if `reduced`, the reduced costs of their columns.
 
-        Worked out for so many columns at a time, so that memory stays that of a part.
+        They are computed part by part, to limit the memory.
 
         Parameters
         ----------
         y : ndarray (m,)
             Prices of the resources, in the signs of the model's sense.
         own : OwnRows, optional
-            Where they are known; without them they are those of the limits, found from the reduced costs.
+            Known duals; without them, the limits' duals are computed from the reduced costs.
         costs : bool
-            Whether the costs count: without them y is a ray.
+            Whether to subtract from the costs; False if y is a ray.
         reduced : bool
-            Whether reduced costs are wanted.
+            Whether to return reduced costs.
         """
         ledger = self.model.ledger
         slots, prices = ledger.slots(requests), self._by_row(y)
@@ -359,12 +359,13 @@ class Shard:
         return facts_of(self.model.ledger, request, key, value, self._by_row(y), limit_dual, {})
 
     def _by_row(self, y: Floats) -> Floats:
-        """Prices of the resources by row slot."""
+        """Return the prices of the resources by row slot."""
         prices = np.zeros(self.model.ledger.matrix.n_rows)
         prices[list(self.model.ledger.row_of.values())] = y
         return prices
 
-    # What the coordinator holds -------------------------------------------------------------------------------------
+    # Columns that the coordinator holds
+    # -------------------------------------------------------------------------------------
 
     def hold(self, requests: list[Hashable], count: Ints, column: Ints) -> Changes:
         """Set the columns that the coordinator holds, as far as they exist; returns their data."""
@@ -402,7 +403,7 @@ class Shard:
 
 
 def keys_of(slots: Ints, own: OwnRows) -> OwnDuals:
-    """Duals of own rows by slot << 32 | row, ascending."""
+    """Return duals of own rows by key slot << 32 | row, ascending."""
     key = np.repeat(slots.astype(np.int64), own.count) << 32 | own.row
     order = np.argsort(key)
     return OwnDuals(key[order], own.dual[order])

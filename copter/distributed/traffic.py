@@ -13,9 +13,9 @@ class Traffic:
     ----------
     messages : int
     sent, received : int
-        Bytes, from the coordinator and to it.
+        Bytes sent by the coordinator and received by it.
     passes : int
-        Pricing passes: prices out, bounds and columns back.
+        Pricing passes: prices sent, bounds and columns received.
     """
 
     messages: int = 0
@@ -24,7 +24,7 @@ class Traffic:
     passes: int = 0
 
     def __sub__(self, before: Traffic) -> Traffic:
-        """Messages and bytes sent since an earlier count."""
+        """Return the counts since an earlier count."""
         return Traffic(
             self.messages - before.messages,
             self.sent - before.sent,

@@ -36,7 +36,7 @@ class ShardOptions:
     threads : int
         Threads of a shard's pricing pass; 0 for all processors of its machine.
     directory : str or None
-        Seen by all shards and the coordinator.
+        Directory to which all shards and the coordinator have access.
     sync : {"always", "batch", "never"}
     """
 
@@ -57,13 +57,13 @@ class Transport(Protocol):
     Attributes
     ----------
     traffic : Traffic
-        All that it has carried.
+        Counts of all calls and replies so far.
     """
 
     traffic: Traffic
 
     def reserve(self, numbers: Sequence[int]) -> None:
-        """Reserve what these shards need, before the first of them starts."""
+        """Reserve processors for these shards, before the first of them starts."""
 
     def release(self) -> None:
         """Free the reservation and end the shards started in it."""
@@ -84,17 +84,17 @@ class Transport(Protocol):
         method : str
             Name of a method of :class:`Shard`.
         arguments : mapping of int to tuple
-            By the shards' numbers.
+            Arguments by shard number.
         order : tuple of (term, number)
-            Of the call: a shard refuses one that another has overtaken.
+            Order of the call: a shard refuses a call that comes after a later one.
         seconds : float, optional
-            How long to wait for those that answer late; None for as long as it takes.
+            Longest wait for late answers; None for no limit.
 
         Returns
         -------
         dict
-            By number (True, result, birth), (False, error, birth), LATE or LOST. A shard does its calls in order, those
-            too that were not waited for.
+            By shard number: (True, result, birth), (False, error, birth), LATE or LOST. A shard runs its calls in
+            order, including those that were not waited for.
         """
 
 
@@ -104,10 +104,10 @@ class LocalTransport:
     Attributes
     ----------
     late : set of int
-        Shards that answer too late wherever there is a deadline.
+        Shards that answer too late to every call with a deadline.
     doomed : dict of int to int
-        Shards that die after so many more calls: before the call is done where the number is even, after it where
-        it is odd.
+        Shard -> number of further calls after which it dies: before running the call if the number is even, after it if
+        odd.
     """
 
     def __init__(self) -> None:
@@ -118,10 +118,10 @@ class LocalTransport:
         self._options: dict[int, ShardOptions] = {}
 
     def reserve(self, numbers: Sequence[int]) -> None:
-        """Nothing: shards here need no place of their own."""
+        """Do nothing: shards in this process need no reservation."""
 
     def release(self) -> None:
-        """Nothing was set aside."""
+        """Do nothing: there is no reservation."""
 
     def start(self, number: int, options: ShardOptions) -> None:
         """Start a shard unless it is running."""
@@ -137,7 +137,7 @@ class LocalTransport:
             close(shard)
 
     def kill(self, number: int) -> None:
-        """Kill a shard: what was not durable is lost, and a new one starts."""
+        """Kill a shard: its state is lost except for what is on disk, and a new shard starts."""
         options = self._options[number]
         close(self.shards.pop(number))
         self.shards[number] = Shard(number, *options.arguments())
@@ -170,7 +170,7 @@ class LocalTransport:
 
 
 def close(shard: Shard) -> None:
-    """Let go of a shard's journal, as the end of its process would."""
+    """Close a shard's journal, as the end of its process would."""
     journal = shard.model.ledger.journal
     if journal is not None:
         shard.model.ledger.journal = None

@@ -1,4 +1,4 @@
-"""Terms of coordinators: each coordinator has one, and a shard refuses calls from a term that is over."""
+"""Terms of coordinators. Each coordinator has a term, and a shard refuses calls from earlier terms."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from copter.storage.sealing import Seal
 TERM = Seal(b"\x89COPTERT", 1, "the term of a distributed session")
 
 Order = tuple[int, int]
-"""(term of the coordinator, number of its call): a shard does calls in ascending order, and refuses all others."""
+"""(term of the coordinator, number of its call). A shard runs calls in ascending order and refuses any other."""
 
 PENDING = "pending-"
-"""How names of files begin that hold a batch which is decided for; then the term follows."""
+"""Prefix of the name of a file with a decided batch; the coordinator's term follows."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ def write_terms(directory: str, terms: Terms) -> None:
 
 
 class Turn:
-    """One coordinator's term, from its beginning.
+    """The term of one coordinator, which begins when this object is made.
 
     Parameters
     ----------
     directory : str or None
-        Without a directory no other coordinator can continue the session; the term is then the present time.
+        Directory of the session. Without one no other coordinator can continue the session, and the term is the time.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Turn:
             return
         known = read_terms(directory)
         self._settled = known.settled
-        # Two that begin at once read the same number: what is drawn tells them apart.
+        # Two coordinators that begin at once read the same number; random bits make their terms different.
         self.term = ((known.now >> 32) + 1) << 32 | int.from_bytes(os.urandom(4), "little")
         write_terms(directory, Terms(self.term, known.settled))
 
@@ -93,7 +93,9 @@ class Turn:
             raise SupersededError("another coordinator goes on with this session: this one is over")
 
     def unfinished(self) -> list[str]:
-        """Return paths of batches that earlier coordinators may have left; call it once no shard obeys these."""
+        """Return the files of batches that earlier coordinators may have left. Call it after the shards refuse these
+        coordinators.
+        """
         return [path for term, path in self._left() if self._settled <= term < self.term]
 
     def settle(self) -> None:
@@ -103,7 +105,7 @@ class Turn:
             write_terms(self.directory, Terms(self.term, self.term))
             for term, path in self._left():
                 if term < self.term:
-                    with suppress(OSError):  # it counts for nothing any more
+                    with suppress(OSError):  # a leftover file is ignored
                         DISK.get().remove(path)
 
     def _left(self) -> list[tuple[int, str]]:

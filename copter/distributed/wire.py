@@ -1,4 +1,4 @@
-"""Edits as plain values and back, so that a batch can be written down without anything that is executed when read."""
+"""Conversion of edits to plain values and back, so that reading a stored batch executes no code."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from copter.distributed.messages import Call, TemplateAt
 from copter.errors import SnapshotError
 from copter.model.private_rows import PrivateRows
 
-# Dtype to which an array is converted, by kind, if the encoding has no code for its own dtype.
+# By kind: the dtype to which an array is converted if the encoding has no code for its own dtype.
 KINDS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
-KEPT = frozenset("dfiqB?")  # dtype codes of arrays that are sent as they are
+KEPT = frozenset("dfiqB?")  # dtype codes of arrays that are sent unchanged
 
 
 def plain_call(call: Call) -> tuple[Any, ...]:

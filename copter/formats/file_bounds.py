@@ -31,9 +31,7 @@ def require_finite_sizes(lp: LinearProgram, kind: str) -> None:
 def least_values(semicontinuous: Sequence[int], lower: Floats, upper: Floats, path: str) -> Floats:
     """Return the least nonzero values of semi-continuous columns, whose bounds are widened to include zero.
 
-    Warns if this widening admits other values too: below zero, or without an upper bound.
-
-    A warning where that lets other values in: below zero, or without an upper bound.
+    Warns if the widened bounds admit other values too: below zero, or without an upper bound.
     """
     least = np.zeros(len(lower))
     gap = [j for j in semicontinuous if lower[j] > 0.0 or upper[j] < 0.0]

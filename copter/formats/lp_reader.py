@@ -100,7 +100,7 @@ class LpReader:
         return rows
 
     def _relation(self) -> tuple[dict[int, float], float, float]:
-        """(terms, lower, upper) of ``terms <= b``, ``b <= terms`` or ``a <= terms <= b``."""
+        """Return (terms, lower, upper) of ``terms <= b``, ``b <= terms`` or ``a <= terms <= b``."""
         begins = self._peek()
         terms, constant = self._expression()
         low, high = -inf, inf

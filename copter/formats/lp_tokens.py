@@ -35,7 +35,7 @@ class LpText:
     ----------
     path : str
     sections : dict
-        "objective", "rows", "bounds", "general", "binary", "semi"; those that are there.
+        The words of each section that the file has: "objective", "rows", "bounds", "general", "binary", "semi".
     sense : str
         "min" or "max".
     name : str

@@ -33,7 +33,7 @@ def write_lp(lp: LinearProgram, path: PathLike) -> None:
     lp : LinearProgram
         Rows and columns without names are called r0, r1, ... and c0, c1, ...
     path : path
-        There whole or not at all.
+        Written completely or not at all.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def write_lp(lp: LinearProgram, path: PathLike) -> None:
 
     Notes
     -----
-    What :func:`copter.read_lp` reads back is the same program, bit for bit.
+    :func:`copter.read_lp` reads back the same program, bit for bit.
     """
     require_program(lp)
     m, n = lp.shape

@@ -15,8 +15,8 @@ __all__ = ["MpsError", "read_mps", "write_mps"]
 def read_mps(path: PathLike) -> LinearProgram:
     """Read a linear or mixed-integer program from an MPS file, fixed or free, plain or gzipped.
 
-    The layout is found by trying: free first (fields apart by blanks, which reads nearly every fixed file too), then
-    fixed columns, which names with blanks need.
+    Free layout (fields separated by blanks) is tried first; it reads nearly every fixed file too. If it fails, fixed
+    columns are tried, which names with blanks need.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def read_mps(path: PathLike) -> LinearProgram:
     try:
         return program_of(text, Layout.FREE)
     except MpsError as error:
-        if error.line_number == 0:  # every line could be read
+        if error.line_number == 0:  # every line was read; the error is about the whole file
             raise
         first = error
     try:

@@ -79,7 +79,7 @@ def pairs(fields: Record) -> Record:
 def bound_record(line: str, layout: Layout, columns: Container[str]) -> Record:
     """Return [type, set, column, value] from a line of BOUNDS; set and value may be empty.
 
-    Free lines may leave the set out: the column is then told by which word names one.
+    Free lines may omit the set; the word that is a column's name then shows which field is which.
     """
     if layout is Layout.FIXED:
         kind, *rest = fixed_fields(line)[:4]
@@ -119,7 +119,7 @@ def number(word: str) -> float:
             value = float(word.upper().replace("D", "E"))
         except ValueError:
             raise FieldError(f"{word!r} is not a number") from None
-    if "_" in word:  # Python reads 4_0 as 40
+    if "_" in word:  # float() would read 4_0 as 40
         raise FieldError(f"{word!r} is not a number")
     if value != value:
         raise FieldError(f"{word!r} is not a number that a program can have")

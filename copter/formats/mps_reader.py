@@ -285,7 +285,7 @@ class ProgramReader:
     # Helpers ------------------------------------------------------------------------------------------------------
 
     def _records(self, section: Section, make: Callable[[str, Layout], Record]) -> Iterator[tuple[int, Record]]:
-        """(place, record) of every line of a section."""
+        """Yield (place, record) of every line of a section."""
         layout = self.layout
         for at, line in enumerate(section.lines):
             try:
@@ -294,7 +294,7 @@ class ProgramReader:
                 raise self.text.error(section.numbers[at], str(error)) from None
 
     def _at(self, section: Section, at: int, make: Callable[[str], T], word: str) -> T:
-        """make(word), with a FieldError turned into an MpsError at the line."""
+        """Return make(word); a FieldError is raised again as an MpsError that names the line."""
         try:
             return make(word)
         except FieldError as error:
@@ -303,7 +303,7 @@ class ProgramReader:
     def _first_set(
         self, keyword: str, section: Section, records: list[tuple[int, Record]], place: int
     ) -> tuple[Section, list[Record]]:
-        """The records of the first set, with their lines; a warning where there are others."""
+        """Return the records of the first set, with their lines; warns if there are other sets."""
         first = records[0][1][place] if records else ""
         mine = [(at, record) for at, record in records if record[place] == first]
         if len(mine) < len(records):
@@ -317,7 +317,7 @@ class ProgramReader:
 
 
 def beyond(value: Any) -> Any:
-    """The values with sizes of 1e20 and more as infinity."""
+    """Return the values with sizes of 1e20 and more replaced by infinity."""
     return np.where(np.abs(value) >= INFINITE, np.copysign(np.inf, value), value)
 
 

@@ -13,7 +13,7 @@ from copter.storage.files import PathLike
 
 LONGEST_LINE = 65_536  # most bytes of a line
 SECTIONS = ("NAME", "OBJSENSE", "OBJNAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
-SETS = ("RHS", "RANGES", "BOUNDS")  # also usual names of vectors, so first words of data lines
+SETS = ("RHS", "RANGES", "BOUNDS")  # also common names of vectors, so data lines may start with these words
 FOREIGN = {
     "QUADOBJ": "a quadratic objective",
     "QMATRIX": "a quadratic objective",
@@ -43,14 +43,14 @@ class Section:
 
 @dataclass(slots=True)
 class MpsText:
-    """A file's sections by name, and what its header lines say."""
+    """A file's sections by name, and the data on its header lines."""
 
     path: str
     sections: dict[str, Section]
     name: str = ""
 
     def error(self, line_number: int, message: str) -> MpsError:
-        """An error at a line of this file."""
+        """Return an error at a line of this file."""
         return MpsError(self.path, line_number, message)
 
 
@@ -60,7 +60,7 @@ def read_text(path: PathLike) -> MpsText:
 
 
 def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:
-    """The sections of an MPS file's numbered lines."""
+    """Split an MPS file's numbered lines into sections."""
     found = MpsText(path, {})
     section: Section | None = None
     number, rows = 0, set[str]()
@@ -83,7 +83,7 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:
         if section is None:
             raise found.error(number, "a data line before the first section: the file must begin with NAME or ROWS")
         if section is found.sections.get("ROWS"):
-            if line in rows:  # told here, before such lines fill the memory
+            if line in rows:  # checked here, before repeated lines fill the memory
                 name = line.split(maxsplit=1)[-1].strip()
                 raise found.error(number, f"row {name!r} is there twice: names must be different")
             rows.add(line)
@@ -93,7 +93,7 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:
 
 
 def header_of(line: str, found: MpsText) -> str | None:
-    """The section that a line which begins in column 1 opens, or None if it holds data."""
+    """Return the section that a line with text in column 1 begins; None if it is a data line."""
     words = line.split()
     keyword = words[0].upper()
     if keyword in SETS and (len(words) > 2 or (len(words) == 2 and keyword in found.sections)):
@@ -102,7 +102,7 @@ def header_of(line: str, found: MpsText) -> str | None:
 
 
 def begin(found: MpsText, keyword: str, line: str, number: int) -> Section:
-    """A new section; what stands on its header line is its first datum, or the program's name."""
+    """Begin a section; further words on its header line are its first datum or the program's name."""
     section = Section(number)
     rest = line.split(maxsplit=1)[1:]
     if keyword == "NAME":

@@ -1,4 +1,4 @@
-"""From a LinearProgram to an MPS file that reads back as the same program."""
+"""Writer of MPS files that read back as the same program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_mps(lp: LinearProgram, path: PathLike) -> None:
     lp : LinearProgram
         Rows and columns without names are called r0, r1, ... and c0, c1, ...
     path : path
-        There whole or not at all.
+        Written completely or not at all.
 
     Raises
     ------
@@ -40,8 +40,8 @@ def write_mps(lp: LinearProgram, path: PathLike) -> None:
 
     Notes
     -----
-    What :func:`copter.read_mps` reads back is the same program, bit for bit. The one exception is a row with two
-    finite bounds of which neither is the other one plus or minus a double: there one moves by a rounding.
+    :func:`copter.read_mps` reads back the same program, bit for bit, with one exception: if the difference of a row's
+    two finite bounds is no double, one bound changes by a rounding error.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def write_mps(lp: LinearProgram, path: PathLike) -> None:
 
 
 def lines_of(lp: LinearProgram) -> Iterator[str]:
-    """The file, line by line."""
+    """Yield the lines of the file."""
     m, n = lp.shape
     rows = lp.row_names or tuple(f"r{i}" for i in range(m))
     columns = lp.col_names or tuple(f"c{j}" for j in range(n))
@@ -93,13 +93,13 @@ def lines_of(lp: LinearProgram) -> Iterator[str]:
 
 
 def free_line(kind: str, first: str, second: str = "", value: Any = "") -> str:
-    """Fields apart by blanks, numbers with all their digits."""
+    """Return the fields separated by blanks, numbers with all their digits."""
     text = value if isinstance(value, str) else repr(float(value))
     return f" {kind:<2} {first:<8}  {second:<8}  {text}".rstrip()
 
 
 def fixed_line(kind: str, first: str, second: str = "", value: Any = "") -> str:
-    """Fields in their columns; raises InvalidDataError for what does not fit there."""
+    """Return the fields in their fixed columns; raises InvalidDataError for a field that is too long."""
     for name in (first, second):
         if len(name) > 8 or name != name.strip() or "\t" in name or "\n" in name:
             raise InvalidDataError(
@@ -111,7 +111,7 @@ def fixed_line(kind: str, first: str, second: str = "", value: Any = "") -> str:
 
 
 def short(value: float) -> str:
-    """A number in at most 12 characters that reads back the same."""
+    """Return a number as text of at most 12 characters that reads back as the same number."""
     for text in (repr(value), f"{value:.12g}", f"{value:.6e}"):
         if len(text) <= 12 and float(text) == value:
             return text
@@ -122,7 +122,7 @@ def short(value: float) -> str:
 
 
 def unused(names: tuple[str, ...], wish: str) -> str:
-    """A name for the objective that no row has."""
+    """Return a name for the objective that no row has."""
     taken, candidate, count = set(names), wish, 0
     while candidate in taken:
         count += 1
@@ -131,7 +131,7 @@ def unused(names: tuple[str, ...], wish: str) -> str:
 
 
 def row_kinds(lp: LinearProgram) -> NDArray[np.str_]:
-    """Type of every row; a range is of the type from which its other bound comes out exactly."""
+    """Return every row's type; a row with two bounds gets the type that gives both bounds exactly."""
     lower, upper = lp.row_lower, lp.row_upper
     kinds = np.where(np.isinf(lower) & np.isfinite(upper), "L", "G")
     kinds[lower == upper] = "E"
@@ -141,7 +141,7 @@ def row_kinds(lp: LinearProgram) -> NDArray[np.str_]:
 
 
 def span(lower: float, upper: float, kind: str) -> float | None:
-    """The range value that gives back both bounds exactly, or None."""
+    """Return the range value that reproduces both bounds exactly, or None."""
     with np.errstate(over="ignore"):
         middle = upper - lower
     for value in (middle, np.nextafter(middle, np.inf), np.nextafter(middle, 0.0)):
@@ -151,7 +151,7 @@ def span(lower: float, upper: float, kind: str) -> float | None:
 
 
 def right_hand_sides(lp: LinearProgram, kinds: NDArray[np.str_]) -> tuple[Floats, Floats]:
-    """(right-hand side, range value or 0) of every row."""
+    """Return (right-hand side, range value or 0) of every row."""
     rhs = np.where(kinds == "L", lp.row_upper, lp.row_lower)
     ranges = np.zeros(len(rhs))
     for i in np.flatnonzero(np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper) & (kinds != "E")):
@@ -163,7 +163,7 @@ def right_hand_sides(lp: LinearProgram, kinds: NDArray[np.str_]) -> tuple[Floats
 def column_lines(
     lp: LinearProgram, line: Line, rows: tuple[str, ...], columns: tuple[str, ...], objective: str
 ) -> Iterator[str]:
-    """The lines of COLUMNS, with markers around runs of integer columns; an empty column has a zero cost."""
+    """Yield the lines of COLUMNS, with markers around runs of integer columns; an empty column gets a cost of 0."""
     start, index, data = lp.A.indptr.tolist(), lp.A.indices.tolist(), lp.A.data.tolist()
     cost, integer = lp.c.tolist(), lp.integrality.tolist()
     inside = False
@@ -180,12 +180,14 @@ def column_lines(
 
 
 def marker(begins: bool) -> str:
-    """A line that begins or ends a run of integer columns; it suits both layouts."""
+    """Return a line that begins or ends a run of integer columns, valid in both layouts."""
     return f"    MARKER    'MARKER'                 '{'INTORG' if begins else 'INTEND'}'"
 
 
 def bound_lines(lp: LinearProgram, line: Line, columns: tuple[str, ...]) -> Iterator[str]:
-    """The lines of BOUNDS; none for columns from zero to infinity, but integer ones always have theirs."""
+    """Yield the lines of BOUNDS; continuous columns from zero to infinity have none, integer columns always have
+    one.
+    """
     some = lp.semicontinuous > 0.0
     special = some | (lp.col_lower != 0.0) | np.signbit(lp.col_lower) | np.isfinite(lp.col_upper) | lp.integrality
     for j in np.flatnonzero(special):

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 BLOCK = 1_000_000  # bytes read at a time
 GZIP = b"\x1f\x8b"  # first bytes of a gzip file
-LONGEST = 400  # most characters of an error message, which may quote a file's text of any length
+LONGEST = 400  # most characters of an error message, because it may quote long text of the file
 
 
 class LineError(InvalidDataError):
@@ -46,7 +46,7 @@ def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callabl
     what : str
         The kind of file, for messages.
     longest : int
-        Bytes that a line may have.
+        Most bytes of a line.
     use : callable
     """
     name = os.fspath(path)

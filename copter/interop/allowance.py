@@ -8,10 +8,12 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from statistics import median
 
-SHARE = 0.08  # failed tries may cost in all at most this share of the cost of all fresh solves so far
-FIRST = 0.8  # the first try on a structure may cost this share of one fresh solve, before any allowance has been saved
-LEAST = 0.2  # a try starts only if it may take at least this share of a fresh solve
-SHORTEST_REST, LONGEST_REST = 4, 64  # solves that a way is left alone for: doubled each time that it fails again
+SHARE = 0.08  # failed tries may together cost this share of all fresh solves so far
+# the first try on a structure may cost this share of one fresh solve, because no allowance has been saved yet
+FIRST = 0.8
+LEAST = 0.2  # a try needs an allowance of at least this share of a fresh solve
+# after a failure a way skips this many solves, doubled at each further failure up to the second number
+SHORTEST_REST, LONGEST_REST = 4, 64
 
 
 @dataclass(slots=True)
@@ -51,13 +53,13 @@ class Allowance:
     Parameters
     ----------
     ways : sequence of str
-        In the order of their first tries.
+        Names of the ways, in the order in which they are first tried.
 
     Notes
     -----
-    The account holds what tries have cost beyond fresh solves, less what they have saved. A try may cost what is left
-    of `SHARE` of all fresh solves. The first one may take most of a fresh solve: with it, a series of ten costs at
-    most a tenth more than without.
+    Tries have a common budget: `SHARE` of the time of all fresh solves, less the time that tries have lost, plus the
+    time that they have saved. The first try may take most of a fresh solve, so that ten programs together take at most
+    a tenth longer than without tries.
     """
 
     def __init__(self, ways: Sequence[str]) -> None:

@@ -77,9 +77,9 @@ class COPTER(ConicSolver):  # type: ignore[misc]
 
     Notes
     -----
-    A problem that is solved again with other values of its parameters keeps its session: what differs in c, b, bounds
-    and the values of A becomes edits; another structure begins anew. ``warm_start=False`` solves afresh.
-    ``problem.solver_stats.extra_stats`` is ``{"warm": bool}``.
+    A problem that is solved again with other parameter values keeps its session: differences in c, b, bounds and the
+    values of A become edits. A problem of another structure starts anew, and so does every solve with
+    ``warm_start=False``. ``problem.solver_stats.extra_stats`` is ``{"warm": bool}``.
     """
 
     MIP_CAPABLE = True

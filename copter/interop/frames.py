@@ -25,13 +25,13 @@ def column(table: Any, name: str) -> NDArray[Any]:
     Raises
     ------
     InvalidDataError
-        For a column that is not there, or has missing values.
+        If the table has no such column, or the column has missing values.
     """
     try:
         found = table[name]
     except (KeyError, LookupError, ValueError, TypeError) as error:
         raise InvalidDataError(f"the table has no column {name!r}") from error
-    except Exception as error:  # Polars has an error of its own
+    except Exception as error:  # Polars raises an error type of its own
         raise InvalidDataError(f"the table has no column {name!r}: {error}") from error
     missing = getattr(found, "null_count", None)
     missing = missing() if callable(missing) else missing

@@ -1,7 +1,7 @@
-"""A copy of a model in HiGHS, kept up to date by edits: the solver that copter is compared with.
+"""A copy of a model in HiGHS, kept up to date by edits, for comparisons of copter with HiGHS.
 
-The mirror is HiGHS used as fast as we know how to: rows and columns are added and deleted in place, costs and
-bounds are changed in place, and the basis is kept from solve to solve.
+The mirror uses HiGHS in the fastest way we know: rows and columns are added and deleted in place, costs and bounds
+changed in place, and each solve starts from the last basis.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class HighsMirror:
     threads : int
         Threads that HiGHS may use; 0 for its own choice.
     primal : bool
-        Whether HiGHS continues by primal simplex. That is by far its fastest method if one round's edits left its basis
-        nearly optimal; after many rounds' edits dual simplex is faster (docs/decisions.md).
+        Whether HiGHS continues by primal simplex: by far its fastest method while the last basis is nearly optimal, as
+        after the edits of one round. After the edits of many rounds dual simplex is faster (docs/decisions.md).
     """
 
     def __init__(self, model: Model, threads: int = 0, primal: bool = True) -> None:
@@ -108,8 +108,9 @@ class HighsMirror:
             of_columns, of_row = kept.get(request, ([status.kLower] * size, status.kBasic))
             columns += of_columns
             rows.append(of_row)
-        # A basis has as many members as there are rows. A departed split job took one too many: a resource's slack
-        # comes in for it, so that HiGHS need not look for a basis of its own (which takes it a minute here).
+        # A basis needs one member for each row. A removed job with two basic columns leaves one member too few, so a
+        # resource's slack becomes basic. Otherwise HiGHS would search for a basis of its own, which takes it a minute
+        # here.
         missing = len(rows) - rows.count(status.kBasic) - columns.count(status.kBasic)
         for at in range(len(self._resources)):
             if missing > 0 and rows[at] != status.kBasic:
@@ -143,8 +144,8 @@ class HighsMirror:
     def _bounds(self, request: Hashable) -> tuple[Floats, Floats]:
         """Return a request's bounds, without upper bounds that its limit implies.
 
-        The program is equivalent, but HiGHS's dual simplex sorts all boxed columns in every ratio test:
-        at 1.8 million of them that is half a second an iteration.
+        The program is equivalent, and HiGHS is faster: its dual simplex sorts all columns with two finite bounds in
+        every ratio test, which takes half a second an iteration for 1.8 million of them.
         """
         slot = self.model.ledger.slot(request)
         lower, upper = self.model.ledger.matrix.bounds_of(slot)
@@ -166,7 +167,7 @@ class HighsMirror:
         self.highs.deleteCols(sum(map(len, columns)), np.concatenate(columns))
         self.highs.deleteRows(len(rows), np.array(rows, dtype=np.int32))
         seconds = time.perf_counter() - started
-        for request in gone:  # one that was removed and added again comes back as new
+        for request in gone:  # a request that was removed and added again is treated as new
             del self._sizes[request], self._added_at[request]
             self._versions.pop(request, None)
         return seconds
@@ -196,7 +197,7 @@ class HighsMirror:
             costs.append(self.model.cost(request))
             uppers.append(self._bounds(request)[1])
             limits.append(matrix.limit_of(slot))
-            at = template.column_start[1:]  # each column's entry in the request's limit row goes after its own
+            at = template.column_start[1:]  # each column's entry in the limit row follows its other entries
             indices.append(np.insert(shared, at, first + position))
             values.append(np.insert(template.coefficient, at, 1.0))
             starts.append(offset + np.concatenate(([0], np.cumsum(entries + 1)[:-1])))
@@ -277,7 +278,8 @@ class HighsMirror:
                 row_status[len(self._resources) + position] = status.kBasic
             extra += max(len(support) - 1, 0)
             at += size
-        # Resource rows with a price of zero are slack; the rest of the basis must come from the rows with least price.
+        # Rows with a price of zero are basic; if the basis still lacks members, rows with the smallest prices are
+        # added.
         prices = np.abs([solution.price(r) for r in self._resources])
         for row in np.argsort(prices)[: max(len(prices) - extra, 0)]:
             row_status[int(row)] = status.kBasic

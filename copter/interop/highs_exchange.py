@@ -26,9 +26,9 @@ class HighsState:
     ----------
     lp : LinearProgram
     x, y : ndarray (n,), (m,) or None
-        Its solution, in copter's signs; None where it has none.
+        The object's solution, in copter's signs; None if it has none.
     col_status, row_status : tuple of str or None
-        Its basis in HiGHS's words ("kBasic", "kLower", ...); None where it has none.
+        The object's basis in HiGHS's terms ("kBasic", "kLower", ...); None if it has none.
     """
 
     lp: LinearProgram
@@ -94,7 +94,8 @@ def to_highs(lp: LinearProgram, start: Solution | Certificate | HighsState | Non
     lp : LinearProgram
         The program, with its integrality and names.
     start : Solution, Certificate or HighsState, optional
-        Of this program. A Solution's basis is made of what is strictly between its bounds, and mended by HiGHS.
+        Start for this program. From a Solution, the columns and rows strictly between their bounds become the basis,
+        which HiGHS repairs if needed.
 
     Raises
     ------

@@ -44,7 +44,7 @@ INTEGER_CONDITIONS = {
 }
 SETTINGS = tuple(each.name for each in fields(Settings))
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
-SHARED = LivePrograms()  # linopy and PyPSA make a new solver for each call: what is kept stands outside of it
+SHARED = LivePrograms()  # kept outside the solver object, because linopy and PyPSA make a new one for each call
 
 
 @dataclass
@@ -106,9 +106,9 @@ class Copter(Solver[None]):  # type: ignore[misc]
 
     Notes
     -----
-    linopy turns changed bounds, right-hand sides, coefficients and costs into updates. Where it asks for a rebuild
-    (labels or coordinates that are new), the session stays all the same if the rows, columns and entries are as many
-    and in the same places: what differs becomes edits.
+    linopy turns changed bounds, right-hand sides, coefficients and costs into updates. If it asks for a rebuild (new
+    labels or coordinates) but rows, columns and nonzeros are in the same places, the session is kept and the
+    differences become edits.
     """
 
     live: LivePrograms = field(init=False, default_factory=lambda: SHARED, repr=False)
@@ -235,7 +235,7 @@ def entry_places(A: Any, rows: NDArray[np.integer[Any]], columns: NDArray[np.int
 def register() -> None:
     """Add copter at the end of linopy's solvers, so that linopy's default stays the same; repeated calls do nothing.
 
-    linopy chooses solvers from an Enum and a tuple of its own, and asks no entry point; both get one member more.
+    linopy has no entry point for solvers: it selects them from an Enum and a tuple, so both get one more member.
     """
     if NAME in SolverName._value2member_map_:
         return

@@ -23,16 +23,18 @@ from copter.runtime.watch import Watch
 
 Floats = NDArray[np.float64]
 
-BLOCKS = 64  # requests among which the columns are divided: an edit changes the basis only in the blocks it touches
+# number of requests into which the columns are divided: an edit affects the basis only of the blocks it touches
+BLOCKS = 64
 MOST_ROWS = 3000  # programs with more rows are not given to a session
 MOST_COLUMNS = 1_000_000  # with more columns a session does not pivot from its basis
 MOST_ENTRIES = 5_000_000  # with more entries no basis of the program is kept
-WIDE = 200  # from this many columns per row on, a session follows changed costs by prices rather than by the basis
+# from this many columns per row on, a session with changed costs starts from prices rather than from its basis
+WIDE = 200
 BROAD = 20  # from this many columns per row on, a session is tried before the basis of the whole program
 # Seconds of processor time; if a fresh solve takes less, a session, which works in Python, cannot be faster.
 SESSION_S = 0.02
 LEAST_S = 0.005  # least seconds that a try may take
-MOST_KEPT = 4  # most structures that a pool keeps
+MOST_KEPT = 4  # most structures that one cache keeps
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
 
 
@@ -45,9 +47,9 @@ class Edits:
     costs, coefficients, bounds, rows : bool
         Whether c, the values of A, the bounds of the columns, the bounds of the rows were edited.
     rebuilt : bool
-        Whether shape, pattern or sense had changed, so that nothing was kept.
+        Whether shape, pattern or sense differed, so that the solve started anew.
     shifted : bool
-        Whether shape or pattern had changed, but rows and columns of the last program were found in this one.
+        Whether shape or pattern differed, but rows and columns of the last program were found in this one.
     """
 
     costs: bool = False
@@ -71,7 +73,7 @@ class Answer:
         Objective with the offset.
     iterations : int
     warm : bool
-        Whether a session gave it.
+        Whether the solve started from a kept state.
     solve_time_s : float
         Time of the solver alone, without the edits.
     ray : ndarray or None
@@ -91,7 +93,7 @@ class Answer:
 
 
 class ChargedWatch(Watch):
-    """A watch that also stops when a second clock, such as processor time, has reached its limit."""
+    """A watch that also stops when a second clock, such as one of processor time, reaches its limit."""
 
     __slots__ = ("_clock", "_end")
 
@@ -106,11 +108,12 @@ class ChargedWatch(Watch):
 class LiveProgram:
     """Solves a series of programs; each solve starts from the last one if the structures agree.
 
-    The first program is solved by :func:`copter.solve`. For the next ones of the same structure there are more ways:
-    pivots from the last basis of the whole program (:class:`KeptBasis`), and a :class:`copter.Session` whose model is
-    edited, from its last basis and prices or by blocks. :class:`Allowance` chooses by their processor time, so that a
-    series never costs much more than solving it afresh. A window that has shifted, with rows and columns that left or
-    came, goes on from the last basis as well; any other structure begins anew.
+    The first program is solved by :func:`copter.solve`. Later programs of the same structure can also be solved by
+    pivots from the last basis of the whole program (:class:`KeptBasis`), or by a :class:`copter.Session` whose model is
+    edited, either from its last basis and prices or by blocks. :class:`Allowance` chooses by processor time, so that a
+    series never takes much longer than fresh solves. If the program is a time window that has shifted, so that some
+    rows and columns left and others came, the solve also starts from the last basis. A program of any other structure
+    starts anew.
 
     Parameters
     ----------
@@ -127,15 +130,15 @@ class LiveProgram:
         self.edits = Edits(rebuilt=True)
         self._clock = clock
         self._begin_anew()
-        self._lp: LinearProgram | None = None  # the last one that was solved
+        self._lp: LinearProgram | None = None  # the last program that was solved
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles start empty: factorisations and sessions are not copied."""
+        """Make copies and pickles start empty: factorisations and sessions are not copied."""
         return type(self), ()
 
     def _begin_anew(self) -> None:
         self._allowance: Allowance | None = None
-        self._optimum: tuple[LinearProgram, Floats] | None = None  # the last program that had one, and its x
+        self._optimum: tuple[LinearProgram, Floats] | None = None  # the last program with an optimum, and its x
         self._basis: KeptBasis | None = None
         self._session: Session | None = None
         self._held: LinearProgram | None = None  # the program that the session's model holds
@@ -157,7 +160,7 @@ class LiveProgram:
         ----------
         lp : LinearProgram
         settings : Settings, optional
-            With a `method` other than "auto" every program is solved afresh.
+            With a `method` other than "auto", every program is solved from scratch.
 
         Returns
         -------
@@ -181,10 +184,10 @@ class LiveProgram:
         return self._afresh(lp, settings)
 
     def follow(self, other: LiveProgram, lp: LinearProgram) -> bool:
-        """Take over what another live program, or this one, has kept if its last program has shifted into this one.
+        """Take over the kept basis of another live program, or of this one, if `lp` is that program's window shifted.
 
-        Returns whether that is so. The basis is then this object's alone; a session, whose model has the rows and
-        columns of the other program, is given up.
+        Returns whether it was taken over. The basis then belongs to this object only. A kept session is dropped,
+        because its model has the rows and columns of the earlier program.
         """
         if other._lp is None or other._allowance is None or recognise(other._lp, lp) is None:
             return False
@@ -232,7 +235,8 @@ class LiveProgram:
             self._session = self._held = None
         return answer
 
-    # The ways -----------------------------------------------------------------------------------------------------
+    # Ways to solve from a kept state
+    # -----------------------------------------------------------------------------------------------------
 
     def _basis_ready(self) -> bool:
         """Make a basis if none is kept, from the last optimum; returns whether there is one."""
@@ -271,11 +275,11 @@ class LiveProgram:
     def _by_edits(self, lp: LinearProgram, settings: Settings, way: str) -> Settings:
         """Return the session's settings that suit the edits: pivots from the last basis, or proximal steps.
 
-        The way "blocks" is the interior-point method of the blocks, which starts anew: it gains where the session's
-        own model has blocks that a program alone has not, and everything has moved.
+        The way "blocks" is the block interior-point method without a warm start. It pays if every number has changed,
+        because the session's model has blocks, which the program alone has not.
 
-        Moved costs or coefficients take every block that they touch out of the basis. With many columns to a row the
-        proximal method, which keeps prices and values, is then the faster one (docs/howto/interop.md).
+        A changed cost or coefficient removes its whole block from the basis. With many columns per row the proximal
+        method, which keeps prices and values, is then faster (docs/howto/interop.md).
         """
         m, n = lp.shape
         if way == "blocks":
@@ -308,7 +312,7 @@ class LivePrograms:
         self.edits = Edits(rebuilt=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles start empty."""
+        """Make copies and pickles start empty."""
         return type(self), ()
 
     def solve(self, lp: LinearProgram, settings: Settings | None = None) -> Answer:

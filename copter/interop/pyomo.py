@@ -98,8 +98,8 @@ class Copter(SolverBase):  # type: ignore[misc]
 
     Notes
     -----
-    A model is compiled at each solve; what differs from the last one becomes edits of a session, if rows, columns and
-    entries are in the same places. ``solver_options`` are the fields of :class:`copter.Settings`.
+    A model is compiled at each solve. If rows, columns and nonzeros are in the same places as at the last solve, the
+    differences become edits of a session. ``solver_options`` are the fields of :class:`copter.Settings`.
     """
 
     CONFIG: ClassVar[Any] = BranchAndBoundConfig()
@@ -225,15 +225,15 @@ def compiled(model: Any) -> tuple[Any, LinearProgram]:
     Raises
     ------
     IncompatibleModelError
-        For what is not linear, and for several objectives; none is an objective of zero.
+        If the model is not linear or has several objectives. A model without an objective gets an objective of zero.
     InfeasibleConstraintException
-        For a constraint that has no variable left and does not hold.
+        For a violated constraint without variables.
     """
     try:
         info = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
     except InfeasibleConstraintException:
         raise
-    except Exception as error:  # Pyomo has several
+    except Exception as error:  # Pyomo raises several types
         raise IncompatibleModelError(f"copter takes linear models with one objective: {error}") from error
     if len(info.objectives) > 1:
         raise IncompatibleModelError(f"the model has {len(info.objectives)} active objectives, must have one at most")

@@ -14,7 +14,7 @@ from copter import CopterError, LinearProgram
 
 Floats = NDArray[np.float64]
 
-SEMI = 2  # SciPy's `integrality` values from here on mean semicontinuous: zero or within the bounds
+SEMI = 2  # SciPy's `integrality` from this value on means semi-continuous: zero or within the bounds
 
 
 class NotTaken(Exception):
@@ -28,7 +28,7 @@ class Program:
     Attributes
     ----------
     lp : LinearProgram or None
-        None where bounds are crossed, which SciPy answers with a status, not an error.
+        None if bounds are crossed: SciPy then returns a status instead of raising an error.
     n : int
         Variables.
     n_ub, n_rows : int
@@ -164,7 +164,7 @@ def listed(constraints: Any) -> list[Any]:
         try:
             return [scipy.optimize.LinearConstraint(*each)]
         except (TypeError, ValueError):
-            pass  # three constraints, each a tuple
+            pass  # a tuple of three constraints, each a tuple itself
     return each
 
 
@@ -203,7 +203,7 @@ def program(
     kinds: NDArray[np.uint8],
     n_ub: int,
 ) -> Program:
-    """The arguments as a Program; its LinearProgram is None if a lower bound exceeds an upper one."""
+    """Return the arguments as a Program; its LinearProgram is None if a lower bound exceeds an upper one."""
     n, whole = len(cost), (kinds % SEMI == 1)
     plain = Program(None, n, n_ub, len(low), lower, upper, whole)
     crossed = (lower > upper).any() or (low > high).any()
@@ -220,7 +220,7 @@ def program(
 
 
 def least_values(kinds: NDArray[np.uint8], lower: Floats, upper: Floats) -> Floats:
-    """Least nonzero value of each semi-continuous variable; zero where the bounds contain zero."""
+    """Return the least nonzero value of each semi-continuous variable; zero if its bounds include zero."""
     gap = (kinds >= SEMI) & ((lower > 0.0) | (upper < 0.0))
     if (gap & ((upper < 0.0) | np.isinf(upper))).any():
         raise ValueError("a semi-continuous variable needs finite bounds from zero on (integrality 2 and 3)")

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 UNIT = float(np.finfo(np.float64).eps)
 METHODS = ("highs", "highs-ds", "highs-ipm", "copter")
 
-# SciPy's status and message, with the word and number that HiGHS has for it, which SciPy's users match on.
+# SciPy's status and message, with HiGHS's name and number of the status, which users of SciPy match on.
 WORDS = {
     Status.OPTIMAL: (0, "Optimization terminated successfully. (HiGHS Status 7: Optimal)"),
     Status.ITERATION_LIMIT: (1, "Iteration limit reached. (HiGHS Status 14: Iteration limit reached)"),
@@ -45,7 +45,7 @@ class LinprogResult(OptimizeResult):  # type: ignore[misc]
 
     @property
     def live(self) -> LiveProgram | None:
-        """The live program of the result; None for a mixed-integer program."""
+        """Live program of the result; None for a mixed-integer program."""
         return self.__dict__.get("_live")
 
 
@@ -69,18 +69,18 @@ def linprog(
     c, A_ub, b_ub, A_eq, b_eq, bounds, integrality, options
         As in SciPy. Integrality 2 and 3 (semi-continuous, semi-integer) need finite bounds.
     method : {"highs", "highs-ds", "highs-ipm", "copter"}
-        "highs-ipm" solves by interior points alone, the others by what suits the program. Only "highs" and "copter"
-        heed `integrality`, as in SciPy.
+        "highs-ipm" uses interior points only; the others choose a method by the program. As in SciPy, "highs-ds" and
+        "highs-ipm" ignore `integrality`.
     callback
         Must be None, as for SciPy's HiGHS methods.
     x0 : result of an earlier call, optional
-        If the program has the same shape and pattern, or is a window that has shifted, the solve goes on from there.
-        Anything else is warned of and left out, as in SciPy.
+        If the program has the same shape and pattern, or is a shifted time window, the solve starts from that result.
+        Any other value is ignored with a warning, as in SciPy.
 
     Returns
     -------
     LinprogResult
-        An OptimizeResult with SciPy's fields; ``crossover_nit`` is 0, there is no crossover.
+        An OptimizeResult with SciPy's fields; ``crossover_nit`` is 0, because there is no crossover.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def linprog(
     Warns
     -----
     OptimizeWarning
-        For unknown options, which are left out, and for values that are none.
+        For unknown options and invalid values, which are ignored.
     """
     chosen = str(method).lower()
     if chosen not in METHODS or callback is not None:
@@ -135,8 +135,8 @@ def milp(
     Parameters
     ----------
     c, integrality, bounds, constraints, options
-        As in SciPy. Without a time limit the search ends when its gap is at most `mip_rel_gap` (1e-4), or when several
-        rounds have improved nothing: status 1 then.
+        As in SciPy. Without a time limit the search ends when its gap is at most `mip_rel_gap` (1e-4), or with status 1
+        when several rounds have brought no improvement.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def filled(program: Program, answer: Answer | None, status: Status) -> LinprogRe
         reduced = without_noise(lp, answer)
         positive = np.maximum(reduced, 0.0)
         result.update(x=x, fun=answer.objective, slack=left[:split], con=left[split:])
-        if x.any():  # as SciPy has it
+        if x.any():  # SciPy's own condition
             result.update(mip_node_count=0, mip_dual_bound=0.0, mip_gap=0.0)
         pieces = {
             "ineqlin": (result["slack"], answer.y[:split]),
@@ -265,7 +265,7 @@ def found(program: Program, solution: IntegerSolution | Answer | None, status: S
     if solution is not None and x is not None and code in (0, 1):
         objective = float(solution.objective)
         bound = float(solution.bound) if isinstance(solution, IntegerSolution) else objective
-        if code == 0 and bound > objective:  # rounding of the objective
+        if code == 0 and bound > objective:  # the objective is rounded
             bound = objective
         gap = (objective - bound) / objective if objective else 0.0
         fields = {

@@ -27,7 +27,7 @@ LINPROG = (
 MILP = ("disp", "presolve", "time_limit", "node_limit", "mip_rel_gap")
 EDGE_WEIGHTS = (None, "dantzig", "devex", "steepest", "steepest-devex")
 TOLERANCES = ("dual_feasibility_tolerance", "primal_feasibility_tolerance", "ipm_optimality_tolerance")
-TIGHTEST, USUAL = 1e-12, 1e-8  # of tolerances; SciPy's own usual ones are 1e-7 and 1e-8
+TIGHTEST, USUAL = 1e-12, 1e-8  # tightest and default tolerance; SciPy's defaults are 1e-7 and 1e-8
 MIP_GAP = 1e-4  # relative gap at which HiGHS stops without mip_rel_gap
 FRAMES = 4  # stack frames from a warning here to the caller of linprog or milp
 
@@ -112,7 +112,7 @@ def options(known: dict[str, Any], nodes: Any, kind: type[Warning]) -> Options:
     settings = Settings(
         tolerance=tolerance,
         absolute_tolerance=max(tolerance, USUAL),
-        method="auto" if maxiter is None else "interior",  # whose iterations the limit counts
+        method="auto" if maxiter is None else "interior",  # maxiter limits the interior-point iterations
         presolve=bool(known.get("presolve", True)),
         max_interior_iterations=USUAL_SETTINGS.max_interior_iterations if maxiter is None else max(1, int(maxiter)),
         time_limit_s=float("inf") if limit is None else limit,

@@ -1,6 +1,7 @@
 """Conversion of a solve's end to a Solution: sign and constant of the objective, proven bound, ray, names.
 
-Methods minimise and leave the objective's constant out; here, once, the answer is put into the model's own terms.
+Methods minimise and leave out the objective's constant. This file alone converts their answers to the model's sense and
+constant.
 """
 
 from __future__ import annotations
@@ -67,12 +68,12 @@ def solution_of(
     status : Status
     proven : Proven
     values : SparseValues
-        In the model's signs; dense arrays are made of them when they are asked for.
+        Values in the model's signs; dense arrays are made when they are read.
     choice : Choice
         The method that found the answer, and why it was tried.
     work : Work
     ray : callable, optional
-        Gives the verified proof that there is no optimum, in the order of ``Model.to_linear_program``.
+        Function that returns the verified proof that there is no optimum, in the order of ``Model.to_linear_program``.
     """
     version = model.version
     conflict = None
@@ -107,11 +108,12 @@ def proven_bound(model: Model, lowest: float, margin: float, certified: bool) ->
     ----------
     model : Model
     lowest : float
-        As minimised and without the objective's constant.
+        Lower bound, as minimised and without the objective's constant.
     margin : float
-        What rounding may have added; taken off a certified bound, as is what the rounding of stored costs may hide.
+        Largest rounding error of `lowest`. A certified bound is lowered by it, and by the largest effect of rounded
+        stored costs.
     certified : bool
-        Whether the margin says all.
+        Whether the margin covers every error.
     """
     rounding = model.ledger.matrix.rounding_bound()
     certified = certified and isfinite(rounding) and isfinite(margin)
@@ -129,11 +131,11 @@ def with_bound(raw: Residuals, objective: float, bound: float) -> Residuals:
 
 
 def sharpened(model: Model, solution: Solution, tolerance: float) -> Solution:
-    """Return the solution with an exactly computed bound, if the rounding margin leaves too wide a gap.
+    """Return the solution with an exactly computed bound if its rounding margin makes the gap too wide.
 
-    The running margin of a pass grows with the largest terms; where these are many times the objective, an optimum
-    would be returned with a bound that does not show it. Where the exact bound does not show it either, the prices are
-    not good enough: NUMERICAL_ERROR.
+    The margin of a pass grows with the largest terms. If these are many times the objective, the bound of an optimum
+    may miss the tolerance although the exact bound does not. If the exact bound misses it too, the prices are not good
+    enough and the status becomes NUMERICAL_ERROR.
     """
     if solution.status is not Status.OPTIMAL or not solution.bound_is_certified or solution.gap <= tolerance:
         return solution

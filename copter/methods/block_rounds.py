@@ -33,12 +33,12 @@ def answer_by_blocks(
     ----------
     matrix : BlockMatrix
     slots : ndarray (requests,) int32
-        In the order that the answer's columns are to have.
+        Slots in the order that the answer's columns shall have.
     iterate : WarmState
     settings : Settings
     watch : Watch
     warm : bool
-        Whether to begin from the last round.
+        Whether to start from the last round.
     pivots : bool
         Whether a warm solve tries the last basis before the path.
     accept : callable, optional
@@ -69,7 +69,7 @@ def by_interior_points(
     """Return the optimum of the interior-point method, started from the last path if `warm`; the iterate keeps the new
     path.
 
-    A large program begins with the part that may have changed since the `last` answer.
+    In a large program, the part that may have changed since the `last` answer is solved first.
     """
     rows = matrix.row_generation[: matrix.n_rows]
     path = iterate.path_of(rows) if warm else PricePath(rows.copy())

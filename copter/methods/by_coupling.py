@@ -1,6 +1,7 @@
-"""A round from the last round's basis: pivots, a proof by one pass, the solution (blocks.md, K14 and K18).
+"""A round solved from the last round's basis: pivots, then a proof by one pass over all columns (blocks.md, K14 and
+K18).
 
-The work is in proportion to the program's entries and to the pivots, and hardly any of it is Python.
+The work is proportional to the number of nonzeros and of pivots, and nearly all of it is in compiled code.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Proof:
 
     @classmethod
     def of(cls, figures: Figures, offset: float) -> Proof:
-        """The proof of what :func:`.prove` or :func:`.prove_point` finds; `offset` is the objective's constant."""
+        """Convert the findings of :func:`.prove` or :func:`.prove_point`; `offset` is the objective's constant."""
         objective, violation, largest, size, bound, margin, wrong, most, costs = figures
         residuals = Residuals(
             primal=violation / (1.0 + size),
@@ -66,7 +67,7 @@ class Proof:
         return relative_gap(self.objective + offset, lowest) <= settings.tolerance
 
     def holds(self, settings: Settings, offset: float) -> bool:
-        """Whether the point is optimal, and that shows."""
+        """Whether the point is optimal within tolerance, proven in spite of rounding."""
         return self.residuals.within(settings.tolerance, settings.absolute_tolerance) and self.shows(settings, offset)
 
 
@@ -79,7 +80,7 @@ class CouplingSolve:
     basis : WarmBasis
         Basis of the iterate.
     last : BlockAnswer or None
-        Where the iterate stands, where it is no answer of the basis.
+        The iterate's point, if another method has moved it since the basis's last answer.
     """
 
     model: Model
@@ -100,7 +101,7 @@ class CouplingSolve:
         basis, mark = iterate.pivots(), model.ledger.changes.mark
         program, slots, generation = program_now(model, basis)
         judge = Judge(program, settings, model.ledger.sign * model.offset)
-        moved = basis.answer is None and not iterate.cold  # another method, or nothing, has moved the iterate since
+        moved = basis.answer is None and not iterate.cold  # the iterate's point is not the basis's last answer
         last = kept_point(iterate, model, program, slots, generation) if moved else None
         return cls(model, iterate, settings, watch, basis, program, slots, generation, judge, mark, last)
 
@@ -146,7 +147,7 @@ class CouplingSolve:
                 model.ledger.matrix, self.program, self.slots, iterate, self.settings, self.watch, True, self.judge,
                 self.last,
             )  # fmt: skip
-        except MemoryError:  # the other methods hold nothing dense of this size
+        except MemoryError:  # the other methods need no dense matrix of this size
             return None
 
 

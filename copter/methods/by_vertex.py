@@ -1,4 +1,6 @@
-"""A round of a small model by pivots of its whole program, from the basis of the last one (docs/method/simplex.md)."""
+"""A round of a small model, solved by pivots of its whole program from the last round's basis
+(docs/method/simplex.md).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, ROUND_WORK, Choice
+from copter.choose import KEPT, ROUND_WORK, SMALL_COLD, Choice
 from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.program import BlockProgram, patched, program_of
@@ -31,7 +33,7 @@ Callback = Callable[[int, float, float], bool | None]
 
 @dataclass(slots=True)
 class VertexSolve:
-    """One solve of a model by pivots of its whole program; the iterate is moved to where it ends."""
+    """One solve of a model by pivots of its whole program; the iterate is moved to the final point."""
 
     model: Model
     iterate: WarmState
@@ -39,7 +41,7 @@ class VertexSolve:
     watch: Watch
 
     def run(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
-        """The proven optimum; None where another method must try."""
+        """Return the proven optimum; None if another method must try."""
         basis = self.iterate.rounds()
         entries, program = self.program_now(basis)
         if program.n_columns == 0 or len(program.lower) == program.n_columns or self.watch():
@@ -52,6 +54,8 @@ class VertexSolve:
             known = Proof.of(last.figures, offset)
             if known.holds(self.settings, offset):
                 return self.solution(last, known, entries, program, KEPT, callback, restart_reason)
+        if basis.form is None:
+            choice = SMALL_COLD
         vertex = basis.solve(entries, numbers, self.watch, ROUND_WORK)
         proof = None if vertex is None else Proof.of(vertex.figures, offset)
         if proof is not None and not proof.holds(self.settings, offset):
@@ -62,14 +66,14 @@ class VertexSolve:
         return self.solution(vertex, proof, entries, program, choice, callback, restart_reason)
 
     def kept(self, entries: Entries, program: BlockProgram, numbers: Minimised) -> Vertex:
-        """Where the iterate stands, judged."""
+        """Return the iterate's point with the checker's findings."""
         iterate, key = self.iterate, own_keys(self.model.ledger.matrix, entries)
         point = kept_point(iterate, self.model, program, entries.slots, entries.generation)
         y = np.concatenate((point.y, iterate.own_at(key)))
         return Vertex(point.x, y, 0, judged(entries, numbers, point.x, y))
 
     def program_now(self, basis: RoundBasis) -> tuple[Entries, BlockProgram]:
-        """The model's program: the last one, where only bounds are others."""
+        """Return the model's program: the last one with new bounds if only bounds have changed, otherwise a new one."""
         ledger, seen, entries = self.model.ledger, self.iterate.program, basis.entries
         matrix, mark = ledger.matrix, ledger.changes.mark
         program = None
@@ -98,7 +102,7 @@ class VertexSolve:
         callback: Callback | None,
         restart_reason: str | None,
     ) -> Solution:
-        """The solution, with the iterate moved to it; then the callback is told."""
+        """Move the iterate to the vertex, call the callback, and return the solution."""
         iterate, model = self.iterate, self.model
         matrix, sign, m = model.ledger.matrix, model.ledger.sign, program.n_rows
         answer = BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)
@@ -116,7 +120,7 @@ class VertexSolve:
 
 
 def own_keys(matrix: BlockMatrix, entries: Entries) -> NDArray[np.int64]:
-    """slot << 32 | row of every own row, ascending; row 0 is the sum (copter.problem.values)."""
+    """Return the keys slot << 32 | row of all own rows, ascending; row 0 is the sum (copter.problem.values)."""
     start = entries.private_start
     counts = start[1:] - start[:-1]
     first = (entries.slots.astype(np.int64) << 32) + (counts <= matrix.private_sizes(entries.slots)) - start[:-1]

@@ -1,7 +1,7 @@
 """Solve of a model that is judged as a whole linear program: by its blocks, or by a general LP method.
 
-Models whose requests have private rows, or sums with a least, are solved so (blocks.md), and models for which the
-settings name the simplex or the interior-point method. The checker decides whether a point is optimal.
+It solves models whose requests have private rows or least sums (blocks.md), and models for which the settings name the
+simplex or the interior-point method. The checker decides whether a point is optimal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
-CLOSER = 1e-3  # factor on the tolerances of a second solve, if the first point does not hold in the model's own units
+CLOSER = 1e-3  # factor on the tolerances of a second solve, if the first point misses them in the model's own units
 Callback = Callable[[int, float, float], bool | None]
 
 
@@ -134,7 +134,8 @@ class WholeSolve:
             point = self.point_of(answer)
             if self.is_optimal(point):
                 return self.keep(point), Status.OPTIMAL, None
-            if not answer.vertex:  # it was solved cold; the scaled program was within the tolerance, this one is not
+            # a cold solve that met the tolerance in scaled units only: try the tighter tolerances
+            if not answer.vertex:
                 tries = [each for each in tries if each[0] is closer]
         if self.watch():
             return self.stopped()
@@ -172,7 +173,7 @@ class WholeSolve:
             return answer_by_blocks(
                 matrix, self.columns.slots, self.iterate, settings, self.watch, warm, pivots, self.accepts
             )
-        except MemoryError:  # the generic method holds its matrices sparse
+        except MemoryError:  # the general method's matrices are sparse
             return None
 
     @property
@@ -185,9 +186,10 @@ class WholeSolve:
         return list(self.model.ledger.row_of.values())
 
     def point(self, x: Floats, y: Floats, like: Point | None = None) -> Point:
-        """Return a checked point from minimisation duals: columns clipped to bounds, unsupported duals set to zero.
+        """Return a checked point from minimisation duals: columns clipped to bounds, duals of infinite bounds set to
+        zero.
 
-        One that is `like` another has been judged already.
+        If the point equals `like`, the findings of that one are taken over.
         """
         lp = self.program
         x = np.clip(x, lp.col_lower, lp.col_upper)

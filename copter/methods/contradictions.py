@@ -36,8 +36,8 @@ def impossible_row(lp: LinearProgram) -> Floats | None:
 def by_sums(lp: LinearProgram, ray: Floats, column_first: Ints | Keys, sum_row: Keys) -> Floats:
     """Replace columns' upper bounds in a proof by their requests' limits, so that it names the requests.
 
-    A column's upper bound that is no more than its request's limit follows from the limit. The proof as it was, where
-    the other does not hold.
+    An upper bound that is at least its request's limit follows from the limit. If the changed proof does not hold, the
+    old one is returned.
 
     Parameters
     ----------

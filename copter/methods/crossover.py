@@ -1,8 +1,8 @@
 """Crossover from a point on the optimal face to a vertex, by pivots on working columns (algorithm.md, Purification).
 
-A walk (proximal/purification.py) takes one step, and one elimination, for every fractional column: right for a
-handful. Pivots start from the prices instead: every request rests at its best column for them, and only as many pivots
-are made as requests must change for the rows to hold.
+A walk (proximal/purification.py) takes one step and one elimination for every fractional column, which suits a handful
+of them. Pivots start from the prices instead: every request starts at its best column, and only the requests that must
+change for the rows to hold take a pivot.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def vertex_of(ws: WorkingSet, rows: Rows, y: Floats, watch: Watch) -> Floats | N
     ws : WorkingSet
     rows : Rows
     y : ndarray (rows,)
-        Prices, as minimised: near optimal ones make the pivots few.
+        Prices, as minimised; with nearly optimal ones few pivots are needed.
     watch : Watch
     """
     answer = WarmBasis().solve(program_of(ws, rows), ws.slots, ws.generation[ws.start[:-1]], y, watch)

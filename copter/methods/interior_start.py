@@ -28,7 +28,7 @@ class InteriorStart:
     Attributes
     ----------
     choice : Choice
-        Why it is tried.
+        The method and the reason why it is tried.
     comes_first : bool
         Whether to try it before proximal steps, rather than when they stall.
     """
@@ -46,7 +46,7 @@ class InteriorStart:
             return FallbackResult()
         try:
             solution = solve_interior(self.model.to_linear_program(), self.settings, self.watch, vertex=True)
-        except MemoryError:  # the proximal method factorises nothing of this size
+        except MemoryError:  # the proximal method needs no factorisation of this size
             return FallbackResult()
         if solution.status is Status.OPTIMAL:
             self.move(solution)

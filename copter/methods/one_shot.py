@@ -30,8 +30,7 @@ def solve_proximal(
 ) -> Solution:
     """Solve by the proximal-point method of sessions, from a cold start.
 
-    Where the scaled problem's optimum is not within tolerance once it is unscaled, the solve goes on from there with a
-    tighter tolerance.
+    If the unscaled optimum is not within tolerance, the solve continues from it with a tighter tolerance.
     """
     settings = replace(settings, interior_columns=0)
     model, scaling = scaled_model(lp)

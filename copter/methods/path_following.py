@@ -1,7 +1,7 @@
-"""Mehrotra's predictor-corrector with Gondzio's corrections, told once for all interior-point methods.
+"""Mehrotra's predictor-corrector with Gondzio's corrections, shared by all interior-point methods.
 
-A method says how it measures its point, finds directions and moves; this file says which directions it asks for, which
-it takes, and when it ends.
+A method measures its point, computes directions and moves. This file decides which directions are computed, which are
+taken, and when to stop.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ SMALL = 1e-30  # lower bound of mu in a quotient: keeps it finite
 
 
 class Measured(Protocol):
-    """What a method measures of its point."""
+    """Interface of a method's measure of its point."""
 
     @property
     def mu(self) -> float:
-        """Mean complementarity."""
+        """Mean product of a variable and its multiplier."""
 
     @property
     def worst(self) -> float:
-        """The largest relative misfit of rows, reduced costs and objectives."""
+        """Largest relative residual of rows, reduced costs and objectives."""
 
 
 M = TypeVar("M", bound=Measured)
@@ -41,31 +41,33 @@ Stop = Callable[[int, M], bool]
 
 
 class PathMethod(Protocol[M]):
-    """An interior-point method at a point, with the direction that it found last.
+    """Interface of an interior-point method: a point, and the direction computed last.
 
     Lengths are pairs (primal, dual) of the longest steps along a direction, at most 1.
     """
 
-    pairs: int  # of a variable and its multiplier
+    pairs: int  # number of products variable times multiplier
     iterations: int
 
     def measure(self) -> M:
-        """Compute the misfit of the present point."""
+        """Measure the present point."""
 
     def figures(self, measured: M) -> Floats:
-        """Figures of which one must fall for an iteration to count as progress."""
+        """Return the figures; an iteration counts as progress if one of them falls enough."""
 
     def look(self, measured: M) -> bool:
-        """Take note of a new point; True ends the method."""
+        """Note the new point; returns True to end the method."""
 
     def predict(self) -> float:
-        """Factorise, find the affine direction; mean complementarity after the longest step along it."""
+        """Factorise and find the affine direction; returns the mean product after the longest step along it."""
 
     def centre(self, target: float, share: float) -> tuple[float, float]:
-        """Mehrotra's direction to products of `target`, a `share` of the present ones; its lengths."""
+        """Find Mehrotra's direction, which aims at products of `target` (`share` times mu); returns its lengths."""
 
     def correct(self, target: float, ahead: float, behind: float) -> tuple[float, float]:
-        """The direction with the products of a step of these lengths brought back; its lengths."""
+        """Correct the direction so that the products after a step of these lengths come near `target`; returns its
+        lengths.
+        """
 
     def take_back(self) -> None:
         """Return to the direction before the last correction."""
@@ -75,19 +77,19 @@ class PathMethod(Protocol[M]):
 
 
 def follow(method: PathMethod[M], goal: float, most: int, stall: int, stop: Stop[M]) -> tuple[M, bool]:
-    """Iterate to the goal, to `most` iterations, or to a stall: (measure of the last point, whether it was stopped).
+    """Iterate to the goal, `most` iterations or a stall; returns (measure of the last point, whether `stop` ended it).
 
     Parameters
     ----------
     method : PathMethod
-        Its `iterations` are counted up.
+        Its `iterations` are increased.
     goal : float
-        Of the worst figure.
+        The iteration ends when :attr:`Measured.worst` is at most this.
     most : int
     stall : int
         Iterations in a row without progress, after which the method ends.
     stop : callable
-        Asked before every iteration.
+        Called before every iteration; True ends it.
     """
     measured = method.measure()
     least, since = method.figures(measured), 0
@@ -111,7 +113,7 @@ def follow(method: PathMethod[M], goal: float, most: int, stall: int, stop: Stop
 
 
 def step(method: PathMethod[M], mu: float) -> None:
-    """One predictor, Mehrotra's corrector, a few corrections of centrality; then move."""
+    """Do one iteration: predictor, Mehrotra's corrector, a few centrality corrections, then the step."""
     share = min((method.predict() / max(mu, SMALL)) ** 3, 1.0)
     target = share * mu
     ahead, behind = method.centre(target, share)

@@ -19,7 +19,7 @@ from copter.runtime.progress import listening, told
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
-LARGEST = 1e200  # largest size of a number in a program: products with others stay finite after scaling
+LARGEST = 1e200  # largest size of a number in a program, so that products stay finite after scaling
 
 
 def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
@@ -51,13 +51,12 @@ def solve(
     ----------
     lp : LinearProgram
     settings : Settings, optional
-        Its `method` chooses: "auto" (the default) is the order that `copter/choose.py` states; the solution's `method`
-        and `why` say what was chosen.
+        With `method` "auto" (the default) `copter/choose.py` selects the method; the solution's `method` and `why`
+        report the choice.
     callback : callable, optional
-        Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
-        the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
-        the solve with INTERRUPTED. A callback that returns nothing changes nothing. :func:`copter.with_record` makes
-        one that gets a named record.
+        Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration or
+        pricing pass; True ends the solve with INTERRUPTED. The programs that refine an answer or prove that there is
+        none call it too, with their own figures. :func:`copter.with_record` makes a callback that gets a named record.
     verbose : bool
         A line on stderr for each iteration and for the solve. The logger "copter" has the same: iterations at DEBUG,
         solves at INFO.
@@ -75,8 +74,8 @@ def solve(
 
     Notes
     -----
-    For LPs that change from round to round, keep a :class:`copter.Session` instead. Where many points are optimal,
-    the one returned is among them and need not be a vertex, also of programs with integer columns.
+    For LPs that change from round to round, keep a :class:`copter.Session` instead. If many points are optimal, any of
+    them may be returned; it need not be a vertex, even if the program has integer columns.
 
     Examples
     --------

@@ -52,12 +52,12 @@ def warm_solve(
         Starting state; updated to the final state.
     settings : Settings
     watch : Watch
-        Runs since the solve began; says when it must stop.
+        The watch that was started with the solve and ends it.
     callback : callable, optional
         Called as ``callback(passes, relative_gap, largest_violation)`` after each pricing pass and each answer; True
-        ends the solve. It is told what happens and changes nothing else.
+        ends the solve. Watching does not change the solve otherwise.
     restart_reason : str, optional
-        Why the iterate is a new one, for the solution to say.
+        Why the iterate is new; reported in the solution.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def answered(
             return solution
         order = order[1:]
     if choose.pivots_fit(facts, settings):
-        iterate.pivots()  # this round's prices are where the next round's pivots start
+        iterate.pivots()  # create the basis: the next round's pivots start from this round's prices
     if facts.private_rows or order[0].method in ("simplex", "interior"):
         return WholeSolve.of(model, iterate, settings, watch).run(order, callback, restart_reason)
     basis, coupling = iterate.basis, None

@@ -15,7 +15,7 @@ from copter.model.matrix.changes import Mark
 
 
 class WarmState(Iterate):
-    """The common point, the basis for pivots, and the path for interior points on blocks.
+    """The point shared by all methods, the basis for pivots, and the path for interior points on blocks.
 
     Attributes
     ----------
@@ -24,9 +24,9 @@ class WarmState(Iterate):
     path : PricePath or None
         None before the first solve by interior points on blocks.
     vertex : RoundBasis or None
-        Of a small model's whole program; None until it is solved so.
+        Basis of a small model's whole program; None until it is solved by pivots.
     program : tuple or None
-        The program of that basis, and when it was the model's.
+        The program of that basis, and the mark of the edits at which it was the model's program.
     version : int
         Version of the model for which the point was optimal; -1 for none.
     """
@@ -45,7 +45,7 @@ class WarmState(Iterate):
         return self.basis
 
     def rounds(self) -> RoundBasis:
-        """The basis of the whole program; a new one where there is none."""
+        """Return the basis of the whole program, created on first use."""
         self.vertex = self.vertex or RoundBasis()
         return self.vertex
 

@@ -16,7 +16,7 @@ from copter.problem.linear_program import LinearProgram
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-NAMED = 1e-9  # a row is named in a contradiction if its multiplier exceeds this share of the ray's largest
+NAMED = 1e-9  # a contradiction names the rows whose multiplier exceeds this share of the ray's largest one
 
 
 def assemble(ledger: Ledger) -> LinearProgram:
@@ -73,7 +73,7 @@ def require_current(ledger: Ledger, version: int) -> None:
 
 
 def own_rows_of(ledger: Ledger) -> tuple[list[Hashable], NDArray[np.int64]]:
-    """Return the requests in order and, for each, its first own row in `to_linear_program`; the last entry counts all
+    """Return the requests in order, and each one's first own row in `to_linear_program`; a last entry counts all
     rows.
     """
     slots = slots_in_order(ledger)

@@ -19,7 +19,7 @@ Costs = NDArray[np.float64] | NDArray[np.float32]
 Bound = Floats | float
 
 LARGEST_COST = 1e300  # largest |cost| that a model accepts
-USUAL_SCALE, USUAL_OFFSET = 1e7, 1e307  # with these, no cost up to the largest can overflow
+USUAL_SCALE, USUAL_OFFSET = 1e7, 1e307  # up to this scale and offset, scale * cost + offset cannot overflow
 
 
 def finite(what: str, value: Any) -> float:

@@ -1,7 +1,7 @@
 """The mapping between a request's own columns and the columns of a whole program.
 
-A working column is known by its key, slot << 32 | column: the slot of its request in the matrix, its place in that
-request. A program has the columns of its requests one after the other.
+A working column has the key slot << 32 | column, where slot is its request's slot in the matrix and column its number
+within the request. A program lists the columns of its requests one after the other.
 """
 
 from __future__ import annotations

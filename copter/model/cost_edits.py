@@ -24,7 +24,7 @@ from copter.model.checks import (
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import checked_vector
 
-SHARED = 0.75  # arrays of costs that are not the same object, of all that are given, up to which they are stored once
+SHARED = 0.75  # equal cost arrays are stored once if at most this share of the given arrays are different objects
 
 
 class CostEdits(Inventory):
@@ -54,9 +54,9 @@ class CostEdits(Inventory):
         Parameters
         ----------
         requests : sequence of ids (k,)
-        costs : sequence of k array_like (n,), or array (k, n), or one array with those of all, request by request
-            float64 arrays for requests whose costs are stored as float64 are taken in without a loop over them; where
-            many of them are the same object, it is stored once.
+        costs : sequence of k array_like (n,), or array (k, n), or one array with the costs of all, request by request
+            float64 arrays for requests that store float64 costs are copied without a Python loop. An array object
+            that occurs many times is stored once.
 
         Examples
         --------
@@ -84,7 +84,9 @@ class CostEdits(Inventory):
                 self.update_cost(request, cost)
 
     def _shared(self, ids: list[Hashable], costs: object) -> tuple[Floats, Ints, Ints] | None:
-        """(arrays side by side, where each starts, number of each request's) of costs of which many are one object."""
+        """Return (different arrays end to end, start of each, array number of each request) if many costs are one
+        object.
+        """
         if not ids or self.cost_dtype != np.float64 or not isinstance(costs, (list, tuple)) or len(costs) != len(ids):
             return None
         number = {each: place for place, each in enumerate(dict.fromkeys(map(id, costs)))}
@@ -199,9 +201,9 @@ class CostEdits(Inventory):
         columns : array_like of int (n,), optional
             Column of each request whose objective coefficient is given in `costs` (n,); -1 for none.
         worst : float or array_like (n,), optional
-            Objective coefficient that stands in for all that are worse: smaller ones in a maximisation, larger ones in
-            a minimisation; infinite for none. It holds for the columns not in `columns`, until costs or their scale
-            are given again.
+            Worst objective coefficient: worse ones (smaller in a maximisation, larger in a minimisation) are replaced
+            by it; infinite for no such limit. It applies to the columns not in `columns`, until costs or scale are set
+            again.
 
         Examples
         --------
@@ -235,7 +237,7 @@ class CostEdits(Inventory):
 
 
 def within(costs: Floats) -> bool:
-    """Whether all costs are finite and of a size that may be."""
+    """Whether all costs are finite and at most `LARGEST_COST` in size."""
     return bool(costs.min(initial=0.0) >= -LARGEST_COST and costs.max(initial=0.0) <= LARGEST_COST)
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
 
-MOST = 500  # most fractional columns, and tight rows, of a basis that is solved for an explanation
+MOST = 500  # an explanation solves a basis with at most this many fractional columns or tight rows
 SLACK = 1e-7  # a value this close to a bound, in units of 1 + |bound|, is at it
-SOLVED = 1e-6  # largest residual of the basis's equations
+SOLVED = 1e-6  # largest residual with which the basis's equations count as solved
 
 
 def facts_of(
@@ -43,7 +43,7 @@ def facts_of(
         Prices by row slot, in the signs of the model's sense.
     limit_dual : float
     capacity : mapping, optional
-        Effects of the counts, if they were computed elsewhere; the other requests are then not read.
+        Effects of the counts, if already computed; then only this request is read.
     """
     matrix, slot = ledger.matrix, ledger.slot(request)
     template = matrix.slabs[slot].template
@@ -88,7 +88,7 @@ class Vertex:
         Rows that are at a bound.
     equations : ndarray (t + sums, k)
         The tight rows, then the sums of requests that are at their limits.
-    free_sums : list of (columns, room to the least, room to the limit)
+    free_sums : list of (columns, room down to the least sum, room up to the limit)
     """
 
     key: Keys
@@ -120,7 +120,7 @@ def capacity_effects(
         right[at] = 1.0
         step = np.asarray(np.linalg.lstsq(vertex.equations, right, rcond=None)[0], dtype=np.float64)
         if len(right) and np.abs(vertex.equations @ step - right).max() > SOLVED:
-            down, up, step = 0.0, 0.0, np.zeros_like(step)  # degenerate: another basis at once
+            down, up, step = 0.0, 0.0, np.zeros_like(step)  # degenerate: any change of the count changes the basis
         else:
             down, up = reach(matrix, vertex, step, activity, place)
         rates = {int(vertex.key[j] & 0xFFFFFFFF): float(step[j]) for j in own if abs(step[j]) > SOLVED}
@@ -142,7 +142,7 @@ def vertex_of(ledger: Ledger, key: Keys, x: Floats, y: Floats) -> Vertex | None:
         lower[at], upper[at] = low[column], high[column]
         if x[at] > low[column] + SLACK * (1.0 + abs(low[column])) and x[at] < high[column] - SLACK * (1.0 + abs(x[at])):
             inside.append(at)
-    # A column that fills its request's limit alone is at a vertex of the request: it moves only with another one.
+    # A single column that fills its request's limit is not counted: it can move only together with another column.
     sums: dict[int, list[int]] = {}
     for at in inside:
         sums.setdefault(int(slots[at]), []).append(at)
@@ -195,7 +195,7 @@ def activity_of(ledger: Ledger, key: Keys, x: Floats) -> Floats:
 
 
 def reach(matrix: object, vertex: Vertex, step: Floats, activity: Floats, place: int) -> tuple[float, float]:
-    """Return how far a row's count can fall and rise before a column, a sum or another row reaches a bound."""
+    """Return the (negative) fall and the rise of a row's count until a column, a sum or another row reaches a bound."""
     moves = vertex.entries @ step
     moves[vertex.tight] = 0.0
     row_lower, row_upper = matrix.row_lower[: len(moves)], matrix.row_upper[: len(moves)]  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ class Inventory:
     Attributes
     ----------
     ledger : Ledger
-        What the engine reads and edits the model by: the matrix, slots and rows by id, the journal. Not for users.
+        The engine's access to the model: matrix, slots and rows by id, journal. Not for users.
     """
 
     def __init__(self, sense: Literal["max", "min"], offset: float, cost_dtype: DTypeLike) -> None:

@@ -57,17 +57,18 @@ class Ledger:
     slot_of : dict
         Slot of every request, in the order added.
     added_at : dict
-        Version at which every request came in, ascending; it tells a request from one of the same id before it.
+        Version at which each request was added, ascending; it distinguishes a request from an earlier one with the same
+        id.
     version : int
         Number of edits so far.
     changes : Changes
-        What has changed since when.
+        The edits since earlier solves, for programs that are kept and patched.
     guard : Guard
         Held while the model is edited, solved or saved.
     journal : Journal or None
         Where edits are recorded, if they are.
     tape : Listener or None
-        Who is told of every edit that holds: a session's recorder.
+        A session's recorder, which receives every edit that succeeded.
     """
 
     def __init__(self, sense: Literal["max", "min"], offset: float, cost_dtype: DTypeLike) -> None:
@@ -90,10 +91,11 @@ class Ledger:
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._records: list[list[bytes | memoryview]] = []
         self._told: list[Operation] = []
-        self._spent_s = 0.0  # seconds of the batch's edits, if somebody is told
+        self._spent_s = 0.0  # seconds of the batch's edits, counted if there is a tape
         self._disordered = False
         self._found: tuple[list[Hashable], Ints] | None = None
-        self._vectors: WeakValueDictionary[bytes, Floats] = WeakValueDictionary()  # costs that requests share
+        # cost arrays, by their bytes, that requests share
+        self._vectors: WeakValueDictionary[bytes, Floats] = WeakValueDictionary()
 
     # Look-ups -----------------------------------------------------------------------------------------------------
 
@@ -186,7 +188,7 @@ class Ledger:
             spent = 0.0 if self.tape is None else time.perf_counter() - started
             if self.journal is not None:
                 plain = [each.serial if isinstance(each, Template) else each for each in arguments]
-                record = self.journal.encode(name, plain)  # templates go by their serial numbers
+                record = self.journal.encode(name, plain)  # a template is written as its serial number
                 if alone:
                     self.journal.append([record])
                 else:
@@ -282,7 +284,7 @@ class Ledger:
         return self._hung((start, row, coefficient, private), shared=True)
 
     def _hung(self, contents: Contents, shared: bool) -> Template:
-        """Add a template to the matrix; without private rows if the contents end before them."""
+        """Add a template to the matrix; contents of three entries have no private rows."""
         matrix = self.matrix
         start, row, coefficient, private = (*contents, None)[:4]
         template = Template(start, row, coefficient, shared, private)
@@ -516,14 +518,16 @@ class Ledger:
     def _op_shared_costs(
         self, requests: list[Hashable], costs: Floats, start: Ints, which: Ints, scale: float, offset: float
     ) -> None:
-        """The costs of many requests: of request k, costs[start[w]:start[w + 1]] with w = which[k]."""
+        """Set the costs of many requests: request k gets costs[start[w]:start[w + 1]] with w = which[k]."""
         slots, ends = self.slots(requests), start.tolist()
         vectors = [self._known(costs[a:b]) for a, b in pairwise(ends)]
         self._note(self.matrix.restore_costs, slots, self.matrix.save_costs(slots))
         self.matrix.share_costs(slots, vectors, which, scale, offset)
 
     def _known(self, costs: Floats) -> Floats:
-        """The array of these very costs that requests have already, or one of its own: equal costs lie once."""
+        """Return the array of equal costs that other requests already hold, or else a new one: equal costs are stored
+        once.
+        """
         content = costs.tobytes()
         found = self._vectors.get(content)
         if found is None:
@@ -554,11 +558,11 @@ class Ledger:
         self.matrix.rescale(slots, scale, offset, column, cost, most)
 
 
-# Operations that change bounds alone; they write down which, and a new row writes down that it is one.
-FEW = 50  # requests that are removed before putting garbage collection off pays
+# OF_BOUNDS: operations that change bounds only. They record which requests; a new row invalidates kept programs.
+FEW = 50  # from this many removed requests on, it pays to pause garbage collection
 OF_BOUNDS = frozenset(("count", "rows", "limits", "sums", "private_bounds", "fix", "integer"))
 
-# Operations by the name that the journal has them under.
+# Operations by their names in the journal.
 OPERATIONS: dict[str, Callable[..., Any]] = {
     name.removeprefix("_op_"): operation for name, operation in vars(Ledger).items() if name.startswith("_op_")
 }

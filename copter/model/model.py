@@ -45,9 +45,9 @@ class Model(ResourceEdits, RowEdits, CostEdits):
 
     sense c'x + offset subject to, for every resource, sum of usage <= count (or within two bounds); for every request,
     at_least <= sum x <= limit, its private rows, and lower <= x <= upper (equation F2; F3 for a variable that requests
-    share). An edit costs time in proportion to the nonzeros that it touches. Ids are the caller's own (any hashable);
-    they never renumber, and a removed id can be added again. A failed edit leaves the model as it was, a failed
-    :meth:`batch` of edits too.
+    share). The time of an edit is proportional to the nonzeros that it touches. Ids are the caller's (any hashable) and
+    stay as they are; a removed id can be added again. A failed edit leaves the model as it was, a failed :meth:`batch`
+    of edits too.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     offset : float
         Constant in the objective.
     cost_dtype : dtype
-        How requests' costs are stored: float64, or float32 at half the memory. The rounded costs are then the costs
-        (:meth:`cost` gives them); solutions' bounds are widened so that they hold for the costs as given too.
+        How requests' costs are stored: float64, or float32 at half the memory. With float32 the model's costs are the
+        rounded ones (:meth:`cost` returns them), and bounds are widened so that they also hold for the costs as given.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     def to_linear_program(self) -> LinearProgram:
         """Return the model as one LP, with the columns of the requests in the order added.
 
-        Rows are the resources in the order added, then request by request its sum, if that has a limit or a least, and
+        Rows are the resources in the order added, then for each request its sum (if it has a limit or a least sum) and
         its private rows.
 
         Examples
@@ -93,9 +93,9 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     def batch(self) -> AbstractContextManager[None]:
         """Apply all edits of a ``with`` block, or none if the block raises an exception.
 
-        A batch inside a batch takes back its own edits only; the outer one may go on. With a journal, the outermost
-        batch is one record. Taking back costs time in proportion to the edits (and one pass over the ids, if requests,
-        templates or resources had been removed). No solve runs inside a batch.
+        A failed batch inside another takes back its own edits only; the outer one may go on. A journal holds the
+        outermost batch as one record. The time to take edits back is proportional to the edits (and one pass over the
+        ids if requests, templates or resources were removed). No solve may run inside a batch.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         limit : float
             The columns sum to at most this; inf for no limit.
         at_least : float
-            The columns sum to at least this, so that the request must be served; -inf for nothing.
+            The columns sum to at least this, so that the request must be served; -inf for no such bound.
         lower, upper : float or array_like (n,)
             Bounds of each column. By default only the limit bounds a column from above.
         integer : bool
@@ -156,7 +156,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         private_rows : PrivateRows, optional
             Rows over these columns alone; a template has its own.
         row_lower, row_upper : float or array_like (rows,), optional
-            Bounds of the private rows, where they are not those that came with the rows' coefficients.
+            Bounds of the private rows, to replace those that came with the rows' coefficients.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         integer : bool or array_like (k,)
         cost_dtype : dtype, optional
         row_lower, row_upper : float or array_like (rows,) or (k, rows), optional
-            Bounds of the template's private rows, where they are not the template's own.
+            Bounds of the private rows, to replace the template's own.
 
         Raises
         ------
@@ -295,7 +295,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     ) -> None:
         """Add many requests, each with its own pattern, from one matrix; on an error, none is added.
 
-        Objective coefficients of the columns are their costs.
+        The costs are the objective coefficients: scale 1, offset 0.
 
         Parameters
         ----------
@@ -312,8 +312,8 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         integer : bool or array_like (k,)
             Whether each request's columns are integer.
         private_rows : PrivateRows, optional
-            Of all requests, one after the other: a matrix (rows, n) in which a row has entries in its own request's
-            columns only.
+            The rows of all requests, request by request, as one matrix (rows, n). A row has entries in its own
+            request's columns only.
         private_sizes : array_like of int (k,)
             Number of private rows of each request.
 
@@ -385,8 +385,8 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     ) -> None:
         """Replace a request's usage, either by its own pattern (leaving a shared template) or by a template.
 
-        With `usage`, the private rows keep their coefficients. A template must have as many private rows, and its
-        coefficients replace the old ones.
+        With `usage`, the private rows stay. A template must have as many private rows as the request has, and the
+        template's coefficients replace the request's.
 
         Parameters
         ----------

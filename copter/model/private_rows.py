@@ -26,7 +26,7 @@ Split = tuple[Ints, Private]  # first row of each request and the number of rows
 class PrivateRows:
     """Private rows of a request: lower <= matrix @ x <= upper over its own columns x (equation F2).
 
-    Checked when they are given to a model. Rows may be more than the columns, and may depend on each other.
+    They are checked when a model gets them. There may be more rows than columns, and rows may depend on each other.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def private_pattern(what: str, rows: PrivateRows | None, n: int) -> Private | No
     Raises
     ------
     DimensionError, InvalidDataError
-        They begin with `what`.
+        Their messages begin with `what`.
     """
     if rows is None:
         return None
@@ -113,7 +113,7 @@ def split_pattern(requests: list[Hashable], first: Ints, rows: PrivateRows | Non
     first : ndarray (k + 1,)
         First column of each request, and the number of columns.
     rows : PrivateRows, optional
-        Request after request; a row has entries in its own request's columns only.
+        Rows request by request; a row has entries in its own request's columns only.
     sizes : array_like of int (k,)
         Number of rows of each request.
 

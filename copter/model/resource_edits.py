@@ -37,7 +37,7 @@ class ResourceEdits(Inventory):
         Raises
         ------
         InvalidDataError
-            If count is negative, NaN or infinite, or `lower` is above what there then is.
+            If count is negative, NaN or infinite, or `lower` is above the new count.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class ResourceEdits(Inventory):
             self.set_count(resource, count, lower)
 
     def set_count(self, resource: Hashable, count: float, lower: float | None = None) -> None:
-        """Set how much of a resource there is: ``lower <= sum of usage <= count``; a new resource gets a row.
+        """Set a resource's capacity: ``lower <= sum of usage <= count``; a new resource gets a row.
 
         The row keeps its price and its position.
 
@@ -72,14 +72,14 @@ class ResourceEdits(Inventory):
         count : float
             Upper bound of any sign; inf for no upper bound.
         lower : float, optional
-            -inf for no lower bound; equal to `count`, the row is an equation. None leaves it as it is.
+            -inf for no lower bound; if equal to `count`, the row is an equation. None keeps the lower bound.
 
         Raises
         ------
         InvalidDataError
             If a bound is NaN, or `lower` is above `count`.
         EditNotAllowedError
-            If fixed requests use more than what would be left.
+            If fixed requests use more than would be left.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class ResourceEdits(Inventory):
         UnknownHandleError, InvalidDataError
             If the resource is not known; if count is negative, not finite, or more than there is.
         EditNotAllowedError
-            If fixed requests use more than what would be left.
+            If fixed requests use more than would be left.
 
         Examples
         --------

@@ -138,9 +138,9 @@ class RowEdits(Inventory):
         ----------
         requests : sequence of ids (k,)
         lower, upper : array_like, optional
-            (k, rows), or (rows,) for all alike, or a float; for requests of different numbers of rows a list with an
-            array for each, or one array with all of them, request by request. With `row`: float or (k,). None leaves a
-            side as it is.
+            (k, rows); or (rows,) or a float for all requests alike. If requests have different numbers of rows: a list
+            with an array for each request, or one array of all rows, request by request. With `row`: float or (k,).
+            None keeps that side.
         row : int, optional
             The one private row of each request to change; the others keep their bounds.
 

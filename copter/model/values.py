@@ -29,7 +29,7 @@ class ModelValues:
     ----------
     ledger : Ledger
     key, x
-        Working columns, as :class:`SparseValues` has them.
+        Working columns and their values, as in :class:`SparseValues`.
     y : ndarray (rows,)
         Prices by row slot, in the signs of the model's sense.
     own : OwnDuals, optional
@@ -48,7 +48,7 @@ class ModelValues:
         """
         ledger = self.ledger
         added = ledger.added_at.get
-        gone = self.version + 1  # requests that are not there
+        gone = self.version + 1  # the version given to unknown requests: later than the solve
         if ledger.version != self.version and any(added(request, gone) > self.version for request in requests):
             for request in requests:
                 ledger.require_unchanged(request, self.version)
@@ -110,7 +110,7 @@ def duals_of(
     own : OwnDuals, optional
         Duals of these requests' rows; without them the limits' duals are found from the reduced costs.
     costs : bool
-        Whether the costs count: without them y is a ray.
+        Whether to subtract from the costs; False if y is a ray.
     """
     matrix, sign = ledger.matrix, ledger.sign
     start = matrix.starts_of(slots)
@@ -150,7 +150,8 @@ def limit_duals(
 ) -> tuple[NDArray[np.intp], Floats]:
     """Return which requests have limits and their duals (<= 0, minimisation); the duals are subtracted from `reduced`.
 
-    The dual of sum x <= limit is the reduced cost at which the cheapest columns have filled it.
+    The dual of sum x <= limit is the reduced cost of the column that fills the limit, in ascending order of reduced
+    costs.
     """
     matrix = ledger.matrix
     limit, _ = matrix.sums_of(slots)
@@ -162,7 +163,7 @@ def limit_duals(
     begin = start[:-1]
     room = limit - np.add.reduceat(lower, begin)
     least, most = np.minimum.reduceat(reduced, begin), np.maximum.reduceat(width, begin)
-    dual = np.where(most > 0.0, np.minimum(least, 0.0), 0.0)  # where the first column fills the limit
+    dual = np.where(most > 0.0, np.minimum(least, 0.0), 0.0)  # for requests whose first column fills the limit
     narrow = np.minimum.reduceat(width, begin) < room
     for at in limited[narrow[limited] & (most[limited] > 0.0)].tolist():
         block = slice(int(start[at]), int(start[at + 1]))
@@ -194,7 +195,7 @@ def limit_dual(reduced: Floats, width: Floats, room: float) -> float:
 def dense_ray(ledger: Ledger, key: Keys, improving: bool, ray: Floats, version: int) -> Floats:
     """Return a ray, for a model with limits but no private rows, in the order of to_linear_program.
 
-    Row multipliers by row slot, or a direction in the working columns where it is an improving one.
+    `ray` holds row multipliers by row slot or, for an improving ray, a direction in the working columns.
     """
     require_current(ledger, version)
     columns = Columns.of_model(ledger)

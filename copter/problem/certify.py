@@ -28,13 +28,13 @@ class Certificate:
     optimal : bool
         Whether HiGHS ended at an optimal basis.
     status : str
-        HiGHS's word for how it ended.
+        HiGHS's own model status.
     x, y : ndarray (n,), (m,)
         The basis's vertex and prices, in the signs of copter.
     objective : float
         Objective with the offset.
     col_basic, row_basic : ndarray of bool
-        Which columns and rows are basic: as many as there are rows.
+        Which columns and rows are basic, together as many as there are rows.
     iterations : int
         Simplex iterations that it took.
     seconds : float
@@ -54,8 +54,9 @@ class Certificate:
 def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: float | None = None) -> Certificate:
     """Run HiGHS's simplex method from a solution until it has an optimal basis.
 
-    The simplex starts from a basis made of what is strictly between its bounds. HiGHS's own crossover is not used: on
-    programs with dependent rows it writes past its memory now and then (HiGHS 1.15.1), and took as long.
+    The simplex starts from a basis of the columns and rows that are strictly between their bounds. HiGHS's own
+    crossover is not used: on programs with dependent rows HiGHS 1.15.1 sometimes writes outside its memory, and it was
+    no faster.
 
     Parameters
     ----------
@@ -88,7 +89,8 @@ def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: floa
     started = time.perf_counter()
     solver = loaded(highspy, lp, time_limit_s)
     solver.setBasis(basis_of(highspy, lp, x, lp.A @ x))
-    for again in (solver.run, solver.run, solver.clearSolver):  # from the basis, from where that ended, from none
+    # start from the basis, then from where that run ended, then from nothing
+    for again in (solver.run, solver.run, solver.clearSolver):
         again()
         if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
             break

@@ -1,7 +1,7 @@
 """The engine's own checker: residuals, bounds and rays of a linear program, recomputed from the original data.
 
-A solve is OPTIMAL, or a ray a proof, only if this file says so; it uses NumPy and SciPy and nothing of the methods that
-it judges. Tests and benchmarks judge with another checker that imports nothing of copter.
+A solve is OPTIMAL, or a ray a proof, only if this file says so. It imports none of the methods that it judges. Tests
+and benchmarks use another checker, which imports nothing of copter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from copter.problem.residuals import Residuals, relative_gap
 
 Floats = NDArray[np.float64]
 
-LOSS = 1e-9  # largest relative loss of a bound by its proof; after a larger loss the bound is not called certified
+LOSS = 1e-9  # a bound is called certified if its proof lowers it by at most this share
 ROUNDING = 1e-14  # rounding error of a sum, as a share of the sum of its terms' absolute values
 RAY_NOISE = 1e-9  # residual of a ray, as a share of its terms' absolute values, that counts as zero
 
@@ -27,8 +27,8 @@ RAY_NOISE = 1e-9  # residual of a ray, as a share of its terms' absolute values,
 class Judged:
     """The checker's findings; docs/method/formulation.md defines the figures (F6, F8-F11).
 
-    `complementarity` is the largest product of a dual or reduced cost and the distance of its row or column from the
-    bound that it stands for, over 1 + |P| + |D|.
+    `complementarity` is the largest product of a dual (or reduced cost) and the distance of its row (or column) from
+    the bound that the sign of the dual belongs to, divided by 1 + |P| + |D|.
     """
 
     objective: float
@@ -60,16 +60,17 @@ def check(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
     lp : LinearProgram
     x : ndarray (n,)
     y : ndarray (m,)
-        Rows' duals. A sign that no bound of the row supports counts as dual violation, as does a reduced cost that no
-        bound of its column supports.
+        Rows' duals. A dual whose sign belongs to an infinite bound of its row counts as dual violation; so does such a
+        reduced cost.
 
     Returns
     -------
     Judged
-        The bound leaves unsupported parts out. It is certified where there are none and every rounding has been
-        accounted for: then no feasible point is better, in exact arithmetic.
+        Its bound leaves out the terms of infinite bounds. It is certified if no such term was left out and all rounding
+        errors are covered: then no feasible point is better, in exact arithmetic.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # infinite or NaN figures are no figures within tolerance
+    # infinite and NaN figures are allowed: they are not within tolerance
+    with np.errstate(over="ignore", invalid="ignore"):
         return _judged(lp, x, y)
 
 
@@ -121,15 +122,13 @@ def _judged(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
 
 
 def length(vector: Floats) -> float:
-    """Return the Euclidean norm as a plain sum: BLAS would wake its threads for a long vector, which costs more than it
-    saves.
-    """
+    """Return the Euclidean norm by a plain sum; BLAS would start its threads for a long vector, which takes longer."""
     return float(np.sqrt(np.sum(vector * vector)))
 
 
 def integer_violation(lp: LinearProgram, x: Floats) -> float:
     """Return the largest distance of an integer column from a whole number, or of a semi-continuous one from its
-    set.
+    allowed values.
     """
     values = np.asarray(x)[lp.integrality]
     some = lp.semicontinuous > 0.0
@@ -141,10 +140,10 @@ def integer_violation(lp: LinearProgram, x: Floats) -> float:
 def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
     """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive.
 
-    The ray is taken with its largest entry 1, and without multipliers up to `tolerance` that no bound of their row
-    supports. Its value must be above what rounding leaves in it. What it leaves in a column that no bound supports must
-    be noise (`RAY_NOISE`), below `tolerance`, and below `tolerance` times the value: no point with a sum of absolute
-    values below 1 / tolerance is feasible then.
+    The ray is scaled to a largest entry of 1; multipliers up to `tolerance` whose row has no finite bound on that side
+    are set to zero. Its value must exceed its rounding error. In a column without a finite bound on the needed side,
+    its residual must be noise (`RAY_NOISE`), below `tolerance`, and below `tolerance` times the value: then no point
+    whose absolute values sum to less than 1 / tolerance is feasible.
     """
     size = np.abs(ray).max(initial=0.0)
     if not 0.0 < size < np.inf:
@@ -173,9 +172,9 @@ def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7
 def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
     """Whether the objective improves without bound along a direction in x that keeps every row and bound.
 
-    The ray is taken with its largest entry 1, and without entries up to `tolerance` that a bound of their column stops.
-    What it moves a row against its bound must be noise (`RAY_NOISE`), at most `tolerance`, and at most `tolerance`
-    times the slope, in units of the largest cost that takes part.
+    The ray is scaled to a largest entry of 1; entries up to `tolerance` that point at a finite bound of their column
+    are set to zero. A row's movement towards a finite bound must be noise (`RAY_NOISE`), at most `tolerance`, and at
+    most `tolerance` times the slope of the objective, in units of the largest cost in the ray's columns.
     """
     size = np.abs(ray).max(initial=0.0)
     if not 0.0 < size < np.inf:

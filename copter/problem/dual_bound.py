@@ -14,9 +14,9 @@ HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float6
 SMALL = 2.0**-960  # products below this may have lost part of their rounding error to underflow
 LARGE = 2.0**990  # factors above this cannot be split
 SPLIT = 2.0**27 + 1.0  # Veltkamp's factor, which splits a float64 into two halves of 26 bits
-AT_ONCE = 1_000  # columns whose bounds are computed together; the first that proves nothing ends the proof
-EXACT_ENTRIES = 50_000  # most entries of columns whose reduced costs are computed exactly
-LOSS = 1e-13  # a column's reduced cost is computed exactly if its rounding may cost more than this share of the bound
+AT_ONCE = 1_000  # columns per block; the proof ends at the first block with an infinite term
+EXACT_ENTRIES = 50_000  # limit on the total entries of columns whose reduced costs are computed exactly
+LOSS = 1e-13  # a reduced cost is computed exactly if its rounding may lower the bound by more than this share
 
 
 def proven_dual_bound(
@@ -30,9 +30,9 @@ def proven_dual_bound(
 ) -> float:
     """Return a proven lower bound of a minimisation: the dual function (F6) at these prices, rounded down.
 
-    Every reduced cost is known only to lie in an interval: sums in float64 with a running error bound, and the exact
-    sum where that interval holds zero for a column without the bound that would answer for it, or where it is long in
-    terms of the column's bounds. The terms are exact products, added up exactly and rounded once, downwards.
+    Each reduced cost is enclosed in an interval: a float64 sum with a running error bound. The exact sum replaces it if
+    the interval allows a sign for which the column has no finite bound, or if its length, times the column's bounds,
+    costs too much of the bound. The terms are exact products, added exactly and rounded down once.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def proven_dual_bound(
     matrix : csc_array (m, n)
     row_lower, row_upper : ndarray (m,)
     price : ndarray (m,)
-        Of the minimisation. One with a sign that no bound of its row answers for proves nothing: the bound is -inf.
+        Prices of the minimisation. If a price has a sign for which its row has no finite bound, the bound is -inf.
 
     Returns
     -------
     float
-        -inf where nothing is proven.
+        -inf if nothing is proven.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         bound = np.where(price > 0, row_lower, row_upper)
@@ -97,7 +97,7 @@ def straddling(low: Floats, high: Floats, lower: Floats, upper: Floats) -> NDArr
 def work_out(
     where: NDArray[np.intp], low: Floats, high: Floats, cost: Floats, matrix: sp.csc_array, price: Floats
 ) -> None:
-    """Replace the intervals of some columns by those of the exact sum, rounded once."""
+    """Replace the intervals of some columns by their exact sums, rounded once."""
     count = np.diff(matrix.indptr)[where]
     start = np.concatenate(([0], np.cumsum(count)))
     at = np.arange(start[-1]) + np.repeat(matrix.indptr[where] - start[:-1], count)
@@ -124,7 +124,9 @@ def lossy(one: Floats, other: Floats) -> Floats:
 
 
 def exact_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Return two arrays whose sum is the exact product (Dekker); NaN for overflow, error up to SMALL for underflow."""
+    """Return two arrays whose sum is the exact product (Dekker); NaN on overflow, an error of at most SMALL on
+    underflow.
+    """
     product = one * other
     ok = (np.abs(one) < LARGE) & (np.abs(other) < LARGE)
     high_one, high_other = SPLIT * one, SPLIT * other
@@ -137,8 +139,7 @@ def exact_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
 def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list[Floats]:
     """Return arrays whose sum, column by column, is at most the minimum of d x over both intervals.
 
-    An infinite bound adds nothing: the reduced cost cannot have the sign that would go there, and that of a column
-    without any finite bound is zero.
+    Infinite bounds add no terms: the caller has excluded reduced costs with a sign that belongs to an infinite bound.
     """
     zero = (low == 0.0) & (high == 0.0)
     found = []
@@ -151,7 +152,7 @@ def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list
     first = one <= other
     value, place = np.where(first, one_value, other_value), np.where(first, one_at, other_at)
     value = np.where(zero, 0.0, value)
-    # Of two products that are nearly equal, rounding may have chosen the larger.
+    # If two products are nearly equal, rounding may have selected the larger one.
     both = np.isfinite(one) & np.isfinite(other)
     tie = np.where(
         both, 4.0 * HALF_ULP * np.maximum(np.abs(np.where(both, one, 0)), np.abs(np.where(both, other, 0))), 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-EVEN = 1e-9  # losses up to this share of the size of a request's gains count as ties
+EVEN = 1e-9  # losses up to this share of a request's largest gain count as ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class Option:
     ----------
     column : int
     value : float
-        Its value in the solution.
+        Value of the column in the solution.
     cost : float
-        Its objective coefficient.
+        Objective coefficient of the column.
     usage : dict
-        Units of each resource that one unit of it uses.
+        Units of each resource that one unit of the column uses.
     charge : float
         Price times usage, over all resources.
     loss : float
@@ -49,9 +49,9 @@ class Turn:
     Attributes
     ----------
     at : float
-        The weight's factor, or the price, at which it turns.
+        Factor on the weight, or price, at which the best column changes.
     column : int or None
-        The column that becomes the best; None for no allocation.
+        The column that becomes the best; None if getting nothing becomes the best.
     """
 
     at: float
@@ -65,7 +65,7 @@ class CapacityEffect:
     Attributes
     ----------
     rates : dict
-        Change of the request's columns for each unit of the resource that is added; columns that stay are left out.
+        Change of each of the request's columns per unit added to the resource; unchanged columns are left out.
     low, high : float
         Counts of the resource between which these rates hold.
     """
@@ -87,18 +87,18 @@ class Explanation:
     prices : dict
         Dual of each resource that one of the columns uses, in the model's signs.
     limit_dual : float
-        Dual of the sum of the request's columns: what one more unit of its limit is worth.
+        Dual of the sum of the request's columns: the objective's change per unit added to the limit.
     options : tuple of Option
-        All columns: those that were given, the largest value first, then by loss.
+        All columns: the largest values first, then the smallest losses.
     weight_up, weight_down : Turn or None
-        The factor on all the request's costs, at the present prices, above or below 1, at which its best column
-        becomes another one; None where none does.
+        The nearest factor above (below) 1 on all the request's costs at which another column becomes the best at the
+        present prices; None if there is no such factor.
     price_turns : dict
-        Resource -> (price below, price above) at which the best column becomes another one, the other prices as they
-        are; None on a side where none does.
+        Resource -> the nearest (lower, higher) price at which another column becomes the best while the other prices
+        stay; None if there is no such price.
     capacity : dict
-        Resource -> :class:`CapacityEffect`, for resources whose price is not zero. Empty where the basis is not at
-        hand: a degenerate vertex, private rows, or more than 500 fractional columns.
+        Resource -> :class:`CapacityEffect`, for resources whose price is not zero. Empty if there is no unique basis: a
+        degenerate vertex, private rows, or more than 500 fractional columns.
     """
 
     request: Hashable
@@ -193,7 +193,7 @@ def explained(request: Hashable, facts: Facts) -> Explanation:
     """Return the explanation that follows from the facts."""
     gain, charge = facts.sign * facts.cost, facts.usage @ (facts.sign * facts.price)
     net = gain - charge
-    if facts.can_idle:  # the last one is to get nothing
+    if facts.can_idle:  # a last option: to get nothing
         gain, charge, net = np.append(gain, 0.0), np.append(charge, 0.0), np.append(net, 0.0)
     n = len(facts.cost)
     usage = np.vstack((facts.usage, np.zeros((len(net) - n, len(facts.resources)))))
@@ -305,5 +305,5 @@ def uses(usage: Mapping[Hashable, float]) -> str:
 
 
 def told(value: float, usage: Mapping[Hashable, float]) -> str:
-    """Return what a request is given of an option: "2 a100", or "0.5 of (2 a100)" for one half."""
+    """Return a request's share of an option as text: "2 a100", or "0.5 of (2 a100)" for one half."""
     return uses(usage) if value == 1.0 else f"{value:.3g} of ({uses(usage)})"

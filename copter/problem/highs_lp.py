@@ -24,16 +24,16 @@ def require_highspy(what: str) -> Any:
         raise CopterError(f"{what} needs highspy: pip install highspy") from error
 
 
-_FIRST = threading.Lock()  # held while the first object of the process is made
+_FIRST = threading.Lock()  # lock for making the process's first object
 _made: list[bool] = []
 
 
 def silent_highs(what: str = "HiGHS") -> Any:
     """Return a ``highspy.Highs`` object that prints nothing.
 
-    HiGHS 1.16 prints its banner when the first object of a process is made, before any option can be set, through C's
-    own buffer: descriptor 1 leads nowhere meanwhile. Without descriptors of its own (a notebook, a closed terminal) the
-    banner stays.
+    HiGHS 1.16 prints a banner from C when a process makes its first object, before any option can be set. So file
+    descriptor 1 is redirected to the null device meanwhile. Where that is not possible (a notebook, a closed terminal)
+    the banner appears.
 
     Raises
     ------
@@ -92,8 +92,8 @@ def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
 def run_highs(solver: Any) -> None:
     """Run HiGHS, even if its last run in this process used another number of threads.
 
-    Its threads are begun once, and with another number of them it does not run: it ends with an error, and knows
-    nothing of the model. Then they are ended, and it runs with threads of its own.
+    HiGHS starts its threads once per process. With another number of threads it ends with an error and has no model
+    status. In that case its threads are ended and it runs again with new ones.
     """
     highspy = require_highspy("HiGHS")
     refused = solver.run() == highspy.HighsStatus.kError and solver.getModelStatus() == highspy.HighsModelStatus.kNotset

@@ -15,15 +15,15 @@ from copter.problem.sparse_input import checked_sparse
 
 Floats = NDArray[np.float64]
 
-# Types of values that float() would accept although it loses a part of them.
+# Types that float() would accept although it loses a part of the value.
 NOT_REAL = (complex, np.complexfloating, str, bytes, type(np.ma.masked))
 
 
 def as_floats(name: str, value: ArrayLike) -> Floats:
     """Return a float64 copy of an array; raises InvalidDataError unless every entry is a real number.
 
-    A complex number would lose its imaginary part, a masked one its mask, and a string would be read by Python's rules
-    for numbers: none of them is taken.
+    Complex numbers, masked arrays and strings are refused: a conversion would drop the imaginary part or the mask, or
+    parse the string.
     """
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value.copy()
@@ -47,7 +47,7 @@ def objects(array: NDArray[Any]) -> Iterable[Any]:
 def checked_vector(name: str, value: ArrayLike | None, size: int, default: float, infinite: int = 0) -> Floats:
     """Return a float64 copy of the given size; a scalar is repeated.
 
-    `infinite`: sign of infinity that is allowed (-1, +1), 0 for none.
+    `infinite`: the sign (-1 or +1) of the infinity that is allowed; 0 if none is.
     """
     array = as_floats(name, default if value is None else value)
     if array.ndim == 0:
@@ -122,7 +122,7 @@ class LinearProgram:
     offset : float
         Constant added to the objective.
     row_names, col_names : sequence of str, optional
-        One for each row or column, all different; solvers do not look at them.
+        One name for each row or column, all different; they do not affect the solve.
     name : str
         Name of the program.
 

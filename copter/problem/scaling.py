@@ -34,8 +34,8 @@ def powers_of_two(values: Floats) -> Floats:
 def equilibrate(lp: LinearProgram, columns: bool = True) -> tuple[Scaling, sp.csc_array]:
     """Return scaling factors, all powers of two, and the scaled matrix; `columns` says whether to scale columns too.
 
-    A column of tiny coefficients is scaled up, and its bounds and cost go down with it. Where those are what matters,
-    scaled rows alone do better.
+    Scaling up a column of tiny coefficients scales its bounds and its cost down. Where bounds and cost matter more,
+    scale rows only.
     """
     row, column = np.ones(lp.shape[0]), np.ones(lp.shape[1])
     row_of, column_of = lp.A.indices, np.repeat(np.arange(lp.shape[1], dtype=np.int32), np.diff(lp.A.indptr))

@@ -39,7 +39,7 @@ class Status(str, Enum):
 class Solution:
     """The immutable result of a solve, marked with the version of the model that it belongs to.
 
-    Solves of programs make it by :meth:`of_program`, solves of models by `copter/methods/answers.py`.
+    :meth:`of_program` makes it for a linear program, `copter/methods/answers.py` for a model.
 
     Signs are those of HiGHS: y is the change of the optimal objective per unit of right-hand side, and
     reduced_costs = c - A'y, for minimisation and maximisation alike.
@@ -50,8 +50,8 @@ class Solution:
     objective : float
         c'x + offset at the returned point.
     bound : float
-        Dual bound computed from the prices alone: no feasible point is better, whatever the solver did. Where
-        `bound_is_certified` is False (columns without finite bounds) it is the dual objective.
+        Dual bound computed from the prices only: no feasible point is better, even if the solver is wrong. If
+        `bound_is_certified` is False (columns without finite bounds), it is only the dual objective.
     gap : float
         |objective - bound| / (1 + |objective| + |bound|).
     residuals : Residuals
@@ -61,12 +61,12 @@ class Solution:
     solve_time_s : float
     model_version : int
     restart_reason : str or None
-        Why a session's state could not be kept, if it could not.
+        Why the session started cold; None if it started from its last state.
     working_columns : int
-        Columns that were not priced away.
+        Columns left in the working set after pricing.
     method : str
-        What found the answer: "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"; "kept" where
-        the last answer was proven again, "presolve" where that decided the program. Empty where no method ran.
+        Method that found the answer: "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"; "kept"
+        if the last answer was proven again, "presolve" if presolve solved the program. Empty if no method ran.
     why : str
         Why this method, in a clause (`copter/choose.py`).
     """
@@ -129,8 +129,8 @@ class Solution:
     def __getstate__(self) -> dict[str, Any]:
         """Prepare for pickle and copy: arrays and ray are computed now, so that the copy needs no model.
 
-        A session's solution whose model has been edited since keeps what was asked of it before, and the values by
-        request.
+        If the model has been edited since the solve, only the values by request and what had already been computed are
+        kept.
         """
         arrays, ray, named = None, None, None
         with suppress(StaleSolutionError):
@@ -188,7 +188,7 @@ class Solution:
     def conflict(self) -> Named:
         """(resources, requests) whose rows form the proof of PRIMAL_INFEASIBLE; empty for any other status.
 
-        A request alone: its own rows, limit and bounds contradict each other.
+        If it names one request and no resource, that request's own rows, limit and bounds contradict each other.
         """
         return ((), ()) if self._conflict is None else self._kept("conflict", self._conflict)
 
@@ -211,8 +211,8 @@ class Solution:
     def explain(self, request: Hashable) -> Explanation:
         """Explain one request's allocation: prices, its columns side by side, and what would change the answer.
 
-        Losses and turns are at the present prices; effects of capacity are those of the present basis. Time is in
-        proportion to the request's columns and, for capacities, to the columns that are not zero.
+        Losses and turns hold at the present prices, effects of capacity for the present basis. The time is proportional
+        to the number of the request's columns and, for capacities, of the model's nonzero columns.
 
         Raises
         ------

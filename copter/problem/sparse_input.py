@@ -14,15 +14,14 @@ Indices = NDArray[np.int64]
 
 
 def checked_sparse(name: str, matrix: Any) -> sp.csc_array | sp.csr_array | sp.coo_array:
-    """Return a valid sparse matrix, with its own arrays or the caller's, which are never written to.
+    """Return a valid sparse matrix; it may share the caller's arrays and must not be written to.
 
     Parameters
     ----------
     name : str
-        What the matrix is called in errors.
+        Name of the matrix in error messages.
     matrix : sparse matrix or array (m, n)
-        CSC, CSR and COO stay what they are, any other format becomes COO. Columns need not be in order, and duplicate
-        entries stay.
+        CSC, CSR and COO are kept, any other format becomes COO. Indices need not be sorted; duplicate entries are kept.
 
     Raises
     ------
@@ -34,8 +33,8 @@ def checked_sparse(name: str, matrix: Any) -> sp.csc_array | sp.csr_array | sp.c
 
     Notes
     -----
-    SciPy checks little of this when a matrix is made, and nothing when its arrays are changed afterwards; its compiled
-    loops read and write wherever the indices point. The flags for sorted and canonical indices are not believed either.
+    SciPy checks little of this when a matrix is made and nothing when its arrays change later, and its compiled loops
+    read and write wherever the indices point. Its flags for sorted and canonical indices are not trusted either.
     """
     if matrix.ndim != 2:
         raise DimensionError(f"{name} has shape {matrix.shape}: must have 2 dimensions")

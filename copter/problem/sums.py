@@ -1,7 +1,7 @@
 """Inner products and norms in one thread and a fixed order.
 
-BLAS spreads long vectors over threads that wait for each other in a spin: on a machine that does other work too, a norm
-of 20,000 numbers then takes milliseconds. These are as fast as memory and give the same bits whatever BLAS does.
+BLAS splits long vectors over threads that spin while they wait for each other, so on a busy machine a norm of 20,000
+numbers can take milliseconds. These functions are limited by memory speed only, and always give the same bits.
 """
 
 from __future__ import annotations

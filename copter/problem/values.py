@@ -18,7 +18,7 @@ Keys = NDArray[np.int64]
 Offsets = NDArray[np.int64]
 Value = TypeVar("Value")
 
-SUM = 0  # row of a request's sum in keys of own rows; its private rows are 1, 2, ...
+SUM = 0  # number of a request's sum in keys of its own rows; private rows have 1, 2, ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ class OwnDuals:
 
 
 class Behind(Protocol):
-    """What a solution asks of its model; methods raise StaleSolutionError if the model has changed too much."""
+    """Interface of a solution to its model; methods raise StaleSolutionError if an edit since the solve prevents the
+    answer.
+    """
 
     def lowers(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
         """Return (offsets, lower bounds) of the columns of requests, none of which may have been removed since the
@@ -86,11 +88,12 @@ class Detached:
     Attributes
     ----------
     size : dict
-        Columns of every request that was still there.
+        Number of columns of every request that was still in the model.
     lower : dict
-        Lower bounds that are not all zero.
+        Lower bounds of the requests that have nonzero ones.
     values, pair, duals
-        What was worked out before; None for what could not be any more.
+        Values, (y, reduced costs) and own-row duals computed before pickling; None for those that could not be
+        computed.
     """
 
     size: dict[Hashable, int]
@@ -137,7 +140,7 @@ class SparseValues:
     y : ndarray (rows,)
         Prices by row slot, in the signs of the model's sense.
     slot_of, row_of : dict
-        Slot of every request and row of every resource then.
+        Slot of every request and row of every resource at the time of the solve.
     behind : Behind
     """
 

@@ -29,4 +29,4 @@ class SystemClock:
 
 
 CLOCK: ContextVar[Clock] = ContextVar("clock", default=SystemClock())  # noqa: B039 (it has no state)
-"""The clock in force: a simulated process sets its own in its context."""
+"""The current clock; a simulated process sets its own in its context."""

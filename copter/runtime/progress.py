@@ -24,13 +24,13 @@ class Progress(NamedTuple):
     Attributes
     ----------
     passes : int
-        Pricing passes of a session, iterations of the interior-point method.
+        Pricing passes (sessions) or iterations (interior points).
     gap : float
-        Relative.
+        Relative gap between objective and bound.
     violation : float
         Largest violation of a row or bound (sessions), or relative primal residual (interior points).
     seconds : float
-        Since the callback was made or the solve began.
+        Seconds since the callback was made or the solve began.
     """
 
     passes: int

@@ -26,8 +26,8 @@ if hasattr(os, "register_at_fork"):
 def safe_threads(requested: int) -> int:
     """Return the number of threads that a parallel loop may request from OpenMP.
 
-    The threads of the OpenMP pool do not survive a fork, and GNU's runtime waits for them without end in the child. A
-    loop of one thread does not touch the pool. Results do not depend on the number of threads.
+    OpenMP's threads do not survive a fork, and GNU's runtime would wait for them for ever in the child process, so a
+    child gets 1: a loop of one thread does not use the pool. Results do not depend on the number of threads.
     """
     return 1 if _forked else requested
 

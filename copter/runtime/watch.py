@@ -13,7 +13,8 @@ class Stopped(Exception):
 
 
 class Watch:
-    """Runs from its creation; inside ``with`` it also catches Ctrl-C (in the main thread, where no handler was set).
+    """A stop watch that runs from its creation. Inside ``with`` it also catches Ctrl-C (in the main thread, if no other
+    handler is set).
 
     A solve that Ctrl-C ends returns INTERRUPTED, with its best point, instead of raising KeyboardInterrupt half way
     through an update. A second Ctrl-C raises as usual. A watch inside another
@@ -22,7 +23,7 @@ class Watch:
     Attributes
     ----------
     limit_s : float
-        Wall-clock seconds after which the answer is yes.
+        Wall-clock seconds after which the solve must stop.
     """
 
     __slots__ = ("_caught", "_interrupted", "_outer", "limit_s", "started")

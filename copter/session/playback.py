@@ -57,12 +57,13 @@ class Playback:
     ----------
     path : path
     settings : dict, optional
-        Settings instead of the recorded ones, by name ({"threads": 1}).
+        Settings that replace recorded ones, by name ({"threads": 1}).
 
     Raises
     ------
     SnapshotError
-        If the file is no tape, is damaged, or holds an edit that the model refuses: which round, which byte, why.
+        If the file is no tape, is damaged, or holds an edit that the model refuses. The message names round, byte and
+        reason.
     """
 
     def __init__(self, path: PathLike, settings: dict[str, Any] | None = None) -> None:

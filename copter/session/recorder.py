@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("copter")
 Keys = NDArray[np.int64]
 Floats = NDArray[np.float64]
-FIXED = frozenset((str, int, float, bool, bytes, type(None)))  # types whose values never change
+FIXED = frozenset((str, int, float, bool, bytes, type(None)))  # immutable types, which need no copy
 Item = tuple[str, Any]  # "edit" and the operations of a batch, or an event and None
 
 
 class Recorder:
     """One session's recording on a tape.
 
-    Edits are kept in memory until their round ends, and written with it: a tape has whole rounds only. They are put
-    into bytes in the thread that writes, so that a round does not wait for it. Nothing that goes wrong here reaches the
-    session: the edit holds, the answer is given, the recording ends, and :attr:`failed` says why.
+    Edits stay in memory until their round ends and are written with it, so a tape has whole rounds only. The writer's
+    thread encodes them, so a round does not wait. A failure of the recording does not reach the session: its edits and
+    answers hold, the recording ends, and :attr:`failed` says why.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class Recorder:
     base : Buffers
         The session's first state as plain values.
     answers : bool
-        Whether rounds have all that a verifier needs; without it they have status, objective and bound alone.
+        Whether to record points, prices and plans, which a verifier needs; otherwise only status, objective and bound.
     own_file : bool
-        Whether the writer is this recorder's alone, to be closed with it.
+        Whether to close the writer at the end, because nobody else uses it.
     """
 
     def __init__(self, writer: TapeWriter, base: Buffers, answers: bool = True, own_file: bool = True) -> None:
@@ -56,7 +56,7 @@ class Recorder:
         self._items: list[Item] = []
         self._why: str | None = None
         self._last: tuple[SparseValues, float] | None = None  # the last round's point and bound
-        content = b"".join(base)  # now: the arrays behind it change
+        content = b"".join(base)  # copied now, because edits change the arrays
         writer.later(lambda: (BASE, self.stream, [content]))
 
     @property
@@ -122,14 +122,14 @@ class Recorder:
         seconds : float
             Seconds of the shim.
         shim : str or None
-            Its name; None for one of the caller's.
+            Name of the shim; None for the caller's own.
         deadline_s : float, optional
             Deadline of solve and shim together.
         """
         if self.ended or self._last is None:
             return
         sparse, bound = self._last
-        better = plan.is_feasible and plan.bound != bound  # found by a search: there are no prices that prove it
+        better = plan.is_feasible and plan.bound != bound  # a search found this bound, so no prices prove it
 
         def made() -> tuple[bytes, int, Buffers]:
             values: dict[str, Any] = {

@@ -33,15 +33,15 @@ from copter.storage.journal import History, Journal, checked_sync
 from copter.tape import TapeWriter
 from copter.tape.watching import begun
 
-# After these the prices or values have diverged, so that the next solve starts cold.
+# After these statuses prices or values have diverged: the next solve starts cold.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
-SHIM_S, SHIM_SLOT_S = 3e-3, 4e-7  # of a deadline, kept for rounding: and for each slot; half of it at most
-WORK = 40_000  # most work of the search that closes a small plan's gap, nodes times rows: about a millisecond
-CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # of what is kept, for repairing and checking the plan
+SHIM_S, SHIM_SLOT_S = 3e-3, 4e-7  # seconds of a deadline kept for rounding, and more for each slot
+WORK = 40_000  # limit (nodes times rows) of the search that closes a small plan's gap: about a millisecond
+CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # seconds kept for checking the plan, and more for each slot
 LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
-PLAN_SHARE = 0.4  # share of a deadline for the LP and its plan if a proof follows
-LP_SHARE = 0.7  # share of a deadline for the LP if a shim that searches follows
+PLAN_SHARE = 0.4  # share of the deadline that LP and plan get if a proof follows
+LP_SHARE = 0.7  # share of the deadline that the LP gets if a searching shim follows
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
 Ages = NDArray[np.int64]
 
@@ -49,8 +49,8 @@ Ages = NDArray[np.int64]
 class Session:
     """Solves a model again and again, each time from the result of the last solve.
 
-    Prices of surviving resources and values of surviving requests are kept through every edit; new requests start at
-    rest and are priced in; removed ones give their capacity back.
+    Edits keep the prices of the remaining resources and the values of the remaining requests. The next solve starts
+    from them; a new request starts with all columns at their lower bounds.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ class Session:
         self._restart: str | None = "first solve"
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
-        self._slowness = (
-            1.0  # wall-clock time of rounding, in units of this thread's own: what others on the machine cost
-        )
-        self._limited = self.settings, float("inf"), self.settings  # settings, seconds, the first with that limit
+        # wall-clock time of rounding over this thread's processor time: above 1 on a busy machine
+        self._slowness = 1.0
+        # settings, a limit in seconds, the settings with that limit
+        self._limited = self.settings, float("inf"), self.settings
         self.last_solution: Solution | None = None
         self._recorder: Recorder | None = None
         if journal is not None:
@@ -171,20 +171,20 @@ class Session:
         ----------
         shim : Shim or {"rounding", "dive", "exact"}, optional
             By default :class:`copter.shims.RoundingShim`; "dive" and "exact" are :class:`copter.shims.RestrictedShim`.
-            It is given the last plan that this method returned, and the new one is never worse where that still fits.
+            It is given the last plan that this method returned. If that plan still fits, the new one is not worse.
         deadline_s : float, optional
             Wall-clock seconds; "dive" and "exact" leave the LP a part of them, other shims come after the LP.
         proof : path, optional
-            Where to write a proof that no plan is better than the one returned, by more than 1e-6 of 1 + |objective|;
-            `copter verify` judges it without the engine. For small models, and a part of the time: a better plan than
-            the shim's is looked for first. The plan's `proof` says whether it is there. A new file; one that ends in
-            ".vipr" is a certificate in that format.
+            File to be made, with a proof that no plan is better than the returned one by more than 1e-6 (1 +
+            |objective|). A search first looks for a better plan than the shim's. Only small models are proven in time;
+            the plan's `proof` says whether the file was written. `copter verify` checks it without the engine. A path
+            that ends in ".vipr" gets a certificate in the VIPR format.
 
         Returns
         -------
         IntegerPlan
-            Checked in exact arithmetic, with the LP's bound and the true gap; or one whose status says that there is
-            no plan, and `conflict` why.
+            Checked in exact arithmetic, with the LP's bound and the true gap. If there is no plan, its status says so
+            and `conflict` names the rows that contradict each other.
 
         Raises
         ------
@@ -227,7 +227,7 @@ class Session:
             return self._proven(plan, proof, started + whole_s)
 
     def _proven(self, plan: IntegerPlan, path: PathLike, end: float) -> IntegerPlan:
-        """The plan, or a better one, with its proof; the caller holds both guards."""
+        """Return the plan, or a better one if a search finds it, with its proof; the caller holds both guards."""
         solution = self.last_solution
         if solution is None:
             raise InternalError("a plan without a solution")
@@ -359,7 +359,7 @@ class Session:
         Raises
         ------
         SnapshotError
-            If the file cannot be written; what was there before is still there.
+            If the file cannot be written; an older file at the path is kept.
         InvalidDataError
             If an id is not a str, int, float, bool, None, bytes or a tuple of these.
         """
@@ -385,8 +385,8 @@ class Session:
         settings : Settings, optional
             Settings to use in place of the saved ones.
         journal : path or None
-            The journal to replay and to continue. By default the one that the session had; None for the model as it
-            was saved.
+            The journal to replay and to continue. By default the session's own; None for no journal: the model as
+            saved.
         sync : {"always", "batch", "never"}
 
         Raises
@@ -414,8 +414,8 @@ class Session:
         ------
         SnapshotError
             If there is a file already, it cannot be written, or the model's edits are recorded already. With None: if
-            the recording had ended before, because a write failed or an id could not be saved. A recording that ends
-            so says it to the logger "copter" and changes nothing else: edits hold, solves give their answers.
+            the recording had already ended because a write failed or an id could not be saved. The logger "copter"
+            reports such an end; edits and solves go on as without a recording.
         InvalidDataError
             If an id is not a str, int, float, bool, None, bytes or a tuple of these.
         """
@@ -433,7 +433,7 @@ class Session:
             self._begin_recording(TapeWriter(path), answers, True)
 
     def plan_made(self, plan: IntegerPlan, seconds: float = 0.0) -> None:
-        """Record on the tape, if there is one, a plan that another shim made from the last solution."""
+        """Record a plan that the caller's own shim made from the last solution, if a tape is being recorded."""
         if self._recorder is not None:
             self._recorder.plan(plan, seconds, None)
 
@@ -445,8 +445,8 @@ class Session:
     def journal(self, path: PathLike | None, sync: str = "batch") -> None:
         """Append every edit of the model to a file from now on; None stops it.
 
-        The file starts with the model as it is, so that :meth:`load` can read it alone. Once :meth:`save` has been
-        called it continues that snapshot.
+        The file starts with the current model, so :meth:`load` can read it without a snapshot. After :meth:`save` the
+        journal continues that snapshot.
 
         Parameters
         ----------
@@ -454,7 +454,7 @@ class Session:
             A file that is not there yet.
         sync : {"always", "batch", "never"}
             Wait for the disk after every edit (safe against a loss of power), after batches and snapshots, or never. An
-            acknowledged edit survives the process being killed in any case.
+            acknowledged edit survives a killed process in all three cases.
 
         Raises
         ------

@@ -20,7 +20,7 @@ from copter.storage.journal import MAGIC as JOURNAL_MAGIC
 from copter.storage.journal import Contents, History, Journal, Sync, operations_of
 from copter.storage.sealing import Seal
 
-SNAPSHOT = Seal(b"\x89COPTERS", 2, "a copter snapshot")  # format 1: without rows of requests' own beyond limits
+SNAPSHOT = Seal(b"\x89COPTERS", 2, "a copter snapshot")  # format 1 had no private rows
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SessionState:
     restart : str or None
         Why the next solve starts cold; None if it starts warm.
     plan : IntegerPlan or None
-        The last plan, which the next plan is compared with.
+        The last plan; the next plan is not worse if this one still fits.
     """
 
     model: Model
@@ -87,7 +87,7 @@ def load_state(
     settings : Settings, optional
         Settings to use in place of the saved ones.
     journal : path or None
-        The journal that goes on from the snapshot; None for none.
+        The journal that continues the snapshot, if there is one.
     find : bool
         Whether to use the journal that the snapshot names instead.
     sync : {"always", "batch", "never"}

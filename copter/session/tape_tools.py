@@ -17,7 +17,8 @@ from copter.tape.layout import BASE, PLAN, ROUND
 from copter.tape.reader import TapeReader
 from copter.tape.writer import TapeWriter
 
-# Where the operations of the ledger name what: r a request, rs a list of requests, g a resource, gs a list of these.
+# The arguments of each ledger operation that are names: r a request, rs a list of requests, g a resource, gs a list of
+# resources.
 NAMED = {
     "count": "g",
     "rows": "gs",
@@ -45,8 +46,8 @@ Renamed = Callable[[str, Hashable], str]
 def described(path: PathLike) -> dict[str, Any]:
     """Summarise a tape: sizes, rounds, sessions, edits by operation, answers by status.
 
-    `sha256` is of the models and the edits alone: that of another recording of the same rounds is the same, whatever
-    the solver answered and however long it took.
+    `sha256` covers the models and edits only: two recordings of the same rounds agree in it, whatever the solver
+    answered and however long it took.
     """
     reader, digest = TapeReader(path), sha256()
     edits: dict[str, int] = {}
@@ -79,7 +80,7 @@ def described(path: PathLike) -> dict[str, Any]:
 
 
 def cut(path: PathLike, out: PathLike, first: int, last: float) -> None:
-    """Copy rounds `first` to `last - 1` of a tape to another; sessions that began earlier start cold."""
+    """Copy rounds `first` to `last - 1` of a tape to another; a session that began before `first` starts cold there."""
     playback, begun = Playback(path), set[int]()
     payloads = {
         (record.kind, record.round): record.payload for record in TapeReader(path) if record.kind in (ROUND, PLAN)

@@ -28,7 +28,7 @@ __all__ = [
     "shim_by_name",
 ]
 
-# Imported when they are first asked for: they bring the integer search with them, which a session need not have.
+# These names are imported at their first use, because they load the integer search, which most sessions do not need.
 _LAZY = {"RestrictedShim": "restricted", "shim_by_name": "restricted", "proven": "proven"}
 
 

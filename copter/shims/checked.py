@@ -14,9 +14,8 @@ from copter.shims.plan import IDLE, IntegerPlan
 def require_feasible(model: Model, plan: IntegerPlan) -> None:
     """Raise InvalidDataError unless a plan satisfies the model's bounds, limits and resources, in exact arithmetic.
 
-    A single column of an integer request at one unit is integral by construction; several columns or units are checked.
-
-    One column of an integer request is whole by what a plan is; several, or several units of one, are looked at.
+    An integer request with a single column at one unit is integral by construction; several columns or units are
+    checked.
     """
     matrix = model.ledger.matrix
     n = matrix.n_slots

@@ -77,7 +77,7 @@ cdef class Choices:
             return
         for k in range(self.price.shape[0]):
             if self.left[k] + self.give[i, k] + self.room[k] + self.slack[k] < 0.0:
-                return  # the other requests cannot give back what is over-drawn
+                return  # the remaining requests cannot give back the missing units
             idle += self.price[k] * fmax(self.left[k] - self.most[i, k], 0.0)
         if not idle < self.worth:
             return
@@ -87,7 +87,7 @@ cdef class Choices:
             return
         for option in range(self.start[i], self.start[i + 1]):
             if not spent + self.loss[option] < self.worth:
-                return  # the others lose more
+                return  # all later options lose more
             fits = True
             for e in range(self.entry_start[option], self.entry_start[option + 1]):
                 k = self.row[e]

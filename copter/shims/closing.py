@@ -14,9 +14,9 @@ from copter.shims.draft import Draft
 from copter.shims.greedy import takeable
 from copter.shims.plan import IDLE
 
-MOST_COLUMNS = 5_000  # models with more columns are not searched: visiting all of them costs more than a round should
+MOST_COLUMNS = 5_000  # models with more columns are not searched: visiting all columns would take too long for a round
 MOST_USES = 50_000  # models with more columns times rows are not searched
-MOST_OPEN = 64  # most requests with more than one option that could be in a better plan
+MOST_OPEN = 64  # limit on the requests that have more than one option for a better plan
 MOST_ROWS = 256  # models with more rows are not searched
 MARGIN = 1e-9  # allowance for rounding, as a share of the summed sizes
 Floats = NDArray[np.float64]
@@ -28,8 +28,9 @@ def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
     """Improve a feasible draft as far as possible; returns a lower bound on every plan's cost if the search was
     complete.
 
-    With prices p >= 0 a plan costs L(p) plus the losses of its options and the priced units that it leaves (M15), so a
-    better one has losses below the gap. None where there is too much to look at, or continuous requests.
+    With prices p >= 0 a plan costs L(p) plus the losses of its options plus the price of its unused units (M15). So a
+    better plan consists of options whose losses sum to less than the gap. Returns None for models that are too large or
+    have continuous requests.
     """
     ledger = draft.model.ledger
     free = np.flatnonzero(draft.alive & ~draft.forced).astype(np.int32)
@@ -41,7 +42,7 @@ def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
         return None
     prices = np.zeros(len(draft.left))  # a removed resource keeps its row for a while
     prices[list(ledger.row_of.values())] = np.maximum(-ledger.sign * solution.prices(list(ledger.row_of)), 0.0)
-    left = draft.left + usage_by(draft, free)  # with nothing but what has to be
+    left = draft.left + usage_by(draft, free)  # units left by the forced columns only
     prices[~np.isfinite(left)] = 0.0
     left = np.where(np.isfinite(left), left, np.finfo(float).max)
     options = Options(draft, free, sizes, prices)
@@ -70,7 +71,7 @@ def usage_by(draft: Draft, slots: Ints) -> Floats:
 class Options:
     """Options of each request, including "no column": costs, losses at the prices, and usage.
 
-    Options lie request after request; the last one of each is nothing (column -1).
+    The options are listed request by request; the last option of each request is "no column" (column -1).
     """
 
     def __init__(self, draft: Draft, slots: Ints, sizes: Ints, prices: Floats) -> None:
@@ -88,7 +89,7 @@ class Options:
         entries = ranges(first[:-1][usable], first[1:][usable])
         self.counts: NDArray[np.int64] = np.diff(first)[usable]
         self.row, self.coefficient = row[entries], coefficient[entries]
-        self.best = np.zeros(len(slots))  # nothing costs nothing
+        self.best = np.zeros(len(slots))  # option "no column" costs zero
         np.minimum.at(self.best, self.owner, self.reduced)
 
     def costs_now(self, draft: Draft) -> Floats:
@@ -138,7 +139,7 @@ class Kept:
         row, coefficient = self.row[entry], self.coefficient[entry]
         place = np.repeat(np.arange(len(order)), counts) * m + row
         use = np.bincount(place, weights=coefficient, minlength=len(order) * m).reshape(len(order), m)
-        first = sums_before(np.bincount(owner, minlength=n))  # every request has its best option
+        first = sums_before(np.bincount(owner, minlength=n))  # every request's best option is among them
         largest = np.append(np.maximum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
         most = np.ascontiguousarray(largest[::-1].cumsum(axis=0)[::-1])
         smallest = np.append(np.minimum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)

@@ -26,7 +26,8 @@ Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
 
 SLACK = 1e-9  # share of a row's capacity that a draft may exceed; returned plans pass the exact check
-MOST_SLACK = 0.5  # most units that a draft may exceed a capacity by: less than one, so that whole numbers are exact
+# most units by which a draft may exceed a capacity: less than one, so that sums of whole numbers stay exact
+MOST_SLACK = 0.5
 SHARED = 4  # with at least this many slots per template, one check of the template serves all of them
 ASKED_EVERY = 64  # idle requests visited between two looks at the clock
 # Shares of the way from a plan's shares to their lower bounds, tried in turn until the exact check passes.
@@ -81,7 +82,7 @@ class Draft:
         if bool((self.alive & ~self.whole).any()):
             self.share_out(slots, columns, x)
 
-    # What has to be -----------------------------------------------------------------------------------------------
+    # Forced columns -----------------------------------------------------------------------------------------------
 
     def force(self) -> None:
         """Take the columns to which integer requests are fixed, and columns with a lower bound above zero."""
@@ -125,7 +126,8 @@ class Draft:
         if shares is None:
             return
         base = shares.base
-        free = self.left + shares.use(self.share, rows) - shares.use(base, rows)  # with all at their least
+        # left if all shares are at their lower bounds
+        free = self.left + shares.use(self.share, rows) - shares.use(base, rows)
         wanted = shares.use(share - base, rows)
         with np.errstate(divide="ignore", invalid="ignore"):
             part = float(np.min(np.where(wanted > free, free / wanted, 1.0), initial=1.0))
@@ -228,8 +230,8 @@ class Draft:
     def round(self, slots: Ints, columns: Ints, x: Floats, whole: float, support: float) -> int:
         """Take integral columns, then others by weight if they fit; return how many slots were split.
 
-        If the LP was not solved to its end, the columns at one may together exceed a resource: then the columns of
-        largest value are taken first.
+        If the LP was not solved to optimality, the columns at 1 may together exceed a resource: then the most valuable
+        columns are taken first.
         """
         free = ~self.forced[slots]
         slots, columns, x = slots[free], columns[free], x[free]
@@ -357,7 +359,7 @@ class Draft:
 def drafts_know(model: Model) -> bool:
     """Return whether drafts can handle a model.
 
-    They handle requests with limits (1 if integer), and resources without lower bounds.
+    Drafts handle requests with limits (of 1 if the request is integer) and resources without lower bounds.
     """
     matrix = model.ledger.matrix
     rows = matrix.n_rows

@@ -14,9 +14,9 @@ from copter.shims.feasibility import exceeded, two_products
 
 Floats = NDArray[np.float64]
 
-NEAR = 1e-5  # rows this close to a side, in units of 1 + |side|, stay on it while continuous columns move
-STEPS = 4  # most corrections; each leaves about the square root of the last one's error
-DENSE = 1_000_000  # systems of at most this many cells are solved as dense ones
+NEAR = 1e-5  # rows this close to a bound, in units of 1 + |bound|, are kept on it while continuous columns move
+STEPS = 4  # most corrections; each one about doubles the number of correct digits
+DENSE = 1_000_000  # systems with at most this many entries, zeros included, are solved densely
 SMALLEST = 1e-6  # columns move in proportion to their size, or to this share of the largest value if they are smaller
 
 
@@ -67,8 +67,8 @@ class ExactPoints:
     def corrected(self, x: Floats) -> Floats | None:
         """Return the point with its continuous columns moved as little as possible, so that nearly violated rows hold.
 
-        The columns are kept as sums of two numbers while they move, so that what is rounded at the end is the exact
-        point but for half a unit in the last place of each column.
+        Each column is held as a sum of two numbers meanwhile, so that the rounded result differs from the exact point
+        by at most half a unit in the last place.
         """
         lp, activity = self.lp, self.lp.A @ x
         side = np.clip(activity, lp.row_lower, lp.row_upper)
@@ -92,7 +92,7 @@ class ExactPoints:
         return np.clip(high, lp.col_lower, lp.col_upper)
 
     def missing(self, tight: NDArray[np.intp], high: Floats, low: Floats, side: Floats) -> Floats:
-        """Return side minus activity of some rows, for a point in two parts; exact but for products with the small
+        """Return bound minus activity of some rows, for a point in two parts; exact except for products with the small
         part.
         """
         found = np.empty(len(tight))

@@ -34,9 +34,9 @@ def two_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
 def exceeded(upper: Floats, row: Ints, coefficient: Floats, value: Floats) -> NDArray[np.intp]:
     """Return the rows i in which the exact sum of coefficient * value is above upper[i].
 
-    Where all of a row's coefficients and values are whole numbers nothing is allowed. Elsewhere the figures stand for
-    decimals that a float64 cannot hold (ten times 0.1 is more than 1), so half a unit in the last place of each of
-    them is: 2^-53 of the sum of sizes.
+    If all of a row's coefficients and values are whole numbers, there is no allowance. Otherwise the figures stand for
+    decimals that a float64 cannot hold (ten times 0.1 exceeds 1), so half a unit in the last place of each term is
+    allowed: 2^-53 of the sum of absolute values.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def exceeded_by(upper: Floats, sums: Tally, terms: Callable[[], tuple[Ints, Floa
         holds = use <= upper - error
         if holds.all():
             return np.zeros(0, dtype=np.intp)
-        allowed = HALF_ULP * (size + np.abs(upper))  # of rows that are not whole
+        allowed = HALF_ULP * (size + np.abs(upper))  # for rows with entries that are not whole numbers
         over = ~holds & ~(use <= upper + allowed + error)
         doubtful = np.flatnonzero(~holds & ~over & ~whole)
         if len(doubtful):

@@ -29,8 +29,8 @@ def planned(
 ) -> IntegerPlan:
     """Return the plan of a feasible draft, with its objective, bound and gap.
 
-    `solution` has the LP's bound. `least` is another proven lower bound on every plan's cost, as minimised; the better
-    of the two is taken.
+    `solution` has the LP's bound. `least` is another proven lower bound on every plan's cost (as minimised). The plan
+    gets the better one.
     """
     shares = draft.shares
     worth = worth_of(model, draft.terms(), solution, least)
@@ -68,7 +68,7 @@ class Worth(NamedTuple):
 def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least: float | None = None) -> Worth:
     """Add the terms of a plan's objective (as minimised) and compare the sum with the bound.
 
-    The bound is the LP's, or `least` where that is better. It is not certified if the objective beats it.
+    The bound is the better of the LP's and `least`. It is not certified if the objective is better than the bound.
     """
     sign, bound = model.ledger.sign, solution.bound
     if least is not None and least > sign * (bound - model.offset):

@@ -54,7 +54,7 @@ def integer_slots(BlockMatrix matrix):
 
 
 def bound_slots(BlockMatrix matrix):
-    """Return fixed slots and those with bounds on single columns, ascending, (n,) int32: no other is ever forced."""
+    """Return fixed slots and those with bounds on single columns, ascending, (n,) int32; only these can be forced."""
     cdef Py_ssize_t slot
     cdef const Block* block
     found = np.zeros(matrix.n_slots, dtype=bool)
@@ -126,8 +126,8 @@ def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] lef
          const double[::1] row_scale, int[::1] column_of_slot, stop):
     """Give idle slots columns that lower the cost, the best per unit of resource first, until none fits.
 
-    columns: for each slot, an ascending int32 array of the columns that it may take. stop: asked now and then whether
-    time is up; columns taken until then stay.
+    columns: for each slot, an ascending int32 array of the columns that it may take. stop: called now and then; True
+    ends the filling, and the columns taken so far stay.
     """
     cdef Py_ssize_t i
     cdef int slot, column

@@ -47,7 +47,7 @@ class IntegerPlan:
     fractional_requests : int
         Integer requests that were split in the LP's solution.
     kept_previous : bool
-        Whether the plan was built on the previous plan, which was worth more than the rounded solution.
+        Whether the plan extends the previous plan, because that was better than the rounded solution.
     status : IntegerStatus
         OPTIMAL (within 1e-6 of a certified bound) or FEASIBLE: the plan has passed a check of every row in exact
         arithmetic. PRIMAL_INFEASIBLE: fixed columns and lower bounds need more units than the resources have.
@@ -55,8 +55,8 @@ class IntegerPlan:
     bound_is_certified : bool
     conflict : tuple of ids
         Requests that together need more units of a resource than it has, or that each contradict themselves (two
-        columns that must be taken, or one that cannot be whole). Empty if there is a plan, or if a search found
-        none though the LP has a point.
+        columns that must be taken, or one that cannot be whole). Empty if there is a plan, or if the LP is feasible but
+        a search found no plan.
     short : tuple of ids
         Ids of the resources that the requests in conflict over-commit.
     proof : str
@@ -94,8 +94,8 @@ class IntegerPlan:
         UnknownHandleError
             For a request that was not in the model.
         EditNotAllowedError
-            For a continuous request, which has shares of columns, and for an integer one that takes several columns or
-            units (its limit is not 1): :meth:`shares` gives them.
+            For a continuous request, and for an integer request with several columns or units (its limit is not 1): use
+            :meth:`shares` for these.
         """
         slot = self._slot(request)
         column = int(self.column_of_slot[slot])
@@ -125,7 +125,7 @@ class IntegerPlan:
     def shares_of(self, requests: Sequence[Hashable]) -> tuple[Keys, Ints, Floats]:
         """Return :meth:`shares` of many requests as arrays (offsets, columns, values).
 
-        Those of ``requests[i]`` are in ``columns[offsets[i]:offsets[i + 1]]``, at the same places of `values`.
+        Entries ``offsets[i]`` to ``offsets[i + 1] - 1`` of `columns` and `values` belong to ``requests[i]``.
         """
         slot = self._slots(requests)
         begin, end = np.searchsorted(self.share_key, slot << 32), np.searchsorted(self.share_key, (slot + 1) << 32)

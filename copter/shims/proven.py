@@ -1,4 +1,4 @@
-"""A plan with a proof: that no plan of the model is better, judged by ``copter verify`` without the engine."""
+"""Plans with a proof that no plan of the model is better; ``copter verify`` checks it without the engine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from copter.shims.plan import IntegerPlan
 from copter.shims.searched import plan_at, point_of
 from copter.storage.disk import PathLike
 
-SEARCH_SHARE = 0.5  # share of the time left for finding a plan better than the shim's
-BETTER = 1e-9  # least relative gain of a better plan
+SEARCH_SHARE = 0.5  # share of the remaining time for the search for a better plan than the shim's
+BETTER = 1e-9  # a plan counts as better from this relative gain on
 
 
 def require_new(path: PathLike) -> None:
-    """SettingsError unless a proof can be written to a path: it begins a new file."""
+    """Raise SettingsError unless a new file can be made at the proof's path."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise SettingsError(f"proof is a {type(path).__name__}, must be a path")
     if os.path.lexists(path):
@@ -33,19 +33,19 @@ def require_new(path: PathLike) -> None:
 
 
 def best_of(model: Model, solution: Solution, plan: IntegerPlan, settings: Settings, time_left_s: float) -> IntegerPlan:
-    """The plan, or a better one that a search of the whole program finds: only the best one can be proven.
+    """Return the plan, or a better one that a search of the whole program finds; only the best plan has a proof.
 
     Parameters
     ----------
     model : Model
     solution : Solution
-        Of the LP, with its bound.
+        The LP's solution, with its bound.
     plan : IntegerPlan
         A feasible one.
     settings : Settings
-        Of the relaxations.
+        Settings of the search's LP relaxations.
     time_left_s : float
-        Seconds, a part of which the search may take.
+        Seconds that are left; the search takes a share of them.
     """
     lp = model.to_linear_program()
     deadline_s = SEARCH_SHARE * time_left_s if np.isfinite(time_left_s) else None
@@ -60,7 +60,7 @@ def best_of(model: Model, solution: Solution, plan: IntegerPlan, settings: Setti
 
 
 def with_proof(model: Model, plan: IntegerPlan, path: PathLike, settings: Settings, time_left_s: float) -> IntegerPlan:
-    """The plan with what became of its proof; a plan that is proven is OPTIMAL.
+    """Write the proof and return the plan with the outcome in `proof`; a proven plan has status OPTIMAL.
 
     Raises
     ------

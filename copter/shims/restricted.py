@@ -72,7 +72,8 @@ class RestrictedShim:
         if len(slots) == 0 or left <= 0.0:
             return planned(model, best, solution, fractional, kept)
         lp = restricted_program(best, slots, columns)
-        # A large round's plan is wanted sooner than another process can help; a small one is solved in this one.
+        # HiGHS in another process helps in rounds of medium size only: large ones end too soon, small ones need no
+        # help.
         settings = None if is_small(len(slots), lp.A.nnz) else Settings(hand_over_s=0.0)
         result = solve_integer(lp, self.search, None if np.isinf(left) else left, settings, seed=self.seed)
         points = [(best.column.copy(), best.share)]
@@ -130,7 +131,7 @@ def restricted_program(draft: Draft, slots: Ints, columns: Ints) -> LinearProgra
     """Return the program over the candidates (0/1 columns) and shares: rows of resources, then one row per slot;
     minimised.
 
-    What has to be is taken off the resources.
+    The usage of forced columns is subtracted from the resources.
     """
     entry_start, row, coefficient = draft.usage(slots, columns)
     forced = np.flatnonzero(draft.forced).astype(np.int32)
@@ -179,7 +180,7 @@ def one_opt(draft: Draft, slots: Ints, columns: Ints) -> None:
                 break
             slot, current = int(slots[at]), int(now[at])
             if draft.column[slot] != (columns[current] if current >= 0 else IDLE):
-                continue  # this slot has moved already
+                continue  # this slot has already moved
             if current >= 0:
                 old = slice(entry_start[current], entry_start[current + 1])
                 np.add.at(draft.left, row[old], coefficient[old])

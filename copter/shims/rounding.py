@@ -22,19 +22,19 @@ class RoundingShim:
     """Rounds an LP solution: one column or none for integer requests (limit 1), shares for continuous requests.
 
     Models with other rows (least sums, private rows, resources with lower bounds, other limits of integer requests) are
-    rounded with propagation, and searched where that finds no plan (:mod:`copter.shims.searched`).
+    rounded with propagation; if that finds no plan, a search follows (:mod:`copter.shims.searched`).
 
     Parameters
     ----------
     whole : float
-        A column at least this large is taken as it is.
+        A column of at least this value is taken at 1.
     support : float
         A column below this does not count as chosen.
     time_limit_s : float
-        Wall-clock seconds after which requests are no longer filled in nor shares improved; what there is then is
-        returned, feasible.
+        Wall-clock seconds after which filling and the improvement of shares stop; the plan so far, which is feasible,
+        is returned.
     most_work : int
-        Of the search that closes the gap of a small plan (M15), in nodes times rows; 0 for none.
+        Limit of the search that closes the gap of a small plan (M15), in nodes times rows; 0 for no search.
     """
 
     whole: float = 1.0 - 1e-6

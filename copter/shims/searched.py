@@ -24,11 +24,11 @@ Floats = NDArray[np.float64]
 
 PREVIOUS = "the previous plan"
 CORE = "the core"
-LARGE = 500  # with more integer columns, requests that the LP does not split keep their option at first
+LARGE = 500  # models with more integer columns are first searched in a core; other requests keep their LP columns
 SPLIT = 1e-6  # a column this close to a whole number counts as whole
-MORE = 40  # least number of requests in a core
-CORE_SHARE, CORE_S = 0.5, 10.0  # of the time that is left; of a search without a deadline
-INWARD = 2.0  # rows are moved inwards by this many times the search's tolerance, so that points it accepts are feasible
+MORE = 40  # a core has at least this many requests
+CORE_SHARE, CORE_S = 0.5, 10.0  # time for the core's search: share of the time left; seconds without a deadline
+INWARD = 2.0  # rows are tightened by this many times the search's tolerance, so that the points it accepts are feasible
 
 
 def searched(
@@ -39,16 +39,16 @@ def searched(
     time_limit_s: float,
     seed: int = 0,
 ) -> IntegerPlan:
-    """Return the plan of a search over all columns, no worse than the previous plan if that still holds.
+    """Return the plan of a search over all columns, no worse than the previous plan if that is still feasible.
 
     Parameters
     ----------
     model : Model
     solution : Solution
-        The LP's: where the search starts, and the bound.
+        The LP's solution: start of the search, and bound.
     previous : IntegerPlan or None
     search : {"rounding", "dive", "exact"}
-        "rounding" goes on to search where it finds no plan.
+        "rounding" searches only if rounding finds no plan.
     time_limit_s : float
     seed : int
     """
@@ -78,7 +78,8 @@ def searched(
 
 
 class Core:
-    """The requests that the LP splits and those that lose little by other columns; all others keep their LP columns.
+    """The requests that the LP splits, and those that would lose little with another column; the rest keep their LP
+    columns.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class Core:
     lp : LinearProgram
         The whole model.
     solution : Solution
-        The LP's.
+        The LP's solution.
     """
 
     def __init__(self, model: Model, lp: LinearProgram, solution: Solution) -> None:

@@ -28,7 +28,7 @@ class Shares:
     lower, upper, cost : ndarray (n,)
     limit : ndarray (g,)
     base : ndarray (n,)
-        The least that every column may have: lower bounds, and fixed columns.
+        Least value of every column: its lower bound, or its value if it is fixed.
     entry_start, row, coefficient : CSC arrays over row slots.
     """
 
@@ -73,7 +73,7 @@ class Shares:
             np.bincount(self.group, weights=v, minlength=len(self.limit))
             for v in (x, self.base, np.abs(x) + np.abs(self.base))
         )
-        error = 2.0**-50 * np.diff(self.start) * size  # more than the sums lose, and what is scaled
+        error = 2.0**-50 * np.diff(self.start) * size  # exceeds the rounding errors of the sums and of the scaling
         over = total > self.limit
         for at in np.flatnonzero(np.abs(total - self.limit) <= error).tolist():
             over[at] = fsum(x[self.start[at] : self.start[at + 1]]) > self.limit[at]

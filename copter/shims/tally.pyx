@@ -14,7 +14,7 @@ def tally(const int[::1] row, const double[::1] coefficient, const double[::1] v
     Parameters
     ----------
     row : ndarray (k,) int32
-        From 0 to rows - 1.
+        Row numbers, 0 to rows - 1.
     coefficient, value : ndarray (k,) float64
     rows : int
 
@@ -49,7 +49,7 @@ def tally(const int[::1] row, const double[::1] coefficient, const double[::1] v
 
 
 def tally_columns(BlockMatrix matrix, const int[::1] column_of_slot):
-    """As :func:`tally`, over all rows of the matrix, with each slot's column (negative: none) at value one.
+    """Do :func:`tally` over all rows of the matrix, with each slot's column (negative: none) at value one.
 
     Parameters
     ----------

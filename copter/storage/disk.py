@@ -13,7 +13,7 @@ from copter.storage.disk_thread import DiskThread
 
 try:
     import fcntl
-except ImportError:  # not on this system: two processes that write one file are not noticed
+except ImportError:  # this system has no locks: two processes that write one file go unnoticed
     fcntl = None  # type: ignore[assignment]
 
 PathLike = str | os.PathLike[str]
@@ -40,7 +40,7 @@ class Disk(Protocol):
     """File system calls of journals, snapshots and the service's folders; all raise OSError."""
 
     makes_room: bool
-    """Whether files can be told to grow ahead of what is written."""
+    """Whether space can be reserved beyond the end of the data."""
 
     def open(self, path: PathLike, flags: int, mode: int = 0o666) -> int:
         """Open a file and return its descriptor."""
@@ -201,7 +201,7 @@ class SystemDisk:
         """Return the kind of the file at a path; None if there is no file."""
         try:
             mode = os.lstat(path).st_mode
-        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a path with a null byte names nothing
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no file has a null byte in its path
             return None
         if stat.S_ISLNK(mode):
             return "link"
@@ -230,4 +230,4 @@ class SystemDisk:
 
 
 DISK: ContextVar[Disk] = ContextVar("disk", default=SystemDisk())  # noqa: B039 (it has no state)
-"""The disk in force: a simulated process sets its own in its context."""
+"""The current file system; a simulated process sets its own in its context."""

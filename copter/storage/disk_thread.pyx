@@ -40,8 +40,8 @@ cdef struct Order:
     off_t room_by
 
 cdef struct Outcome:
-    int error  # of the write or of waiting for the disk
-    int room  # 0: there is more room, or none was asked for; otherwise why there is not
+    int error  # errno of the write or of the wait for the disk
+    int room  # 0 if space was reserved or none was requested, otherwise the errno
 
 
 cdef bint transfer(int file, char* buffer, size_t count, bint out) noexcept nogil:
@@ -94,7 +94,7 @@ cdef class DiskThread:
     Attributes
     ----------
     waiting : bool
-        Whether an order has been given whose outcome has not been taken.
+        Whether the outcome of the last order has not been read yet.
     """
 
     cdef int orders_in, orders_out, outcomes_in, outcomes_out
@@ -141,7 +141,7 @@ cdef class DiskThread:
     def outcome(self):
         """Wait until the order is done; return (errno or 0, whether room was reserved, whether it ever can be).
 
-        The last item is False where the file system cannot reserve room.
+        The last item is False if the file system cannot reserve space at all.
         """
         cdef Outcome outcome
         cdef bytes told

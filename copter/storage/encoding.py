@@ -60,7 +60,7 @@ def _write(value: Any, parts: Buffers, out: bytearray, depth: int) -> None:
         out += (b"(" if kind is tuple else b"[") + COUNT.pack(len(value))
         if depth < DEEPEST and TEXT.issuperset(
             map(type, value)
-        ):  # names of many requests: a call for each takes longest
+        ):  # inlined for names of many requests, where a call per name would take most of the time
             texts = [item.encode("utf-8", "surrogatepass") for item in value]
             out += b"".join([b"S" + COUNT.pack(len(text)) + text for text in texts])
             return

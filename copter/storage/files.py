@@ -25,8 +25,8 @@ def write_atomically(path: PathLike, buffers: Iterable[bytes | memoryview]) -> N
     Raises
     ------
     SnapshotError
-        If the file system refuses, or the path is no ordinary file (a pipe, a device, a folder); what was there before
-        is still there.
+        If the file system refuses, or the path is no ordinary file (a pipe, a device, a folder). The old file is then
+        unchanged.
     """
     target, disk = writable_target(path), DISK.get()
     temporary = None

@@ -21,8 +21,9 @@ from copter.storage.files import read_file, write_atomically
 Sync = Literal["always", "batch", "never"]
 
 MAGIC = b"\x89COPTERJ"
-FORMAT = 2  # 1: without rows of requests' own beyond limits
-HEADER = struct.Struct("<8sHHQ16s16s")  # magic, format, whether a base follows, first edit, lineage, chain before it
+FORMAT = 2  # format 1 had no private rows
+# magic, format, whether a base follows, number of the first edit, lineage, digest before the first edit
+HEADER = struct.Struct("<8sHHQ16s16s")
 RECORD = struct.Struct("<4sQQ")  # mark, number of the edit, length; then a CRC-32 of these and the chain
 MARK = b"EDIT"
 DIGEST = 16  # bytes of the chained digest of the records
@@ -46,8 +47,8 @@ class Contents:
 
     first: History
     base: memoryview | None
-    records: list[tuple[History, int, memoryview]]  # (place after it, offset, payload)
-    length: int  # of the file without a torn last record
+    records: list[tuple[History, int, memoryview]]  # (history after the record, its offset, its payload)
+    length: int  # bytes of the file without an incomplete last record
 
     @property
     def last(self) -> History:
@@ -87,14 +88,14 @@ class Journal:
     path : path
         An existing journal; :meth:`create` makes one.
     history : History
-        The place after its last record.
+        The position after its last record.
     sync : {"always", "batch", "never"}
-        When to wait until the disk has it: after every edit, after batches and snapshots, or never. Whatever it is,
-        the operating system has every acknowledged edit, so that killing the process loses none.
+        When to wait for the disk: after every edit, after batches and snapshots, or never. In all three cases the
+        operating system holds every acknowledged edit, so a killed process loses none.
     reserve : int
-        Bytes that the file grows by ahead of the records. A record then changes nothing of the file but its contents,
-        and waiting for the disk takes less: the file system's own journal is left alone. Zeros stand behind the last
-        record; :meth:`close` cuts them off.
+        Bytes that are reserved, as zeros, beyond the last record. A record then does not change the file's size, so the
+        file system need not write its own metadata and the wait for the disk is shorter. :meth:`close` cuts the zeros
+        off.
     """
 
     def __init__(self, path: PathLike, history: History, sync: Sync = "batch", reserve: int = 0) -> None:
@@ -129,7 +130,7 @@ class Journal:
                 journal._length = journal._room = contents.length
                 journal._disk.seek(journal._file, contents.length)
             if sync != "never":
-                journal._disk.sync(journal._file)  # what a killed process wrote may not be on the disk yet
+                journal._disk.sync(journal._file)  # data written by a killed process may not be on the disk yet
         except OSError as error:
             journal.close()
             raise SnapshotError(f"the journal {journal.path} cannot be mended: {error.strerror}") from error
@@ -202,7 +203,7 @@ class Journal:
         Raises
         ------
         SnapshotError
-            If it cannot be written: the journal is as it was before.
+            If it cannot be written; the journal is then unchanged.
         """
         parts, after = self._framed(operations)
         try:
@@ -285,9 +286,8 @@ class Journal:
     def take_back(self) -> bool:
         """Cut off the remains of a failed write; returns whether the cut is on the disk.
 
-        Until it is, a loss of power may restore the remains, so no edit is accepted; every edit tries the cut again.
-
-        If it has not, a loss of power may bring back what was cut off. No edit is taken until it has: each tries again.
+        Until the cut is on the disk, a loss of power may restore the remains, so no edit is accepted; every edit tries
+        the cut again.
         """
         try:
             self._disk.truncate(self._file, self._length)
@@ -371,8 +371,9 @@ def _read_base(data: memoryview, at: int, where: str) -> tuple[memoryview, int]:
 def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[tuple[History, int, memoryview, int]]:
     """Yield (position after it, offset, payload, end) for every complete record.
 
-    A record that the file ends in the middle of is torn, and so are zeros up to the end, and a last record of which
-    sectors are zeros, which a loss of power can leave; anything else that is not as it was written is damage.
+    A loss of power can leave a last record that is cut short, or zeros up to the file's end, or a last record with
+    sectors of zeros: such a record is incomplete and is left out. Any other mismatch is damage and raises
+    SnapshotError.
     """
     while at < len(data):
         body = at + RECORD.size + CRC
@@ -392,7 +393,7 @@ def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[
         chain = bytes(data[end - DIGEST : end])
         right = digest(place.chain, data[at:body], data[body : end - DIGEST])
         if right != chain:
-            there = chain.rstrip(b"\0")  # a write in two parts, of which the second has not come
+            there = chain.rstrip(b"\0")  # written in two parts, of which the second is missing
             if right.startswith(there) and not any(data[end:]):
                 return
             if _unfinished(data, at, end, place):

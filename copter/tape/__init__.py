@@ -1,4 +1,4 @@
-"""The tape: a model as it was, every edit since, and the answer of every round, in one file."""
+"""The tape: one file with a model, every later edit, and the answer of every round."""
 
 from copter.tape.reader import Record, TapeReader
 from copter.tape.watching import recorded

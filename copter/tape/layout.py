@@ -1,16 +1,16 @@
-"""The bytes of a tape: a head, then records, each behind its length and before its checksum.
+"""The bytes of a tape: a head, then records, each with its length before and its checksum after it.
 
 ``head``: magic (8 bytes), format (2), zero (2), CRC-32 of these 12 bytes (4). A record: front (24 bytes) and its CRC-32
-(4); the stored payload; a checksum (16), BLAKE2b of the checksum before it, the front and the stored payload, so that
-records cannot be left out or change places. The front: kind (4), stream (4), length as stored (8), length as read (8).
-The stored payload is a row of pieces, each behind its length (4), of 1 MiB when read, the last one shorter; the top bit
-of the length says that the piece is as it is, else it is compressed by zlib. What is read is one value of
-:mod:`copter.storage.encoding`.
+(4); the stored payload; a checksum (16), BLAKE2b of the previous checksum, the front and the stored payload, so that
+missing or exchanged records are noticed. The front: kind (4), stream (4), length as stored (8), length as read (8). The
+stored payload is a sequence of pieces, each with its length (4) before it. A piece has 1 MiB when read, the last one
+less. If the top bit of its length is set, the piece is stored plain, otherwise compressed by zlib. The payload is one
+value of :mod:`copter.storage.encoding`.
 
 Streams are the sessions that one tape records. Kinds of record:
 
 BASE   a session begins: the values of a snapshot (model, iterate, settings)
-ROUN   a round: the list of its edits, and, as its last item, what was asked and what was answered
+ROUN   a round: the list of its edits; its last item holds the solve's arguments and answer
 PLAN   the integer plan of the round before it
 ENDS   the session has ended
 """
@@ -29,7 +29,7 @@ HEAD = struct.Struct("<8sHHI")
 FRONT = struct.Struct("<4sIQQ")
 WORD = struct.Struct("<I")
 DIGEST = 16  # bytes of the digest of a record
-# Bytes of an uncompressed piece: pieces are compressed one by one, and a reader needs room for one at a time.
+# Bytes of an uncompressed piece: pieces are compressed one by one, so a reader needs memory for one at a time.
 PIECE = 1 << 20
 PLAIN = 1 << 31  # bit of a piece's length: the piece is not compressed
 SAMPLE = 1 << 12  # bytes compressed at each of four places of a piece, to decide whether compressing the rest pays

@@ -35,16 +35,16 @@ class Record:
     Attributes
     ----------
     kind : bytes
-        One of those of :mod:`copter.tape.layout`.
+        Kind of record, see :mod:`copter.tape.layout`.
     stream : int
         The session's number.
     round : int
-        Rounds on the tape before it, of all streams.
+        Number of rounds before it on the tape, of all streams.
     begin, end : int
-        Its position in the file.
+        First byte of the record in the file, and the byte after it.
     payload : bytes
     where : str
-        The file, the round and the byte, as errors name them.
+        File, round and byte, for error messages.
     """
 
     kind: bytes
@@ -72,8 +72,8 @@ class Record:
 class TapeReader:
     """A tape open for reading; one record at a time is in memory.
 
-    A record that the file ends in the middle of is left out, as a tape that is still written ends so;
-    :attr:`torn` then says where. Anything else that is not as it was written raises.
+    A last record that is cut short is left out, because a tape under recording ends so; :attr:`torn` then says where.
+    Any other damage raises SnapshotError.
 
     Parameters
     ----------

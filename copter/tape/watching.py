@@ -20,7 +20,7 @@ def begun() -> TapeWriter | None:
 
 @contextmanager
 def recorded(path: PathLike) -> Iterator[TapeWriter]:
-    """Record every session that solves within a ``with`` block on one tape, from its first solve there on.
+    """Record every session that solves within a ``with`` block on one tape, each from its first solve in the block.
 
     Raises
     ------

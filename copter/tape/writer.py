@@ -12,9 +12,9 @@ from copter.storage.encoding import Buffers
 from copter.storage.files import PathLike
 from copter.tape.layout import DIGEST, head, record
 
-# Most records that wait to be written; a recorder that has one more waits for the disk: memory stays bounded.
+# Most records that wait to be written, which bounds the memory; a recorder with one more waits for the disk.
 WAITING = 8
-# Seconds for which the writing thread waits for more records, and so the longest delay at a process's end.
+# Seconds for which the writing thread waits for more records: also the longest delay at a process's end.
 LINGER_S = 0.25
 Later = Callable[[], tuple[bytes, int, Buffers] | None]
 
@@ -34,9 +34,9 @@ class TapeWriter:
 
     Notes
     -----
-    A write that fails ends the tape at the last whole record; :attr:`failed` then says why, and later records are
-    left out. A forked process writes nothing: the tape stays with the process that began it. Records are put together,
-    compressed and written by a thread that ends when nothing has come for a while: a round would wait for a new one.
+    A failed write ends the tape at the last whole record; :attr:`failed` then says why, and later records are ignored.
+    A forked process writes nothing: only the process that began the tape writes. A thread encodes, compresses and
+    writes the records. It waits a while for more of them before it ends, because starting a thread would delay a round.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -93,12 +93,12 @@ class TapeWriter:
                     self.append(*made)
         finally:
             with self._changed:
-                if self._thread is threading.current_thread():  # an error ended it
+                if self._thread is threading.current_thread():  # an error ended the recording in the thread itself
                     self._thread, self._busy = None, False
                 self._changed.notify_all()
 
     def _next(self) -> Later | None:
-        """The next job; None, and the thread has ended, if none comes for a while."""
+        """Return the next job; if none comes for a while, return None and end the thread."""
         with self._changed:
             self._busy = False
             self._changed.notify_all()

@@ -1,8 +1,8 @@
 """Check the answers on a tape: ``python -m copter.verify FILE``. It imports nothing of copter but its own files.
 
-Copied elsewhere the folder runs alone, with NumPy: ``python -m verify FILE``. Each file is read in one sitting:
-``program.py`` says what a tape holds and what an edit does, ``judge.py`` what makes an answer true;
-``tree.py`` judges proofs of mixed-integer programs, ``vipr.py`` those in the format VIPR.
+A copy of the folder runs alone, with NumPy: ``python -m verify FILE``. ``program.py`` says what a tape holds and what
+an edit does, ``judge.py`` when an answer is true; ``tree.py`` judges proofs of mixed-integer programs, ``vipr.py``
+proofs in the format VIPR. Each file is short enough to be read as a whole.
 """
 
 from .judge import NONE, main, multipliers, plan_faults, proven, verify

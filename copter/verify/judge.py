@@ -4,10 +4,10 @@ For min c'x (a maximisation has its signs turned), rows lower <= A x <= upper (p
 whose columns obey their bounds (the box) and least <= sum x_r <= limit:
 
 - Bound. Multipliers y of rows (zero where a row lacks the bound for their sign) prove c'x >= y'b + sum_r
-  min over box and sum of (c_r - A_r'y)'x. It is evaluated outward (Neumaier and Shcherbina, 2004): d = c - A'y in
-  floating point is wrong by at most g (|c| + |A|'|y|), g = n u / (1 - n u) with n operations, u = 2^-53 (Higham 2002,
-  lemma 3.1); sums are exact (fsum). The answer's bound must not exceed this; if it does by less than 1e-9, the same is
-  evaluated in rational numbers.
+  min over box and sum of (c_r - A_r'y)'x. It is rounded in the safe direction (Neumaier and Shcherbina, 2004): d = c -
+  A'y in floating point is wrong by at most g (|c| + |A|'|y|), g = n u / (1 - n u) with n operations, u = 2^-53 (Higham
+  2002, lemma 3.1); sums are exact (fsum). The answer's bound must not exceed this; if it does by less than 1e-9, the
+  same is evaluated in rational numbers.
 - Infeasible. The same with c = 0 must be above zero. Unbounded rounds are counted as unanswered.
 - LP point. The objective is recomputed; an optimal one has rows, boxes and gap within the settings' tolerance.
 - Plan. Each row, sum and box is checked in rational arithmetic; the objective is recomputed. Fractional numbers stand
@@ -27,7 +27,8 @@ import numpy as np
 from .program import FAULTS, Flat, Path, Program, U, Unusable, records
 from .tree import is_proof, is_rejected
 
-NEAR = 1e-9  # relative; a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
+# a bound that misses by less than this relative amount is judged in rational arithmetic, a thousand times slower
+NEAR = 1e-9
 NONE = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
 
 
@@ -46,7 +47,7 @@ def added(at: Any, terms: Any, n: int) -> Any:
 
 
 def spread(array: Any, first: Any, triples: Any) -> Any:
-    """Return `array` with values set at (request, its column or row), given the first entry of each request."""
+    """Return `array` with values set at (request, its column or row); `first` has the first entry of each request."""
     place, which, value = triples
     at = first[place] + which
     assert ((place >= 0) & (which >= 0) & (at < first[place + 1])).all(), "a value is of no column"
@@ -61,7 +62,7 @@ def multipliers(program: Program, flat: Flat, prices: Any, own: Any) -> Any:
     return spread(y, flat.own_first, (own[0][rows], own[1][rows] - 1, own[2][rows]))
 
 
-@np.errstate(all="ignore")  # a number that is none proves nothing
+@np.errstate(all="ignore")  # with NaN the proof fails anyway
 def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False) -> Any:
     """Return the lower bound on the minimum that row multipliers prove: rounded down or, if exact, rational."""
     given = y, flat.cost * with_costs, flat.value, flat.low, flat.high, flat.limit, flat.least
@@ -75,7 +76,7 @@ def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False) -> 
         size = np.bincount(flat.column, abs(used), len(cost)) + abs(cost)
         operations = np.bincount(flat.column, minlength=len(cost)) + 8.0
         error = operations * U / (1 - operations * U) * size * (1 + 8 * U)
-    # A price of each sum, so that its columns are worth no more: that of the last unit, filling from the best on.
+    # The price of each sum: the reduced cost of the last unit when columns are filled from the best on.
     best, start, price = gain + error, added(owner, low, len(limit)), np.zeros(len(limit), y.dtype)
     order = sorted(range(len(best)), key=lambda j: (owner[j], -best[j])) if exact else np.lexsort((-best, owner))
     for bound, worse in (limit, np.maximum), (least, np.minimum):
@@ -154,7 +155,9 @@ def objective_fault(program: Program, value: float, told: float) -> Iterator[str
 
 
 def bound_fault(program: Program, flat: Flat, bound: float, y: Any) -> Iterator[str]:
-    """Yield a fault if a bound is better than its multipliers prove: first outward, then, if needed, exactly."""
+    """Yield a fault if a bound is better than its multipliers prove, in safely rounded and, if needed, in exact
+    arithmetic.
+    """
     told = program.sign * (Fraction(bound) - Fraction(program.offset))
     for exact in False, True:
         lowest = proven(flat, y, exact=exact)
@@ -208,7 +211,7 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
     """
     programs, waiting = {}, None
     for kind, stream, number, value in chain(records(path), [(b"ENDS", None, None, None)]):
-        at = number  # the round that an error is of
+        at = number  # the round that an error message names
         try:
             if waiting is not None:
                 before, at, program, mark = waiting

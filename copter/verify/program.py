@@ -132,7 +132,7 @@ class Request:
             value, high = min(high[self.fixed], self.limit), low.copy()
             low[self.fixed] = high[self.fixed] = value
         room = self.limit - low.sum()
-        if 0 <= room < inf:  # it is infinite where a column has no lower bound, too
+        if 0 <= room < inf:  # infinite also if a column has no lower bound
             high = np.where(high == inf, (low + room) * (1 + 4 * self.template.n * U), high)
         return cost, low, high
 

@@ -7,7 +7,7 @@ values from k + 1 on; the first node has the program's bounds. In rational arith
 - a leaf with prices y proves c'x >= y'b + min over the leaf's box of (c - A'y)'x; where all costs are whole numbers of
   whole columns, the next whole number;
 - a leaf with a ray is empty if the same with c = 0 is above zero;
-- the bound must not exceed what any leaf proves, so no point of the program is better;
+- the bound must not exceed the bound of any leaf, so no point of the program is better;
 - the point's whole columns are whole and its columns within their bounds; its rows hold to 1e-6 of 1 + |side|, and the
   file's line of output says so if they do not hold exactly (see ``judge.py`` for decimals).
 """
@@ -137,7 +137,7 @@ def judge_proof(told: Any) -> tuple[dict[str, Any], list[str]]:
     for at, node, box in leaves(problem, told["nodes"]):
         count += 1
         if any(low is not None and high is not None and low > high for low, high in box):
-            continue  # nothing is there
+            continue  # no term
         if "ray" in node:
             value = problem.least(node["ray"], box, False)
             if value is None or value <= 0:

@@ -62,13 +62,13 @@ class Words:
         self.waiting = iter(word for line in text.splitlines() for word in line.split("%", 1)[0].split())
 
     def next(self) -> str:
-        """Return the next word; ValueError at the end."""
+        """Return the next word; raises ValueError at the end of the file."""
         for word in self.waiting:
             return word
         raise ValueError("it is cut short")
 
     def expect(self, *words: str) -> None:
-        """Read these words; ValueError if others come next."""
+        """Read these words; raises ValueError if other words come."""
         for word in words:
             found = self.next()
             if found != word:
@@ -176,12 +176,12 @@ def derived(told: Certificate, words: Words, columns: int) -> Iterator[str]:
     else:
         raise ValueError(f"{reason!r} is no reason that this judge knows")
     words.expect("}")
-    int(words.next())  # how long it is needed
+    int(words.next())  # last use of the constraint, which is not needed here
     told.constraints.append(wanted)
 
 
 def known(told: Certificate, at: int) -> tuple[int, Constraint]:
-    """Return an earlier constraint; ValueError if the place is not before this one."""
+    """Return an earlier constraint; raises ValueError if the index is not that of an earlier one."""
     if at >= len(told.constraints):
         raise ValueError(f"constraint {at} is not known yet")
     return at, told.constraints[at]
@@ -216,7 +216,9 @@ def round_inward(told: Certificate, found: Constraint) -> None:
 
 
 def are_all(told: Certificate, left: Constraint, right: Constraint) -> bool:
-    """Return whether each point satisfies one of two constraints: sum <= k or sum >= k + 1, of whole numbers."""
+    """Return whether every point satisfies one of two constraints: sum <= k or sum >= k + 1 for a sum of whole
+    numbers.
+    """
     if left.terms != right.terms or {left.sense, right.sense} != {-1, 1}:
         return False
     low, high = (left, right) if left.sense < 0 else (right, left)
@@ -245,7 +247,7 @@ def result_faults(told: Certificate, wanted: str, low: str | None, high: str | N
 
 
 def verify_vipr(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Check a certificate; return (counts, faults). Raises Unusable if it is none."""
+    """Check a certificate; return (counts, faults). Raises Unusable if the file is no certificate."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()

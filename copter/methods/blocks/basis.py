@@ -27,16 +27,18 @@ COLD_ITERATIONS = 20  # assumed iterations of a cold interior-point solve
 PASSES = 20.0  # assumed multiplications per entry in one such iteration
 PRODUCTS = 1.5  # assumed multiplications to eliminate a block, per pair of its entries in different rows
 CALLS = 500_000.0  # assumed fixed cost of one iteration, in multiplications
-# Above this many entries, pivots may cost only (PART / entries)^2 of a cold solve: a part may do instead (K17).
+# Above this many entries, pivots may cost only (PART / entries)^2 of a cold solve, because solving a part (K17) may
+# suffice.
 PART = 1e6
-FEW_ROWS = 64  # with at most this many coupling rows the proximal method, not the interior point, follows pivots
-PROXIMAL_PASSES = 200.0  # assumed passes over the entries of a solve by the proximal method
-TILED = 0.1  # cost of a multiplication in the tiled factorisation over that of one in a pivot
-# Most cost of pivots, in cold solves: starting from prices, from a basis; each failure halves it.
+# with at most this many coupling rows the method after failed pivots is the proximal one, else interior points
+FEW_ROWS = 64
+PROXIMAL_PASSES = 200.0  # assumed passes over the entries in a proximal solve
+TILED = 0.1  # cost of a multiplication in the tiled factorisation, relative to one in a pivot
+# Work limit of pivots that start from prices and from a basis, in cold solves; each failure halves it.
 MOST_COLD = (2.0, 1.25)
 AGAIN = 3  # most inversions of the basis in one round after the first
-LARGE = 2_000_000  # bytes of inverse and entries; above, they do not fit the cache and pivots are slower
-SLOWER = 2.0  # cost of a multiplication in a pivot above LARGE, over that of one in a cold solve
+LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
+SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
 MOST_FAILURES = 5  # most consecutive failures counted: the basis is left unused for 2^failures rounds
 TOLERANCE = 1e-9  # largest distance of a value outside its bounds, relative to 1 or the largest bound of a row
 APART = 1e-8  # relative perturbation of costs, so that no two are equal
@@ -63,7 +65,7 @@ class Kept:
     scale: Floats
     factor: float
     dual: BlockDual
-    cold: float  # what a solve without it takes, see cold_work
+    cold: float  # work of a solve without this state, see cold_work
 
     def is_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
         """Whether this is the state of exactly this program."""
@@ -98,15 +100,16 @@ class Kept:
 class WarmBasis:
     """Solves a block program by the dual simplex method, from the final basis of the last solve.
 
-    Blocks are known by slot and generation. A block whose costs or coefficients have changed is taken for a new one:
-    its basic variables become artificial and leave, so that the basis stays dual feasible through every edit.
+    A block's name is its slot and generation. A block with changed costs or coefficients is treated as a new one: its
+    basic variables become artificial and leave the basis, which so stays dual feasible through every edit.
     """
 
     def __init__(self) -> None:
         self.kept: Kept | None = None
-        self.answer: BlockAnswer | None = None  # to the kept program
-        self.seen: tuple[BlockProgram, Mark] | None = None  # the kept program, and when it was the model's
-        self.failures = self.resting = 0  # in a row without an end, rounds to leave out: one, two, four, ...
+        self.answer: BlockAnswer | None = None  # answer of the kept program
+        # the kept program, and the mark of the edits that it contains
+        self.seen: tuple[BlockProgram, Mark] | None = None
+        self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
 
     def solve(
         self, program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, watch: Watch
@@ -118,9 +121,9 @@ class WarmBasis:
         program : BlockProgram
         slots : ndarray (blocks,) int32
         generation : ndarray (blocks,) int64
-            With the slot, the name of a block.
+            Generation of each slot; slot and generation are a block's name.
         prices : ndarray (rows,)
-            Prices of the coupling rows, as minimised: where there is no basis, the method starts from them.
+            Prices of the coupling rows, as minimised; without a basis the method starts from them.
         watch : Watch
         """
         known = self.kept is not None and self.kept.program.shares_entries_of(program)
@@ -141,7 +144,7 @@ class WarmBasis:
                 ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[0] / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
-                self.kept, self.answer = now, None  # a later round goes on from here
+                self.kept, self.answer = now, None  # the next round starts from here
                 if not watch():
                     self.failures = min(self.failures + 1, MOST_FAILURES)
                     self.resting = 2**self.failures // 2

@@ -150,7 +150,8 @@ def carried_basis(BlockBasis before, BlockBasis now, const int[::1] place):
 
 
 def true_prices(BlockBasis basis, const double[::1] cost):
-    """Return the prices of the basis for the given costs, not those it pivoted with; a price no bound allows is zero.
+    """Return the prices of the basis for the given costs, not for the perturbed ones; prices of infinite bounds are
+    zero.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ cdef class BlockBasis:
                 if self.column_start[g + 1] - self.column_start[g] > 1:
                     self.drop_twins(g, buckets)
 
-    # Where it starts ----------------------------------------------------------------------------------------------
+    # Starting points ----------------------------------------------------------------------------------------------
 
     def begin(self, double[::1] y):
         """Start from prices: fill each block at best for them, with an artificial variable in rows of nonzero price."""
@@ -339,7 +339,7 @@ cdef class BlockBasis:
         self.head[p], self.place[k] = k, p
         self.key[g], self.place[v] = v, -1
 
-    # How good it is -----------------------------------------------------------------------------------------------
+    # Accuracy -----------------------------------------------------------------------------------------------
 
     def error(self):
         """Return the larger of two errors: relative residual of the rows, largest reduced cost of a basic variable."""

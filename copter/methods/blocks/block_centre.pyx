@@ -130,7 +130,7 @@ cdef class Centre:
             for e in range(self.start[j], self.start[j + 1]):
                 total -= self.value[e] * self.y[self.row[e]]
             if self.own_start[j] == self.own_start[j + 1] and self.upper[j] == INFINITY:
-                total = max(total, self.mu)  # no private row can make it positive
+                total = max(total, self.mu)  # no private row's price can make it positive
             self.reduced[j] = total
         if slack >= 0:
             total = self.balance(first, last, slack)

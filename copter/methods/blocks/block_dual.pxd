@@ -5,9 +5,9 @@ from copter.methods.blocks.breakpoints cimport Breakpoints
 cdef class BlockDual(BlockItems):
     cdef readonly int pivots, flips, passes
     cdef int since
-    cdef double reach  # how far breakpoints are looked for first, times the length of the row
+    cdef double reach  # breakpoints are first searched up to this step, in units of the row's length
     cdef bint looked
-    cdef bint astray  # whether the last ratio test was given up
+    cdef bint astray  # whether the last ratio test gave up
     cdef readonly Breakpoints ahead
     cdef int loop(self, int last) noexcept nogil
     cdef int choose_row(self, double* excess) noexcept nogil

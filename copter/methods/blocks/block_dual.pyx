@@ -371,7 +371,7 @@ cdef class BlockDual(BlockItems):
             self.ahead.add(best, end)
 
     cdef void scan_exactly(self, int g, double side, double end) noexcept nogil:
-        """As :meth:`scan`, column by column, for a block whose items are out of date."""
+        """Do :meth:`scan` column by column, for a block whose items are out of date."""
         cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
         cdef double key_cost = 0.0, key_entry = 0.0, here
         if k < self.n_columns:

@@ -4,7 +4,7 @@ from copter.methods.blocks.column_classes cimport ColumnClasses
 
 cdef class BlockItems(BlockBasis):
     cdef readonly ColumnClasses classes
-    cdef readonly long long work  # of all passes over items
+    cdef readonly long long work  # operations of all passes over items
     cdef int n_items, n_pairs, n_changed, n_late_blocks, n_loose, visits
     cdef double[::1] now, base, least
     cdef int[::1] plus, minus, changed, late_blocks, loose, stamp, table, pair_of, plus_of, minus_of, pair_start, item

@@ -40,7 +40,8 @@ cdef class BlockItems(BlockBasis):
         self.n_pairs = self.n_changed = self.n_late_blocks = self.n_loose = self.visits = 0
         self.work = 0
 
-    # Laying down --------------------------------------------------------------------------------------------------
+    # Storing distances
+    # --------------------------------------------------------------------------------------------------
 
     cdef void fill(self) noexcept nogil:
         """Compute the reduced costs of all columns."""

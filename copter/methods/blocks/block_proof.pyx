@@ -32,8 +32,8 @@ def prove(const int[::1] column_start, const int[::1] start, const int[::1] row,
     bound : float
         Dual objective; leaves out reduced costs of the wrong sign on unbounded columns.
     margin : float
-        Most by which rounding may have raised the bound; infinite if an unbounded column has a reduced cost of
-        the wrong sign, or may have one that rounding hides.
+        Largest amount by which rounding may have raised the bound; infinite if an unbounded column has a reduced cost
+        of the wrong sign, or may have one that rounding hides.
     wrong, wrong_most, cost_size : float
         Euclidean norm and maximum of reduced costs of the wrong sign; Euclidean norm of the costs.
     """
@@ -67,7 +67,7 @@ def prove(const int[::1] column_start, const int[::1] start, const int[::1] row,
             if over > 0.0:
                 squares += over * over
                 largest = fmax(largest, over)
-            # The sum's price: as low as the least reduced cost that nothing but the sum's limit bounds.
+            # The sum's price is at most the least reduced cost of a column that only the sum's limit bounds.
             price = sum_price(first, last, sums[0, g], sums[1, g], &reduced[0], bounds)
             if price != 0.0:
                 term = price * (sums[0, g] if price > 0.0 else sums[1, g])
@@ -114,7 +114,7 @@ cdef double sum_price(int first, int last, double least, double most, const doub
     """Return the price of a block's sum with the (nearly) best bound: where the cheapest columns fill the sum."""
     cdef int j, best
     cdef double room = most, width, floor = -INFINITY, needed = least
-    # Cheapest first, those below zero, until the limit is full; then, if the least asks for more, those above.
+    # Cheapest columns first: those of negative reduced cost until the limit is full, then others up to the least sum.
     for j in range(first, last):
         if bounds[0, j] == -INFINITY:
             return 0.0

@@ -23,7 +23,7 @@ class OpenProgram:
     Attributes
     ----------
     whole, program : BlockProgram
-        With them and without; the coupling rows are the same.
+        The program with these columns and without them; both have the same coupling rows.
     columns, private : ndarray
         Columns and private rows of the whole program that stay.
     closed : ndarray
@@ -61,8 +61,7 @@ def opened(program: BlockProgram) -> OpenProgram | None:
     """Return the program without the columns of closed rows; None if no row is closed or a block needs a removed
     column.
 
-    A row is closed if its upper bound is zero and all that it adds up has coefficients above zero and lower bounds of
-    zero.
+    A row is closed if its upper bound is zero, its coefficients are positive and its columns have lower bounds of zero.
     """
     n, m = program.n_columns, program.n_rows
     is_closed = (program.upper[n : n + m] == 0.0) & (program.lower[n : n + m] <= 0.0)

@@ -46,7 +46,7 @@ cdef class ColumnClasses:
         self.slope, self.moved = np.zeros((2, self.n_columns + 1))
         self.n_classes, self.n_moving, self.n_late, self.work, self.late_work = 1, 0, 0, 0, 0
 
-    # Which columns are alike --------------------------------------------------------------------------------------
+    # Forming classes --------------------------------------------------------------------------------------
 
     cdef bint covers(self, const double* y) noexcept nogil:
         """Return whether all rows with a nonzero price are moving rows, and few late rows were met."""

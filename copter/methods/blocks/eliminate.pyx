@@ -181,7 +181,7 @@ cdef class Elimination:
                     most, key = weight, j
         for i in range(r):
             z[i] = 0.0
-        if key < 0:  # nothing of the block is in its row
+        if key < 0:  # no column of the block is in its row
             self.factor[self.factor_start_view[g]] = delta if delta > LEAST_PIVOT else 1.0
             for j in range(first, last):
                 self.outer(j, total, self.theta[j])

@@ -70,7 +70,7 @@ def onto_face(method: BlockMethod, face: Face) -> Floats:
 def face_program(program: BlockProgram, face: Face) -> BlockProgram:
     """Return the optimal face as a program: variables at bounds are fixed, costs are random and positive.
 
-    A random cost has one minimiser on a polyhedron with probability one, and that is a vertex.
+    With probability one a random cost has a unique minimiser on a polyhedron, which is a vertex.
     """
     n = program.n_columns
     cost = np.random.default_rng(SEED).uniform(0.5, 1.5, n)

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 PIVOT = 1e-13  # a pivot of the reduced matrix below this share of its diagonal entry belongs to a dependent row
 STALL = 8  # the method ends after this many iterations without progress
 LEAST_CLOSED = 0.5  # least share of the rows' residuals that a step must remove
-CLOSED = 1e-10  # residual of the rows after a step, relative to the right sides, that needs no second solve
+CLOSED = 1e-10  # residual of the rows, relative to the right-hand sides, above which a second solve follows
 SLOPE = 1e-12  # added to every diagonal entry of the reduced matrix, relative to the mean diagonal at the start
 
 
@@ -50,7 +50,7 @@ class BlockMethod:
     program : BlockProgram
     n_threads : int
     must_stop : callable, optional
-        Asked within and between the passes of an iteration; True raises :class:`copter.runtime.watch.Stopped`.
+        Called within and between the passes of an iteration; True raises :class:`copter.runtime.watch.Stopped`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class BlockMethod:
     def run(self, goal: float, max_iterations: int, stop: Callable[[int, Figures], bool]) -> tuple[Figures, bool]:
         """Iterate until the goal, the limit or a stall; returns (figures of the point, whether the solve was stopped).
 
-        From a start of its own (:mod:`copter.methods.blocks.start`), or from where the method is.
+        It starts from the present point if there is one, otherwise from a new one (:mod:`copter.methods.blocks.start`).
         """
         if not self.begun:
             start(self)
@@ -86,12 +86,12 @@ class BlockMethod:
         return follow(self, goal, max_iterations, STALL, stop)
 
     def figures(self, measured: Figures) -> Floats:
-        """The figures of which one must fall for an iteration to count as progress."""
+        """Return the figures; an iteration counts as progress if one of them falls enough."""
         mu = measured.mu if measured.worst > 1e-6 else np.inf
         return np.array([measured.primal, measured.dual, measured.gap, mu])
 
     def look(self, measured: Figures) -> bool:
-        """Nothing ends the method but its figures."""
+        """Return False: only the figures end the method."""
         return False
 
     def measure(self) -> Figures:
@@ -107,20 +107,22 @@ class BlockMethod:
         )
 
     def predict(self) -> float:
-        """Factorise, find the affine direction; mean complementarity after the longest step along it."""
+        """Factorise and find the affine direction; returns the mean product after the longest step along it."""
         self.factorise()
         self.state.aim(0, 0.0, 0.0, 0.0)
         return self.state.complementarity(*self.direction()) / max(self.pairs, 1)
 
     def centre(self, target: float, share: float) -> tuple[float, float]:
-        """Mehrotra's direction to products of `target`, a `share` of the present ones; its lengths."""
+        """Find Mehrotra's direction, which aims at products of `target` (`share` times mu); returns its lengths."""
         primal = self.state.primal
-        primal *= max(1.0 - share, LEAST_CLOSED)  # a step that centres does not close the rows as well
+        primal *= max(1.0 - share, LEAST_CLOSED)  # a step that centres removes less of the rows' residuals
         self.state.aim(1, target, 0.0, 0.0)
         return self.direction(close=True)
 
     def correct(self, target: float, ahead: float, behind: float) -> tuple[float, float]:
-        """The direction with the products of a step of these lengths brought back; its lengths."""
+        """Correct the direction so that the products after a step of these lengths come near `target`; returns its
+        lengths.
+        """
         self.before = [each.copy() for each in self.parts()]
         self.state.aim(2, target, ahead, behind)
         return self.direction(close=True)
@@ -131,7 +133,7 @@ class BlockMethod:
             values[:] = before
 
     def parts(self) -> tuple[Floats, ...]:
-        """The parts of the direction."""
+        """Return the parts of the direction."""
         state = self.state
         return state.dx, state.dz, state.dv, state.dy
 

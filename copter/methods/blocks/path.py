@@ -17,9 +17,9 @@ Ages = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
-LEVELS = (3e-3, 1e-2, 3e-2, 1e-1)  # relative gaps at which prices are kept; a warm start tries the first one first
+LEVELS = (3e-3, 1e-2, 3e-2, 1e-1)  # relative gaps at which prices are kept; a warm start tries them in this order
 MOST_BEFORE = 4  # most sets of closed rows whose paths are kept
-# A start is near the path up to this Newton decrement, in square roots of the number of complementarity pairs.
+# A start counts as near the path up to this Newton decrement, per square root of the number of complementarity pairs.
 NEAR = 0.2
 
 
@@ -41,17 +41,17 @@ class PricePath:
     Attributes
     ----------
     row_generation : ndarray (rows,) int64
-        Which rows the prices are of.
+        Generations of the rows to which the prices belong.
     passed : dict
         Level to milestone.
     closed : tuple of int
-        Rows without capacity at the time.
+        Rows without capacity during that run.
     before : dict
-        What was passed with other rows closed, for the time when it is so again; the latest last.
+        Closed rows -> milestones of the last run with these rows closed; the latest entry is last.
     near : ndarray (rows,) of bool, or None
-        Rows that the last answer left near their bounds, and those that are new; None where that was not looked at.
+        Rows that were near their bounds in the last answer, and new rows; None if unknown.
     missed : bool
-        Whether the last start from here was not near enough: then the coarsest level is asked first.
+        Whether the last start was too far from the path; then the coarsest level is tried first.
     """
 
     row_generation: Ages
@@ -91,7 +91,7 @@ class PricePath:
             return found
 
         path = PricePath(row_generation.copy(), carried(self.passed), missed=self.missed)
-        if same.all():  # rows are closed by number
+        if same.all():  # rows have the same numbers, so the closed rows are valid
             path.closed, path.before = self.closed, {key: carried(each) for key, each in self.before.items()}
         if self.near is not None:
             path.near = np.ones(len(row_generation), dtype=np.bool_)
@@ -129,7 +129,7 @@ def plain(passed: Passed) -> tuple[list[float], list[float], Floats]:
 
 def path_from(state: dict[str, Any] | None) -> PricePath | None:
     """Rebuild a path from plain arrays; raises ValueError if they are not a path's."""
-    if state is None or "paths" not in state:  # none, or of a version before paths with closed rows
+    if state is None or "paths" not in state:  # no path, or one of an older version without closed rows
         return None
     path = PricePath(np.array(state["row_generation"]), missed=bool(state.get("missed", False)))
     n = len(path.row_generation)
@@ -166,9 +166,9 @@ class Recorder:
     factor : float
         The program's scales (:meth:`BlockProgram.equilibrated`).
     path : PricePath
-        Milestones that this run does not pass stay.
+        Path to update; milestones that this run does not reach are kept.
     kept : ndarray (program's rows,) int32
-        Which of the path's rows the program has; prices of the others are zero.
+        The path's rows that the program has; prices of the others are zero.
     """
 
     def __init__(self, method: BlockMethod, scale: Floats, factor: float, path: PricePath, kept: Ints) -> None:
@@ -192,10 +192,10 @@ class Recorder:
 def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: float, kept: Ints) -> bool:
     """Put the method onto the path; returns whether the point is near enough to the centre to continue.
 
-    Every block is put at its own centre for the kept prices, whatever its limits, costs and coefficients are by now.
-    Of the rows of the path the program has those `kept`. Blocks of more than one private row are not put there: their
-    centres would take a method of their own. A path that was too far away last time is tried at its coarsest level
-    first, the widest one: where that is too far, so are the finer ones.
+    Every block is put at its own centre for the kept prices, with its present limit, costs and coefficients. `kept`
+    lists the path's rows that the program has. Programs with several private rows per block are refused, because their
+    centres would need a method of their own. If the last start was too far away, the coarsest level is tried first: if
+    it is too far, so are the finer ones.
     """
     program, state = method.program, method.state
     m = program.n_rows
@@ -227,7 +227,7 @@ def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: fl
 
 
 def fitted(program: BlockProgram, prices: Floats, mu: float) -> Floats:
-    """Return prices with strictly the sign that their rows' bounds allow; zero for rows without bounds."""
+    """Return prices with a sign that their rows' bounds allow, and none of zero; zero for rows without bounds."""
     n, m = program.n_columns, program.n_rows
     low, high = program.lower[n : n + m], program.upper[n : n + m]
     below, above = np.isfinite(low), np.isfinite(high)

@@ -90,7 +90,7 @@ class BlockProgram:
     def without_loose_rows(self) -> tuple[BlockProgram, Ints]:
         """Return (program without the coupling rows that cannot bind, remaining rows) (K5).
 
-        Every solution of it is one of this program, with prices of zero for the rows that are gone.
+        Its solutions are solutions of this program, with prices of zero for the removed rows.
         """
         n, m = self.n_columns, self.n_rows
         least, most = reach_of_rows(*self.arrays, self.lower, self.upper)
@@ -105,8 +105,8 @@ class BlockProgram:
     def repeated_rows(self) -> NDArray[np.bool_]:
         """Mark coupling rows implied by another row: equal entries, and bounds at least as wide, (rows,) (K5).
 
-        Of equal rows the first stays. Rows are compared by the sum of their entries times random weights, which is the
-        same number for the same entries, and then entry by entry.
+        Of equal rows the first one stays. Rows are first compared by the sum of their entries times random weights,
+        then entry by entry.
         """
         n, m = self.n_columns, self.n_rows
         repeated = np.zeros(m, dtype=np.bool_)
@@ -158,8 +158,8 @@ class BlockProgram:
     def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
         """Return (program with rows and costs of size one, scale of all rows, scale of the costs).
 
-        Scales are powers of two, so that nothing is rounded. Prices of the scaled program are those of this one divided
-        by the row's scale and by the scale of the costs.
+        Scales are powers of two, so scaling rounds nothing. Prices of the scaled program are this program's prices
+        divided by the row's scale and by the scale of the costs.
         """
         rows, n = len(self.lower) - self.n_columns, self.n_columns
         largest = np.zeros(rows)
@@ -231,12 +231,12 @@ def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: In
     Parameters
     ----------
     program : BlockProgram
-        Of the matrix when it had the same columns, costs and entries.
+        Program of the matrix at a time when it had the same columns, costs and entries.
     matrix : BlockMatrix
     slots : ndarray (blocks,) int32
-        Of the program's blocks, ascending.
+        Slots of the program's blocks, ascending.
     changed : ndarray (k,) int32
-        Slots whose bounds may be others, ascending.
+        Slots whose bounds may have changed, ascending.
     """
     n, m = program.n_columns, program.n_rows
     lower, upper = program.lower.copy(), program.upper.copy()

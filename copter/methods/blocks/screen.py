@@ -18,13 +18,13 @@ Ints = NDArray[np.int32]
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-LEAST_ROWS = 64  # with fewer coupling rows, leaving some out does not pay for a sample
-LEAST_ENTRIES = 4.0  # with fewer coupling entries per column on average, it does not pay either
-BLOCKS = 3000  # least number of blocks of a sample
-FEWEST, MOST = 4, 16  # a sample has one block of so many
+LEAST_ROWS = 64  # with fewer coupling rows, leaving some out saves less than the sample takes
+LEAST_ENTRIES = 4.0  # the same holds with fewer coupling entries per column on average
+BLOCKS = 3000  # least number of blocks in a sample
+FEWEST, MOST = 4, 16  # a sample has one of this many blocks: least and most
 WIDE = 0.25  # a block is in every sample if one column touches more than this share of the coupling rows
 CLOSE = 3e-3  # relative accuracy to which the sample is solved
-NEAR = 0.25  # a row may bind if its activity is within this share of its size of a bound
+NEAR = 0.25  # a row may bind if its activity is this close to a bound, in units of the row's size
 ROUNDING = 1e-9  # excess over a bound, as a share of the row's size, that counts as rounding
 
 
@@ -37,7 +37,7 @@ def is_worth_it(program: BlockProgram) -> bool:
 def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], bool]) -> Ints | None:
     """Return the coupling rows that may bind at the optimum, judged by a sample; None if the sample is not solved.
 
-    Within a pass of the sample `must_stop` ends it by :class:`copter.runtime.watch.Stopped`.
+    `must_stop` may end it by :class:`copter.runtime.watch.Stopped` even within a pass.
     """
     every = max(min(MOST, (len(program.column_start) - 1) // BLOCKS), 1)
     sample, columns, share = sample_of(program, every)
@@ -85,8 +85,8 @@ def sample_of(program: BlockProgram, every: int) -> tuple[BlockProgram, Places, 
     """Return a sample of every `every`-th block with proportional row bounds: (program, its columns, the sampled
     share).
 
-    Blocks are drawn in the order of their limits, so that the sample has as many large ones as the whole. The share is
-    that of the limits, of the blocks where there are none.
+    Blocks are drawn in the order of their limits, so that the sample has large and small blocks in proportion. The
+    share is that of the summed limits or, without limits, of the number of blocks.
     """
     n, m, blocks = program.n_columns, program.n_rows, len(program.column_start) - 1
     block_of = np.repeat(np.arange(blocks), np.diff(program.column_start))

@@ -23,14 +23,14 @@ Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 LEAST_BLOCKS = 4000  # a program of fewer blocks is solved whole: a part would not be much smaller
-RADIUS = 0.02  # columns that could become best while no price moves by more than this share of its size are in the part
-IDLE_PRICE = 0.01  # the size of a price of zero: this share of the largest cost over the row's largest entry
+RADIUS = 0.02  # the part has the columns that could become best while prices move by at most this share of their sizes
+IDLE_PRICE = 0.01  # size of a zero price, in units of the largest cost over the row's largest entry
 TIE = 1e-7  # reduced costs that differ by less than this share of the largest cost count as equal
 TIED = 1e-4  # a block is tied if its second-best column is within this share of RADIUS of the best
-# Tied blocks in the first part, the largest first: at most so many for each priced row, or this share of all blocks.
+# Most tied blocks in the first part, the largest ones first: per priced row, and as a share of all blocks.
 MOST_TIED = (4, 0.01)
 ROOM = 1e-3  # held blocks must leave this share of a row's bound free; else its largest users join the part
-MOST_COLUMNS = 0.5  # a part with more than this share of the columns is not worth it: the whole program is solved
+MOST_COLUMNS = 0.5  # if a part needs more than this share of the columns, the whole program is solved instead
 PARTS = 8  # parts tried, each larger than the last, before the whole program is solved
 MORE = 0.02
 """Second part: this share of the blocks with a positive reduced gain; each later part takes twice as many."""
@@ -60,13 +60,13 @@ class Sifting:
     ----------
     program : BlockProgram
     last : BlockAnswer
-        Where the last solve ended: blocks that are at their best there stay as they are.
+        Answer of the last solve; blocks whose choice is the best there stay as they are.
     solve : callable
-        Solves a part, given which coupling rows of the program it has; prices are those of all its rows.
+        Function that solves a part with the given coupling rows and returns prices of all coupling rows.
     accept : callable
-        Judges an answer to the whole program.
+        Function that decides whether an answer is optimal for the whole program.
     vertex : bool
-        Whether blocks that stay shall have all on one column.
+        Whether every block that stays shall be at one column.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Sifting:
         self.sums[:, self.limited] = program.lower[n + m :], program.upper[n + m :]
         cost, largest = float(np.abs(program.cost).max(initial=0.0)), largest_of_rows(m, program.row, program.value)
         self.tie, self.idle = TIE * cost, IDLE_PRICE * cost / np.where(largest > 0.0, largest, 1.0)
-        self.near = np.zeros(m, dtype=np.bool_)  # rows that the last point leaves near their bounds
+        self.near = np.zeros(m, dtype=np.bool_)  # rows near their bounds at the last point
         self.held, self.reach, self.worth, self.loss = self.x, np.empty(0), np.empty(0), np.empty(0)
 
     def run(self, rows: Mask) -> BlockAnswer | None:
@@ -122,7 +122,7 @@ class Sifting:
         return None
 
     def signed(self, y: Floats) -> Floats:
-        """Return the prices with zero where no finite bound of the row supports the sign."""
+        """Return the prices, with zero for those whose sign belongs to an infinite bound of the row."""
         n, m = self.program.n_columns, self.program.n_rows
         bound = np.where(y > 0.0, self.program.lower[n : n + m], self.program.upper[n : n + m])
         return np.where(np.isfinite(bound), y, 0.0)
@@ -184,7 +184,7 @@ class Sifting:
     def part(self, kept: Mask, rows: Mask) -> tuple[BlockProgram, Places] | None:
         """Return (program of the kept columns and rows plus the columns that make room, its columns).
 
-        `kept` and `held` are changed to what they then are. None where that is most of the program.
+        `kept` and `held` are updated. None if the part would be most of the program.
         """
         program, n, m = self.program, self.program.n_columns, self.program.n_rows
         while True:

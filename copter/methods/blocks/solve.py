@@ -23,19 +23,23 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 GOAL = 1e-3
-"""Accuracy of the interior point, as a share of the tolerance, on the scaled program: scaling back may lose digits."""
+"""Goal of the interior-point method on the scaled program, as a share of the tolerance: scaling back may lose
+digits.
+"""
 
 LEAST_GOAL = 1e-10
-"""Accuracy of the interior point, relative, below which rounding stops its progress."""
+"""Least relative goal of the interior-point method; below it, rounding stops the progress."""
 
 ENOUGH = 1e-1
 """Residual that a point on the optimal face may have, as a share of the tolerance."""
 
 PART_TOLERANCE = 3.0
-"""Tolerance of a part of the program, in times the whole one: only the whole program's gap is judged."""
+"""Tolerance of a part of the program, as a multiple of the whole program's tolerance: only the whole program's gap
+counts.
+"""
 
 ALONE = (500_000, 1000)
-"""Entries and rows of a part up to which one thread is used: two would wait for each other longer than they work."""
+"""Most entries and rows of a part that is solved by one thread: two would wait for each other longer than they work."""
 
 MOST_ROWS = 3000
 """Coupling rows up to which the reduced matrix is stored dense: 72 MB."""
@@ -44,13 +48,13 @@ TRIAL = 10
 """Iterations after which a warm run is judged by SLOW."""
 
 SLOW = 0.1
-"""Share of its first row residual that a warm run may still have after TRIAL iterations; with more it is given up."""
+"""A warm run is given up if, after TRIAL iterations, more than this share of its first row residual is left."""
 
 MOST_SHARE = 0.6
-"""Share of the coupling rows that may bind; where more may, leaving rows out does not pay and all are kept."""
+"""If more than this share of the coupling rows may bind, all are kept, because leaving out the others does not pay."""
 
 GUESSES = 3
-"""Guesses at the binding rows before all rows are kept."""
+"""Most guesses at the set of binding rows; then all rows are kept."""
 
 SNAP = 1e-11
 """Distance from a bound, relative to the largest value, below which a value is set to the bound."""
@@ -78,12 +82,12 @@ def solve_blocks(
     vertex : bool
         Whether x shall be a vertex of the optimal face.
     path : PricePath, optional
-        Where the last solve passed by: this one starts from there if it can, and writes down where it passes.
+        Path of the last solve, from which this solve starts if it is near enough; it is updated with this solve's path.
     accept : callable, optional
-        Judges an answer that is within the tolerances as far as the method can tell. Without it the method goes on to
-        a thousandth of them.
+        Function that checks an answer that meets the tolerances in the method's own units. Without it the method
+        continues to a thousandth of the tolerances.
     last : BlockAnswer, optional
-        Where the last solve ended, for a large program to begin with the part of it that prices nearby may change.
+        Answer of the last solve; a large program is first solved in part, near its prices (K17).
     """
     if program.n_columns == 0 or watch():
         return None
@@ -189,8 +193,8 @@ class _Question:
     def by_likely_rows(self) -> BlockAnswer | None:
         """Solve with the coupling rows that were near their bounds in the last answer, or in a sample (K6).
 
-        If the answer exceeds rows that were left out, these and all rows near their bounds come in and it is solved
-        again. None after `GUESSES` tries, or if too many rows may bind: then all rows are needed.
+        If the answer violates rows that were left out, these and all rows near their bounds are added for another
+        solve. None after `GUESSES` tries, or if too many rows may bind.
         """
         known = None if self.path is None else self.path.near_rows(self.kept)
         rows = likely_rows(self.program, self.settings.n_threads, self.watch) if known is None else known
@@ -225,7 +229,7 @@ class _Run:
         kept: Ints,
         n_rows: int,
     ) -> None:
-        self.kept, self.n_rows = kept, n_rows  # rows that the program has, of so many
+        self.kept, self.n_rows = kept, n_rows  # rows of the whole program that this one has, and their total number
         self.program, self.settings, self.watch, self.vertex, self.path = program, settings, watch, vertex, path
         self.scaled, self.scale, self.factor = program.equilibrated()
         self.tolerance = min(settings.tolerance, settings.absolute_tolerance)

@@ -16,8 +16,8 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 LEAST_START = 1.0  # least distance of Mehrotra's starting point from every bound
-INSIDE = 0.1  # distance of a row's activity from its bounds, as a share of its size
-MOST_FREE = 0.01  # largest share of columns without a limit or two bounds; with more the columns' shares are unknown
+INSIDE = 0.1  # least distance of a row's starting activity from its bounds, as a share of the row's size
+MOST_FREE = 0.01  # largest share of columns with neither a limit nor two bounds; with more, Mehrotra's start is used
 
 
 class Method(Protocol):
@@ -52,8 +52,6 @@ def shares(method: Method) -> Floats | None:
     """Return an equal share of the block's limit for every column; None if too few blocks have limits.
 
     It applies to programs with at most one private row per block, whose columns have lower bounds.
-
-    (Of programs with one private row a block at most, whose columns have lower bounds.)
     """
     program, n, m = method.program, method.program.n_columns, method.program.n_rows
     counts, rows = np.diff(program.column_start), np.diff(program.private_start)
@@ -80,9 +78,6 @@ def share_start(method: Method, x: Floats) -> None:
 
     A coupling row's product is larger, by the root of the number of columns per row, because its price must balance all
     these columns.
-
-    That of a coupling row is larger by the root of how many columns there are for each: its price has to hold its own
-    against all of them.
     """
     state, program, n = method.state, method.program, method.program.n_columns
     below, above = method.bounded_below, method.bounded_above
@@ -110,7 +105,7 @@ def share_start(method: Method, x: Floats) -> None:
 
 
 def middle_worth(worth: Floats) -> float:
-    """Return the worth above which the columns hold half of the total worth."""
+    """Return the worth such that all columns of smaller worth together hold half of the total worth."""
     ordered = np.sort(worth)
     before = np.cumsum(ordered)
     return float(ordered[np.searchsorted(before, 0.5 * before[-1])])

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 MOST_PRIVATE = 64  # most private rows of one block
-# Numbers of coupling rows that the search for blocks tries.
+# Numbers of coupling rows that the search for blocks tries, in this order.
 COUPLING = (0, *(1 << k for k in range(3, 12)), *(3 << k for k in range(2, 10)))
 
 
@@ -33,9 +33,9 @@ class Structure:
     ----------
     program : BlockProgram
     columns, rows : ndarray
-        Which column and row of the linear program each of the block program's is; coupling rows first.
+        For each column and row of the block program, its number in the linear program; coupling rows first.
     multiplications : float
-        Of one elimination, counted.
+        Number of multiplications of one elimination.
     """
 
     program: BlockProgram
@@ -47,8 +47,8 @@ class Structure:
 def structure_of(lp: LinearProgram, must_stop: Callable[[], bool] = lambda: False) -> Structure | None:
     """Return the split into coupling rows and blocks with the least elimination work; None if no split pays off.
 
-    The rows with the most entries are taken for the coupling ones: 0, 8, 12, 16, 24, ... of them are tried. The columns
-    that the others connect are a block. None too where `must_stop`, asked before every try, says so.
+    The 0, 8, 12, 16, 24, ... rows with the most entries are tried as coupling rows. Columns that the other rows connect
+    form a block. None also if `must_stop`, called before every try, returns True.
     """
     A = lp.A.tocsr()
     m, n = A.shape

@@ -13,7 +13,7 @@ from copter.methods.integer.branch_and_bound import RELATIVE_GAP, Report, Task
 from copter.methods.integer.worker import given_back, taken
 from copter.problem.linear_program import LinearProgram
 
-ENDING_S = 2.0  # a process that runs this many seconds past its time limit is ended
+ENDING_S = 2.0  # a process that exceeds its time limit by this many seconds is ended
 SLICE_S = 0.5  # seconds between two looks for Ctrl-C while waiting
 
 
@@ -27,7 +27,7 @@ def branch_and_bound(
     lp : LinearProgram
         The program, with the columns' integrality.
     time_limit_s : float
-        Wall-clock seconds; the process is ended a moment after them whatever it does.
+        Wall-clock seconds; a process that runs much longer is ended.
     gap : float
         Relative gap at which the search ends.
     max_nodes : int, optional
@@ -36,8 +36,8 @@ def branch_and_bound(
     Returns
     -------
     Report
-        Its `x` is the best point, None without one; `bound` is of the minimisation; `solved` says whether it came to
-        its end. Nothing is in it where the process crashed, was ended, or could not be started.
+        `x` is the best point, if any; `bound` is that of the minimisation; `solved` says whether the search was
+        completed. The report is empty if the process crashed, was ended, or could not be started.
     """
     sign = 1.0 if lp.sense == "min" else -1.0
     if not lp.shape[1]:

@@ -11,14 +11,14 @@ from copter.problem.dual_bound import proven_dual_bound
 Floats = NDArray[np.float64]
 
 MARGIN = 1e-9  # relative loss that rounding may cause in propagated bounds
-WHOLE = 1e-6  # a bound of an integer objective is rounded up unless it exceeds a whole number by less than this
+WHOLE = 1e-6  # an integer objective's bound is rounded up, after subtracting this much for rounding errors
 
 
 def proven_bound(problem: IntegerProblem, y: Floats) -> float:
     """Return a lower bound on the minimum over integer points, from prices y of the minimisation.
 
-    Columns without bounds of their own may have got finite ones from the rows, so this is finite more often than the
-    relaxation's own bound. -inf where it is not.
+    Propagation can give finite bounds to columns without bounds of their own, so the result is finite more often than
+    the relaxation's bound; otherwise it is -inf.
     """
     lp, root = problem.lp, problem.root
     price = np.where(((y > 0) & np.isinf(lp.row_lower)) | ((y < 0) & np.isinf(lp.row_upper)), 0.0, y)

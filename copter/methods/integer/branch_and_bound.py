@@ -31,10 +31,10 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-# Share of the time limit that HiGHS gets if it returns points only at its end; the rest is for sending them.
+# Share of the time limit for HiGHS if it returns its point only at the end; the rest is for sending the point.
 SHARE = 0.97
 IDLE_S = 60.0  # seconds that a process without a task waits for the next one
-LOOK_S = 1.0  # seconds between two looks at whether the parent is still there
+LOOK_S = 1.0  # seconds between two checks whether the parent still runs
 RELATIVE_GAP = 1e-6  # default relative gap at which branch and bound ends
 SOLVED, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
 
@@ -50,16 +50,16 @@ class Task:
     row_lower, row_upper : ndarray (m,)
     integrality : ndarray of bool (n,)
     start : ndarray (n,) or None
-        A feasible point; only better ones are wanted.
+        A feasible point; only better ones are reported.
     cutoff : float
-        Value of the objective that a point must not be above; infinite without a start.
+        Points with a larger objective are excluded; infinite without a start.
     time_limit_s : float
     gap : float
         Relative gap at which the search ends.
     max_nodes : int or None
         Nodes after which it ends.
     by_scipy : bool
-        Whether SciPy's HiGHS is wanted also where highspy is installed.
+        Whether to use SciPy's HiGHS even if highspy is installed.
     """
 
     cost: Floats
@@ -90,9 +90,9 @@ class Report:
 
 def main() -> None:
     """Solve tasks one after the other; see the module's docstring."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to deal with
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that what a solver prints does not get between the reports
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that a solver's output does not mix with the reports
     threading.Thread(target=end_with_parent, args=(int(sys.argv[1]),), daemon=True).start()
     limit_memory()
     has_highspy = find_spec("highspy") is not None
@@ -115,7 +115,7 @@ def is_asked(source: Any) -> bool:
     """Wait for the next task; returns False after `IDLE_S` without one, and the process then ends."""
     try:
         return bool(select.select([source], [], [], IDLE_S)[0])
-    except (OSError, ValueError):  # a system that cannot wait for pipes: wait in the read
+    except (OSError, ValueError):  # this system cannot wait for pipes: the read waits instead
         return True
 
 
@@ -130,7 +130,7 @@ def limit_memory() -> None:
     """Limit the address space to the machine's memory and disable core files, if the system supports it."""
     try:
         resource = import_module("resource")
-    except ImportError:  # not on this system
+    except ImportError:  # this system cannot limit memory
         return
     memory = memory_bytes()
     if np.isfinite(memory):
@@ -205,7 +205,7 @@ def by_scipy(task: Task, tell: Callable[[Report], None]) -> None:
     )
     bound = result.get("mip_dual_bound")
     none = result.status == INFEASIBLE
-    cut = none and np.isfinite(task.cutoff)  # nothing is below the cut-off, so that is the bound
+    cut = none and np.isfinite(task.cutoff)  # no point is below the cut-off, so the cut-off is the bound
     tell(
         Report(
             x=None if result.x is None else np.asarray(result.x, dtype=np.float64),

@@ -14,7 +14,7 @@ from copter.methods.integer.relaxation import Relaxation
 Floats = NDArray[np.float64]
 
 SHARE = 0.25  # share of the fractional columns that one batch fixes before the next relaxation
-SHRINK = 0.2  # factor on the size of a batch after one that led nowhere
+SHRINK = 0.2  # factor on the size of a batch after a failed one
 WHOLE = 1e-5  # a value this close to a whole number counts as whole
 PASSES = 60  # most relaxations of one dive
 STEPS_BACK = 8  # most times that a dive undoes a batch of fixed columns before it gives up
@@ -31,7 +31,7 @@ def dive(
 ) -> bool:
     """Dive from a relaxation's point; returns whether a better point was found.
 
-    `lean`: a point that columns are rounded towards; by default they are rounded to what is nearest.
+    `lean`: a point towards which columns are rounded; by default they are rounded to the nearest whole number.
     """
     result, share, steps_back = False, SHARE, 0
     until = problem.clock.elapsed_s + TIME_SHARE * problem.clock.left_s

@@ -16,11 +16,11 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-FAILURES = 10  # contradictions of the first descent before a restart with other random choices
-GROWTH = 1.2  # factor on the allowed contradictions from one descent to the next
-MOST_CONTINUOUS = 500  # with more continuous columns their rows are not checked after each step
-PART_S = 1.0  # seconds for the LP over the continuous columns
-REST = 1e-2  # weight of columns at rest in the relaxation; four times as much with each descent, up to 1
+FAILURES = 10  # contradictions in the first descent before a restart with other random choices
+GROWTH = 1.2  # factor by which the allowed contradictions grow with each descent
+MOST_CONTINUOUS = 500  # with more continuous columns, no LP checks their rows after each step
+PART_S = 1.0  # most seconds of one LP over the continuous columns
+REST = 1e-2  # weight of columns that are zero in the relaxation; quadrupled with each descent, up to 1
 
 
 class FirstFail:
@@ -29,7 +29,7 @@ class FirstFail:
     def __init__(self, problem: IntegerProblem, relaxation: Relaxation) -> None:
         self.problem, self.relaxation = problem, relaxation
         rows = sp.csr_array(problem.lp.A)
-        # One row per side: what must come to at least `side`.
+        # One row per finite bound, in the form row >= side.
         self.matrix = sp.csr_array(sp.vstack((rows, -rows)))
         side = np.concatenate((problem.lp.row_lower, -problem.lp.row_upper))
         self.least: Floats = side - room(side)
@@ -58,8 +58,8 @@ class FirstFail:
         return False
 
     def _descend(self, appeal: Floats, patience: float, until: float) -> tuple[Domain | None, bool]:
-        """Return (domain whose rows hold with the integer columns at rest, or None; whether the search was
-        exhaustive).
+        """Return (domain in which all rows hold with integer columns at their lower bounds, or None; whether the search
+        was exhaustive).
         """
         stack: list[tuple[Domain, int]] = []
         domain, failures = self.problem.root.copy(), 0
@@ -83,9 +83,10 @@ class FirstFail:
         return None, False
 
     def _leaves_room(self, domain: Domain) -> bool:
-        """Whether few continuous columns can still satisfy every row, given the integer ones.
+        """Whether the continuous columns can still satisfy every row, given the bounds of the integer columns.
 
-        Propagation alone does not see it where their bounds are infinite, as in the order of a tour's stops.
+        If bounds are infinite, as for the positions of a tour's stops, propagation misses contradictions; an LP finds
+        them. Always true with many continuous columns.
         """
         part = self.part
         if part is None:
@@ -108,10 +109,10 @@ class FirstFail:
         return solve(rest, Settings(time_limit_s=PART_S)).status is not Status.PRIMAL_INFEASIBLE
 
     def _choose(self, domain: Domain, appeal: Floats) -> int | None:
-        """Return the most appealing column of the row with the fewest helpers; None if every row holds, -1 if one
-        cannot.
+        """Return the most appealing column of the row that the fewest columns can help; None if all rows hold, -1 if
+        one cannot.
 
-        Integer columns count at their lower bound, continuous ones where they serve the row best.
+        Integer columns count at their lower bounds, continuous columns at the bound that helps the row most.
         """
         integer = self.problem.is_integer
         high = np.where(integer, domain.lower, domain.upper)

@@ -9,7 +9,7 @@ from copter.methods.integer.problem import Domain, IntegerProblem
 
 Floats = NDArray[np.float64]
 
-RESTARTS = 12  # times that a column without a feasible value is moved to the front of the order
+RESTARTS = 12  # most restarts with a column that had no feasible value moved to the front
 
 
 def fix_in_order(
@@ -24,8 +24,8 @@ def fix_in_order(
 
     Time is up when the problem's clock has run out, or shows more than `until`.
 
-    A column whose nearest value contradicts a row takes the next one on the other side. Where that fails too, all
-    starts again with this column first.
+    If a column's nearest value contradicts a row, the next value on the other side is tried. If that fails too,
+    everything starts again with this column first.
     """
     columns = order.astype(np.int64)
     for _ in range(restarts + 1):

@@ -19,12 +19,12 @@ from copter.methods.integer.worker import given_back, taken, warmed_up
 Floats = NDArray[np.float64]
 
 HIGHS = "HiGHS"  # name of the solver that takes over
-LEAST_S = 1.0  # seconds; a long search with less time left is not handed over
-# Seconds; a search with less time uses the process already running or none: one takes as long to start.
+LEAST_S = 1.0  # seconds; a search with less time left is not handed over
+# Seconds; a search with less time starts no process, because the start would take as long, but uses one that runs.
 LEAST_START_S = 0.2
 SLICE_S = 0.05  # seconds between two looks at the clock while waiting
-GRACE = 0.2  # share of a short search's time limit that it may overrun
-ENDING_S = 2.0  # a process that runs this many seconds past its own limit is ended
+GRACE = 0.2  # a short search may exceed its time limit by this share
+ENDING_S = 2.0  # a process that exceeds its own limit by this many seconds is ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,16 @@ class HandOver:
     Parameters
     ----------
     problem : IntegerProblem
-        Its best point, if it has one, is where branch and bound starts.
+        Its best point, if it has one, is branch and bound's start.
     relaxation : Relaxation
-        Recomputes continuous columns where a point's integer ones had to be rounded.
+        Recomputes the continuous columns if a point's integer columns had to be rounded.
     limit_s : float
-        Wall-clock seconds that it may take.
+        Wall-clock time limit.
     domain : Domain, optional
-        Bounds of the integer columns where only a part of the program is handed over; what is said about bounds and
-        infeasibility is of that part then.
+        Bounds of the integer columns, to hand over only a part of the program. Bounds and infeasibility then refer to
+        that part.
     limits : Limits
-        When it may end before it has proven its best point.
+        Gap and nodes at which it may stop before its best point is proven optimal.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class HandOver:
 
     def poll(self, wait_s: float = 0.0) -> None:
         """Take in all results since the last call, waiting up to `wait_s` seconds for the first."""
-        if self._polling:  # a relaxation that completes a reported point asks whether to go on, which polls again
+        if self._polling:  # completing a reported point solves a relaxation, whose stop test calls this method again
             return
         self._polling = True
         try:

@@ -30,7 +30,7 @@ def jump(
 ):
     """Local search: move columns of violated rows, one by one, to where the weighted violation falls most.
 
-    Where no move lowers the weighted violation, the weights of violated rows rise. All arrays from `x` on are changed
+    If no move lowers the weighted violation, the weights of violated rows rise. All arrays from `x` on are changed
     in place; `violated` begins with the violated rows, and place[i] is row i's position in it or -1. Returns (number of
     violated rows, steps made); ends early when no row is violated.
     """
@@ -60,7 +60,7 @@ def jump(
                 if lower[j] == upper[j] or held_until[j] > step:
                     continue
                 target = x[j] - excess / a
-                if integer[j]:  # so far that the row holds
+                if integer[j]:  # far enough for the row to hold
                     target = floor(target + 1e-9) if target < x[j] else ceil(target - 1e-9)
                 if target < lower[j]:
                     target = lower[j]
@@ -75,7 +75,7 @@ def jump(
                     before = violation(activity[k], row_lower[k], row_upper[k])
                     after = violation(activity[k] + column_value[q] * delta, row_lower[k], row_upper[k])
                     score += weight[k] * (after - before)
-                    # A row that comes to hold, or no longer does, counts by itself too.
+                    # A row that becomes satisfied or violated counts beyond the change of its violation.
                     score += weight[k] * ((after > tolerance[k]) - <int>(before > tolerance[k]))
                 if score < best_score:
                     best_column, best_score, best_target = j, score, target

@@ -1,4 +1,4 @@
-"""The mixed-integer program in the form that the heuristics use, with their best point."""
+"""The mixed-integer program in the heuristics' form, with the best point so far."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Exactly = Callable[[Floats], "Floats | None"]
 FEASIBLE = 1e-6  # largest violation of a row, in units of 1 + |side|
 ENTRIES = 20_000_000  # most matrix entries that one propagation visits
 ENTRIES_A_S = 10_000_000  # most matrix entries that one propagation visits per second of the time left
-WHOLE = 1e-3  # largest violation of a row of whole columns and coefficients: less than one unit is rounding
+WHOLE = 1e-3  # largest violation of a row of integer columns and coefficients: it can only be rounding
 IMPROVEMENT = 1e-4  # least relative gain of a better point, if the objective is not integer
 
 
@@ -32,9 +32,9 @@ class IntegerProblem:
     lp : LinearProgram
     clock : Clock
     switches : Switches, optional
-        Of its semi-continuous columns, which every point that is offered is made to obey.
+        Switches of the semi-continuous columns; every offered point is made to obey them.
     exactly : callable, optional
-        Given a point that holds to FEASIBLE: one that is kept in its place, or None where it must not be kept.
+        Gets a point that is feasible within FEASIBLE; returns the point to keep instead, or None to refuse it.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Domain:
         self.problem, self.lower, self.upper = problem, lower, upper
 
     def copy(self) -> Domain:
-        """An independent copy."""
+        """Return an independent copy."""
         return Domain(self.problem, self.lower.copy(), self.upper.copy())
 
     def propagate_all(self) -> bool:

@@ -58,16 +58,17 @@ def written(lp: LinearProgram) -> dict[str, Any]:
 
 @dataclass
 class Tree:
-    """A branching tree, grown until every leaf proves that it holds no point much better than the given one.
+    """A branching tree, grown until a bound of every leaf proves that the leaf has no point better than the given one,
+    up to the tolerance.
 
     Attributes
     ----------
     stop : callable
-        Whether the time is over.
+        Returns True when time is up.
     nodes : list of dict
-        As in the file; the first is the root.
+        Nodes as they are written to the file; the first is the root.
     why : str
-        Why there is no proof; empty where there is one.
+        Why there is no proof; empty if there is one.
     """
 
     lp: LinearProgram
@@ -166,18 +167,18 @@ def prove(
     x : ndarray (n,)
         A point with whole numbers in the integer columns.
     path : path
-        Written whole, or not at all. One that ends in ".vipr" becomes a certificate in the format VIPR 1.1.
+        Written completely or not at all. A path that ends in ".vipr" gets a certificate in the format VIPR 1.1.
     settings : Settings
         Settings of the relaxations.
     most_nodes : int, optional
-        5,000 unless given.
+        Most nodes of the tree; 5,000 by default.
     stop : callable, optional
-        Asked before every branching; True ends it without a proof.
+        Called before every branching; True ends the search for a proof.
 
     Returns
     -------
     str
-        Empty, or why there is no proof; no file is written then.
+        Empty, or the reason why there is no proof and no file.
 
     Raises
     ------

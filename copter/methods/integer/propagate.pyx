@@ -207,7 +207,7 @@ cdef class Propagator:
                         lower[j] = upper[j]
                     for q in range(self.column_start[j], self.column_start[j + 1]):
                         self.wake(self.column_row[q])
-                    break  # the other side's sum holds this column's old bound: it is looked at in the row's next visit
+                    break  # the other side's sum used this column's old bound: the row's next visit checks it
         return True
 
     cdef bint tighten(self, double[::1] lower, double[::1] upper, int j, double bound, bint above) noexcept nogil:

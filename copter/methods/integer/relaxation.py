@@ -36,15 +36,13 @@ class Relaxation:
     ----------
     problem : IntegerProblem
     settings : Settings
-        Settings of the LP solves; their time limit is cut to what is left on the problem's clock.
+        Settings of the LP solves; their time limit is at most the time left on the problem's clock.
     """
 
     def __init__(self, problem: IntegerProblem, settings: Settings) -> None:
         self.problem, self.settings = problem, settings
         self.solved = 0
-        self.over: Callable[[], bool] = lambda: (
-            False
-        )  # whether the search has ended, so that no relaxation is needed any more
+        self.over: Callable[[], bool] = lambda: False  # whether the search has ended, so that relaxations may stop
 
     def solve(self, domain: Domain, cost: Floats | None = None, share: float = 1.0, guide: bool = False) -> Relaxed:
         """Minimise within the domain's bounds for integer columns and the program's bounds for the others.
@@ -64,7 +62,7 @@ class Relaxation:
         upper = np.where(problem.is_integer, domain.upper, lp.col_upper)
         free = lower < upper
         x = np.where(free, 0.0, lower)
-        if not np.isfinite(x).all():  # propagation has driven a column beyond all numbers: nothing is left
+        if not np.isfinite(x).all():  # propagation has moved a bound to infinity: the domain is empty
             return Relaxed(None, False, True)
         shift = lp.A @ x
         row_lower, row_upper = lp.row_lower - shift, lp.row_upper - shift
@@ -112,7 +110,7 @@ class Relaxation:
     def complete(self, domain: Domain, found_by: str) -> bool:
         """Fix the integer columns at the middle of the domain, optimise the others, and offer the point.
 
-        Returns whether the problem took it as its new best point.
+        Returns whether it became the best point.
         """
         problem = self.problem
         fixed = domain.copy()
@@ -125,6 +123,6 @@ class Relaxation:
 
 
 def middle(lower: Floats, upper: Floats) -> Floats:
-    """Middles of intervals; what is nearest to zero where an end is infinite."""
+    """Return the middle of each interval, or its number nearest to zero if an end is infinite."""
     ends = np.isfinite(lower) & np.isfinite(upper)
     return np.where(ends, 0.5 * (np.where(ends, lower, 0.0) + np.where(ends, upper, 0.0)), np.clip(0.0, lower, upper))

@@ -12,7 +12,7 @@ from copter.methods.integer.relaxation import Relaxation
 
 Floats = NDArray[np.float64]
 
-STEPS = 20_000  # moves between two looks at the clock
+STEPS = 20_000  # moves between two checks of the clock
 
 
 class Repair:

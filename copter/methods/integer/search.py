@@ -44,8 +44,9 @@ ROUNDINGS = 30  # random roundings in one round of improvement
 IDLE_ROUNDS = 3  # the search ends after this many rounds without improvement
 FAILED_ROUNDS = 6  # the search gives up after this many rounds without any point
 PART_S, PART_SHARE = 10.0, 0.2  # most seconds of branch and bound on a neighbourhood, and share of the time left
-SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # up to which a program goes straight to branch and bound
-DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # of branch and bound before anything else: seconds, and share of the time
+# most integer columns and nonzeros of a program that starts with branch and bound
+SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000
+DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # time of that first branch and bound: most seconds, and share of the time left
 TOLD_S = 0.02  # seconds between two calls of the callback while nothing changes
 PATIENCE_S = 1.0  # branch and bound starts beside a root relaxation that takes longer than this many seconds
 
@@ -58,8 +59,8 @@ def is_small(integers: int, entries: int) -> bool:
 class IntegerSearch:
     """One search; reproducible for a given seed unless a deadline ends it.
 
-    Where `exactly` is given it decides which points are kept (:class:`IntegerProblem`); `root` is the relaxation's
-    solution where that is known already.
+    `exactly`, if given, decides which points are kept (:class:`IntegerProblem`); `root` is the relaxation's solution,
+    if already known.
     """
 
     def __init__(
@@ -76,17 +77,17 @@ class IntegerSearch:
     ) -> None:
         self.lp, self.settings, self.clock = lp, settings, clock
         self.limits, self.callback = limits, callback
-        self.told_s = -np.inf  # when the callback was told last
+        self.told_s = -np.inf  # time of the last call of the callback
         self.unbounded = False
         self.rng = np.random.default_rng(seed)
         self.problem, self.known = IntegerProblem(lp, clock, switches, exactly), root
         self.relaxation = Relaxation(self.problem, settings)
         self.repair = Repair(self.problem, self.relaxation)
         self.root: Solution | None = None
-        self.bound, self.certified = -np.inf, True  # of the minimisation, without the constant
+        self.bound, self.certified = -np.inf, True  # bound of the minimisation, without the constant
         self.bound_by = ""
         self.kept = 0.7  # share of the best point that random neighbourhoods keep
-        self.searching = False  # whether more than the rounding is wanted
+        self.searching = False  # whether a search follows the rounding
         self.child_search: HandOver | None = None
         self.relaxation.over = self._is_over
 
@@ -103,7 +104,7 @@ class IntegerSearch:
         try:
             if self._directly():
                 if self.root is None and problem.feasible and not self.clock.expired:
-                    self._solve_root()  # for a bound from prices, which may be proven
+                    self._solve_root()  # for a bound from prices, which can be certified
             elif self._begin():
                 x = self._guide()
                 self._round(x)
@@ -137,7 +138,7 @@ class IntegerSearch:
                 self.child_search.close()
 
     def _directly(self) -> bool:
-        """Whether a short branch and bound has solved a small program (M13), or nothing needs doing."""
+        """Whether the program is solved already, or a short branch and bound solves it because it is small (M13)."""
         problem = self.problem
         if not problem.feasible:
             self.bound_by = "rows"
@@ -160,10 +161,10 @@ class IntegerSearch:
             self.bound, self.certified, self.bound_by = bound, False, HIGHS
 
     def _runs_away(self) -> bool:
-        """Whether the relaxation is unbounded although no bound would prevent it (M14).
+        """Whether the relaxation is unbounded; then look only for a feasible point (M14).
 
-        Branch and bound may never end there. The program is unbounded itself if it has any point at all: the ray of a
-        program of floating-point numbers has a multiple that is whole.
+        Branch and bound may never end on such a program. If the program has any integer point, it is unbounded too:
+        numbers in floating point are rational, so a multiple of the relaxation's ray is integer.
         """
         root, cost = self.problem.root, self.problem.cost
         if not (((cost > 0) & np.isneginf(root.lower)) | ((cost < 0) & np.isposinf(root.upper))).any():
@@ -250,7 +251,7 @@ class IntegerSearch:
     def _core(self, x: Floats) -> Domain | None:
         """Return a domain with columns of large reduced cost fixed at rest; None if it would keep nearly all columns.
 
-        Its relaxations are faster about in proportion to its size.
+        The time of its relaxations is about proportional to its number of open columns.
         """
         problem, root = self.problem, self.problem.root
         if self.root is None or self.root.status is not Status.OPTIMAL:
@@ -265,7 +266,8 @@ class IntegerSearch:
         core.upper[dearest] = core.lower[dearest]
         return core if core.propagate_all() else None
 
-    # Parts --------------------------------------------------------------------------------------------------------
+    # Parts of the search
+    # --------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> bool:
         """Look for a point without a relaxation, then solve the relaxation; returns False if the search is finished."""

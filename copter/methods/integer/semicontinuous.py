@@ -1,4 +1,4 @@
-"""Semi-continuous columns, modelled by binary switches that say which of them are nonzero (M16)."""
+"""Semi-continuous columns, modelled by a binary switch for each that says whether the column is nonzero (M16)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Switches:
     ----------
     column, switch : ndarray (switches,)
     least, most : ndarray (switches,)
-        The column's values where its switch is on.
+        Smallest and largest value of the column while its switch is on.
     """
 
     column: NDArray[np.intp]

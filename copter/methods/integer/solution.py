@@ -31,31 +31,31 @@ class IntegerSolution:
     Attributes
     ----------
     status : IntegerStatus
-        OPTIMAL where the bound proves it, FEASIBLE, NONE_FOUND (there may be one), PRIMAL_INFEASIBLE (there is none;
-        `bound_by` says who found that), DUAL_INFEASIBLE (unbounded: from `x` the objective improves without end along
-        the relaxation's ray).
+        OPTIMAL if the bound proves it, otherwise FEASIBLE; NONE_FOUND (no point was found, but there may be one);
+        PRIMAL_INFEASIBLE (`bound_by` names the proof); DUAL_INFEASIBLE (from `x` the objective improves without limit
+        along the relaxation's ray).
     x : ndarray (n,) or None
-        Integer columns are whole numbers exactly.
+        The point; its integer columns are exact whole numbers.
     objective : float
         c'x + offset; NaN without a point.
     bound : float
-        No integer point is better. Infinite if nothing is known.
+        No integer point is better than this; infinite if no bound is known.
     bound_is_certified : bool
-        False where it rests on the relaxation's optimality, or on HiGHS, rather than on prices alone (M1).
+        Whether the bound follows from prices alone (M1); False if it relies on the relaxation's optimality or on HiGHS.
     bound_by : str
-        Where the bound comes from, or the verdict PRIMAL_INFEASIBLE: "prices" (M1), "relaxation" (its bound), "rows"
-        (they contradict the bounds, M2), "ray" (the relaxation's, verified) or "HiGHS" (M11); empty without one.
+        Source of the bound or of the verdict PRIMAL_INFEASIBLE: "prices" (M1), "relaxation" (its bound), "rows" (they
+        contradict the bounds, M2), "ray" (the relaxation's verified ray) or "HiGHS" (M11); empty without a bound.
     gap : float
         |objective - bound| / (1 + |objective| + |bound|); NaN without a point or a bound.
     found_by : str
-        The part of the search that found the point; "HiGHS" for its branch and bound, which runs at the same time.
+        The part of the search that found the point; "HiGHS" for HiGHS's branch and bound, which runs beside it.
     relaxation : Solution or None
-        Of the program without integrality; None where no time was left for it.
+        Solution of the program without integrality; None if there was no time for it.
     relaxations : int
         LPs solved after the first one.
     solve_time_s : float
     proof : str
-        How the proof went that was asked for: "written", or why there is none; empty where none was asked for.
+        "written", or why the requested proof was not written; empty if none was requested.
     """
 
     status: IntegerStatus

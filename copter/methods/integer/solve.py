@@ -20,7 +20,7 @@ from copter.problem.linear_program import LinearProgram
 from copter.settings import Settings
 from copter.storage.disk import PathLike
 
-ENDING_SHARE, ENDING_S = 0.02, 0.25  # of the time, and at most, kept back for ending what is under way
+ENDING_SHARE, ENDING_S = 0.02, 0.25  # time reserved for ending running parts: share of the time, and most seconds
 SEARCH_SHARE = 0.5  # share of the time for the search if a proof follows
 LONGEST_S = 1e9  # seconds; a deadline beyond this counts as none
 LARGEST_GAP = 1e300  # largest relative gap that a caller may ask for
@@ -43,43 +43,44 @@ def solve_integer(
     Parameters
     ----------
     lp : LinearProgram
-        Its `integrality` is kept, and so are its semi-continuous columns (M16).
+        Integer columns are whole in the answer, and semi-continuous columns are respected (M16).
     shim : {"rounding", "dive", "exact"}
-        The relaxation rounded with propagation and 1-opt; the whole search (dives, local search, feasibility pump,
-        neighbourhoods); or HiGHS's branch and bound, which needs the extra `highs`.
+        "rounding": the relaxation, rounded with propagation, and 1-opt. "dive": the whole search (dives, local search,
+        feasibility pump, neighbourhoods). "exact": HiGHS's branch and bound, which needs the extra `highs`.
     deadline_s : float, optional
-        Wall-clock seconds. Without one the search ends when several rounds have improved nothing.
+        Wall-clock seconds. Without a deadline the search ends when several rounds bring no improvement.
     settings : Settings, optional
         Settings of the relaxations.
     seed : int
         Seed of the random parts.
     gap : float
-        Relative gap at which the search ends; above 1e-6 the status is FEASIBLE then.
+        Relative gap at which the search ends, with status FEASIBLE if the gap is above 1e-6.
     max_nodes : int, optional
         Nodes after which branch and bound ends.
     callback : callable, optional
         Called as ``callback(objective, bound)`` many times a second (NaN without a point); True ends the search.
     proof : path, optional
-        Where to write a proof that no integer point is better than the one found, by more than 1e-6 of 1 + |objective|:
-        a tree of branchings with a bound for each leaf, which ``copter verify`` judges in rational arithmetic. For
-        small programs: up to 5,000 nodes, or `max_nodes`. The answer's `proof` says whether it is there. A new file.
+        File to be made, with a proof that no integer point is better than the one found by more than 1e-6 (1 +
+        |objective|): a branching tree with a bound for each leaf. ``copter verify`` checks it in rational arithmetic.
+        The tree has at most 5,000 nodes, or `max_nodes`, so only small programs are proven; the answer's `proof` says
+        whether the file was written.
 
     Returns
     -------
     IntegerSolution
-        With a point that satisfies every row to 1e-6 of 1 + |side|, or none; a bound; the true gap.
+        A point that satisfies every row to 1e-6 (1 + |bound of the row|), if one was found; a bound; the true gap.
 
     Raises
     ------
     InvalidDataError, SettingsError
-        For an unknown shim, a deadline, gap or number of nodes that is none, or arguments of another type.
+        For an unknown shim, an invalid deadline, gap or number of nodes, or an argument of a wrong type.
     CopterError
         If `shim="exact"` and highspy is not installed.
 
     Notes
     -----
-    Ctrl-C ends the search with the best point so far. docs/method/integer.md, M1 to M8, M11 and M12. Where proofs of
-    optimality matter and time does not, use "exact".
+    Ctrl-C ends the search with the best point so far. docs/method/integer.md has the methods: M1 to M8, M11 and M12.
+    Use "exact" if a proof of optimality matters more than time.
 
     Examples
     --------

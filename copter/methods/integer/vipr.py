@@ -13,13 +13,13 @@ Terms = dict[int, Fraction]
 
 
 class Lines:
-    """The certificate while it grows; the program is minimised, and its constant is left out.
+    """The lines of a certificate under construction, for a minimisation without constant.
 
     Parameters
     ----------
     problem : Problem
     bound : Fraction
-        That every leaf proves of c'x.
+        Lower bound on c'x that every leaf proves.
     """
 
     def __init__(self, problem: Problem, bound: Fraction) -> None:
@@ -27,8 +27,8 @@ class Lines:
         self.given: list[str] = []
         self.derived: list[str] = []
         self.cost = {j: c for j, c in enumerate(problem.cost) if c}
-        self.rows: dict[tuple[int, int], int] = {}  # (row, sense) -> place
-        self.sides: dict[tuple[int, int], int] = {}  # (column, sense) -> place
+        self.rows: dict[tuple[int, int], int] = {}  # (row, sense) -> index of the constraint
+        self.sides: dict[tuple[int, int], int] = {}  # (column, sense) -> index of the constraint
         terms: list[Terms] = [{} for _ in problem.rows]
         for j, column in enumerate(problem.columns):
             for row, value in column:
@@ -48,18 +48,18 @@ class Lines:
                 self.given.append(f"{kind}{at}{'GL'[sense < 0]} {'GL'[sense < 0]} {side} {summed(terms)}")
 
     def derive(self, sense: str, right: Fraction, terms: Terms, reason: str) -> int:
-        """A derived constraint; its place."""
-        at = len(self.given) + len(self.derived)
-        self.derived.append(f"d{at} {sense} {right} {summed(terms)} {{ {reason} }} -1")
+        """Add a derived constraint; returns its index. viprchk accepts a bound only from a constraint that says OBJ."""
+        at, left = len(self.given) + len(self.derived), "OBJ" if terms == self.cost else summed(terms)
+        self.derived.append(f"d{at} {sense} {right} {left} {{ {reason} }} -1")
         return at
 
     def combination(self, right: Fraction, terms: Terms, factors: dict[int, Fraction]) -> int:
-        """A combination of constraints, as "at least"."""
+        """Add a linear combination of constraints with sense "at least"; returns its index."""
         kept = {at: value for at, value in factors.items() if value}
         return self.derive("G", right, terms, f"lin {summed(kept)}")
 
     def leaf(self, node: Any, box: Any, sides: dict[tuple[int, int], int]) -> int:
-        """What a leaf proves: a bound, or that it is empty; the place of the constraint."""
+        """Add the constraint that a leaf proves, a bound or emptiness; returns its index."""
         for j, (low, high) in enumerate(box):
             if low is not None and high is not None and low > high:
                 return self.combination(low - high, {}, {sides[j, 1]: Fraction(1), sides[j, -1]: Fraction(-1)})
@@ -92,7 +92,7 @@ class Lines:
         return found
 
     def tree(self, nodes: Any) -> int:
-        """Go through the tree, children first; the place of what the root proves."""
+        """Add the constraints of the tree, children first; returns the index of the root's."""
         waiting: list[tuple[str, int, Any, Any, tuple[int, int]]] = [
             ("enter", 0, tuple(self.problem.box), dict(self.sides), (0, 0))
         ]
@@ -125,12 +125,12 @@ class Lines:
 
 
 def summed(terms: dict[int, Fraction]) -> str:
-    """A sparse sum."""
+    """Return a sparse sum of constraints."""
     return " ".join([str(len(terms)), *(f"{j} {value}" for j, value in sorted(terms.items()))])
 
 
 def certificate(told: Any) -> str:
-    """The text of a certificate, from a proof as its file has it.
+    """Return the text of a certificate, made from a proof in the form of its file.
 
     The program is written as a minimisation without its constant. The point must satisfy all rows exactly.
     """

@@ -37,9 +37,9 @@ class Worker:
             stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": path},
         )
-        self.owner = os.getpid()  # after a fork the process is still the parent's alone
+        self.owner = os.getpid()  # after a fork only the parent may use the process
         self._thread: threading.Thread | None = None
-        self._ended = True  # whether there is no task, or the last one has ended in order
+        self._ended = True  # whether no task is running
 
     def start(self, task: Task, reports: queue.SimpleQueue[Report]) -> None:
         """Start a task; reports arrive as they are made, and the last one is `finished` even if the process dies."""
@@ -68,16 +68,16 @@ class Worker:
         return self._ended and self.owner == os.getpid() and self.process.poll() is None
 
     def end(self) -> None:
-        """End the process at once, whatever it is doing."""
+        """End the process at once, even during a task."""
         if self.owner != os.getpid():
             return
         self.process.kill()
         self.process.wait()
         if self._thread is not None:
-            self._thread.join()  # both pipes have ended, so it does not wait for anything
+            self._thread.join()  # both pipes are closed, so the thread ends at once
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # what was still to be sent is not needed any more
+                with suppress(OSError):  # unsent data are no longer needed
                     pipe.close()
 
 

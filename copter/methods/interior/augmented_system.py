@@ -14,7 +14,7 @@ from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
-MOST_AUGMENTED = 1_000_000  # programs with more entries are not tried again with this system
+MOST_AUGMENTED = 1_000_000  # programs with more entries are not solved by this system
 SLOPE = 1e-12  # added to each row's diagonal entry, so that dependent rows do not make the system singular
 REFINEMENTS = 5  # most steps of iterative refinement
 ACCURATE = 1e-14  # relative residual at which refinement ends
@@ -23,7 +23,7 @@ ACCURATE = 1e-14  # relative residual at which refinement ends
 class AugmentedSystem:
     """The matrix [-I, D A'; A D, slope I] with D = sqrt(theta), factorised by SuperLU with pivoting.
 
-    It has the root of the normal equations' condition number, and the step in t comes out of it without cancellation.
+    Its condition number is the root of that of the normal equations, and it gives the step in t without cancellation.
     """
 
     def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
@@ -42,7 +42,7 @@ class AugmentedSystem:
         self.factor = SparseLU(whole, self.must_stop)
 
     def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
-        """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
+        """Return (dt, dy) with A dt = short and A'dy - dt / theta = known."""
         n = len(known)
         upper, lower = self.root * known, short
         u, dy = np.zeros(n), np.zeros(len(short))
@@ -59,5 +59,5 @@ class AugmentedSystem:
         return self.root * u, dy
 
     def solve(self, right: Floats) -> Floats:
-        """Solve A diag(theta) A' y = right."""
+        """Return y with A diag(theta) A' y = right."""
         return self.step(right, np.zeros(self.matrix.shape[1]))[1]

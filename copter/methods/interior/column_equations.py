@@ -16,9 +16,9 @@ Floats = NDArray[np.float64]
 
 REFINEMENTS = 4  # most steps of iterative refinement
 ACCURATE = 1e-13  # residual relative to the right sides at which refinement ends
-AT_REST = 1e-14  # columns whose theta is below this share of the largest do not move
+AT_REST = 1e-14  # columns with theta below this share of the largest theta are kept fixed
 LEAST = 1e-100  # least theta, so that its inverse is finite
-WORTH = 2.0  # the rows' equations must be this many times larger for the columns' to be used
+WORTH = 2.0  # used if the rows' equations are at least this many times larger
 
 
 def suits(form: StandardForm) -> bool:

@@ -20,7 +20,7 @@ from copter.methods.interior.standard_form import StandardForm
 Ints = NDArray[np.int64]
 
 LEAST = 300  # columns with fewer entries are not cut into pieces
-ROOTS = 5.0  # a cut column has more entries than this many times the root of the number of rows
+ROOTS = 5.0  # columns are cut only if they have more entries than this factor times the root of the number of rows
 PIECE = 64  # rows of one piece of a cut column
 WORTH = 4.0  # columns are cut only if the normal equations become sparser by this factor
 
@@ -39,8 +39,8 @@ def without_dense_columns(form: StandardForm, must_stop: Callable[[], bool] | No
     """Return the program with its dense columns split, or the program itself if there are none.
 
     A piece has the entries of up to PIECE rows that are neighbours in the fill-reducing order of the other columns. The
-    first piece takes the column's place, the others come after all columns; the equations that make a column's pieces
-    equal come after all rows.
+    first piece replaces the column; further pieces follow after all columns, and the equations that make the pieces of
+    a column equal follow after all rows.
     """
     dense = dense_columns(form)
     if not len(dense):

@@ -8,12 +8,12 @@ from copter.methods.interior.point import Point
 from copter.methods.interior.standard_form import StandardForm
 from copter.problem.sums import inner
 
-CLEAR = 1e-9  # share of the prices below which a reduced cost counts as zero
-VALUE = 1e-6  # share of its terms' absolute values that the ray's value must exceed
+CLEAR = 1e-9  # a reduced cost below this share of the prices counts as zero
+VALUE = 1e-6  # a ray's value must exceed this share of the sum of its terms' absolute values
 
 
 def is_farkas(form: StandardForm, point: Point) -> bool:
-    """Whether y alone proves that the equations have no solution within the bounds."""
+    """Whether y proves that the equations have no solution within the bounds."""
     reach = form.transpose @ point.y
     boxed = np.isfinite(form.width)
     against = np.where(form.free, np.abs(reach), np.where(boxed, 0.0, reach)).max(initial=0.0)

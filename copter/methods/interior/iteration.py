@@ -20,16 +20,16 @@ from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
-FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1, t)^2, which is a bounded column's
+FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1, t)^2, the weight of a bounded column
 MOST_FREE_WEIGHT = 1e-7  # largest proximal weight of a free column
-WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: where t is large it must move far
+WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: a large t may have to move far
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
-NEAR = 1e-6  # relative residual below which a point is near an optimum: its prices are kept, and no ray is looked for
+NEAR = 1e-6  # relative residual below which a point is near an optimum: its prices are kept, and no ray is searched
 NOTHING = 1e-15  # once the mean complementarity is below this, its fall no longer counts as progress
 STALL = 12  # the method ends after this many iterations in a row without progress
 LEAST_START = 1.0  # least distance by which the starting point is moved inside each bound
 KEPT = 4  # most points whose prices are kept
-HALFWAY = 1e-2  # least relative residual of the point from which another system of equations continues
+HALFWAY = 1e-2  # another system of equations continues from the last point with at least this relative residual
 
 
 class System(Protocol):
@@ -50,9 +50,6 @@ class Progress:
     """How the method ended: its best point, whether it met the goal, whether it was stopped.
 
     `earlier` holds prices of points before the best one, latest first. These points are further inside: if prices are
-    large, their reduced costs have the right signs in spite of rounding.
-
-    `earlier` are prices of points before the best one, the latest first. They are farther inside: where prices are
     large, their reduced costs have the right signs in spite of rounding.
     """
 
@@ -84,7 +81,7 @@ class PredictorCorrector:
         self.pairs = int(self.bounded.sum() + self.boxed.sum())
         self.iterations = 0
         self.earlier: deque[Floats] = deque(maxlen=KEPT)
-        self.halfway: Point | None = None  # the last point of the run that was at least HALFWAY off
+        self.halfway: Point | None = None  # the run's last point with a residual of at least HALFWAY
         self.system: System = system or NormalEquations(form.matrix, must_stop)
 
     def run(self, start: Point | None = None) -> Progress:
@@ -100,16 +97,16 @@ class PredictorCorrector:
         return Progress(self.best, self.best_misfit, self.iterations, converged, stopped, tuple(self.earlier))
 
     def measure(self) -> Misfit:
-        """Compute the misfit of the present point."""
+        """Measure the residuals of the present point."""
         self.misfit = misfit_of(self.form, self.point)
         return self.misfit
 
     def figures(self, measured: Misfit) -> Floats:
-        """Figures of which one must fall for an iteration to count as progress."""
+        """Return the figures; an iteration counts as progress if one of them falls enough."""
         return figures(measured, self.goal)
 
     def look(self, measured: Misfit) -> bool:
-        """Keep the point if it is the best, or proves that the rows cannot hold; say whether it proves that."""
+        """Keep the point if it is the best, or if it proves infeasibility; returns whether it proves that."""
         if measured.worst > HALFWAY and measured.worst <= self.best_misfit.worst:
             self.halfway = self.point.copy()
         diverged = measured.relative_primal > NEAR and is_farkas(self.form, self.point)
@@ -155,7 +152,9 @@ class PredictorCorrector:
         self.system.factorise(theta, DELTA)
 
     def predict(self) -> float:
-        """Refill the normal equations, find the affine direction; mean complementarity after the longest step."""
+        """Refill the normal equations and find the affine direction; returns the mean product after the longest
+        step.
+        """
         point, mu = self.point, self.misfit.mu
         t, size = np.where(self.bounded, point.t, 1.0), np.maximum(1.0, np.abs(point.t)) ** 2
         weight = np.where(self.bounded, 0.0, np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * mu / size)) + WEIGHT / size
@@ -166,14 +165,16 @@ class PredictorCorrector:
         return self.mu_after(point, self.way, *self.lengths(point, self.way))
 
     def centre(self, target: float, share: float) -> tuple[float, float]:
-        """Mehrotra's direction to products of `target`; its lengths."""
+        """Find Mehrotra's direction, which aims at products of `target`; returns its lengths."""
         point, affine = self.point, self.way
         lower = np.where(self.bounded, target - point.t * point.z - affine.t * affine.z, 0.0)
         upper = np.where(self.boxed, target - point.w * point.v - affine.w * affine.v, 0.0)
         return self.turn(lower, upper)
 
     def correct(self, target: float, ahead: float, behind: float) -> tuple[float, float]:
-        """The direction with the products of a step of these lengths brought back; its lengths."""
+        """Correct the direction so that the products after a step of these lengths come near `target`; returns its
+        lengths.
+        """
         point, way, (lower, upper) = self.point, self.way, self.aim
         self.before = way
         more_lower = self.correction(point.t, way.t, point.z, way.z, ahead, behind, target, self.bounded)
@@ -181,7 +182,7 @@ class PredictorCorrector:
         return self.turn(lower + more_lower, upper + more_upper)
 
     def turn(self, lower: Floats, upper: Floats) -> tuple[float, float]:
-        """Take the direction for these right sides; its lengths."""
+        """Set the direction for these right-hand sides; returns its lengths."""
         self.aim = lower, upper
         self.way = self.direction(self.point, self.misfit, self.theta, lower, upper)
         return self.lengths(self.point, self.way)
@@ -229,7 +230,7 @@ class PredictorCorrector:
         return min(1.0, primal), min(1.0, dual)
 
     def mu_after(self, point: Point, direction: Direction, ahead: float, behind: float) -> float:
-        """Mean complementarity after a step."""
+        """Return the mean product after a step."""
         lower = inner(point.t + ahead * direction.t, point.z + behind * direction.z)
         upper = inner(point.w + ahead * direction.w, point.v + behind * direction.v)
         return (lower + upper) / max(self.pairs, 1)
@@ -245,9 +246,9 @@ class PredictorCorrector:
 
 
 def figures(misfit: Misfit, goal: float) -> Floats:
-    """Return the figures of which one must fall for the method to continue, none below the goal.
+    """Return the figures, each at least the goal; the method continues while one of them falls.
 
-    mu always falls, so it does not count near the end.
+    mu falls in every iteration, so near the end its fall does not count.
     """
     mu = misfit.mu if misfit.worst > NEAR and misfit.mu > NOTHING else np.inf
     return np.maximum([misfit.relative_primal, misfit.relative_dual, misfit.relative_gap, mu], [goal, goal, goal, 0.0])

@@ -1,7 +1,7 @@
 """SciPy's sparse LU in its own process, which can be ended during a factorisation.
 
-SuperLU asks no clock, and a thread inside it when the interpreter ends makes the exit code 120. :func:`main` reads
-pickled requests from stdin and writes an answer to each to stdout; it ends with its parent.
+SuperLU cannot be interrupted, and a thread that is inside it when the interpreter ends makes the exit code 120.
+:func:`main` reads pickled requests from stdin and writes an answer to each to stdout; it ends with its parent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 PROGRAM = "from copter.methods.interior.lu_process import main; main()"
 FACTORISE, SOLVE, DROP = "factorise", "solve", "drop"
 ENDED = "the process of the factorisation has ended"
-LOOK_S = 1.0  # seconds between two looks at whether the parent process is still there
+LOOK_S = 1.0  # seconds between two checks whether the parent process still runs
 
 
 class LuProcess:
@@ -73,7 +73,8 @@ class LuProcess:
         self._process.kill()
         self._process.wait()
         self._requests.put(None)
-        if threading.current_thread() is not self._thread:  # garbage is collected in any thread
+        # the garbage collector may call this in the process's own thread
+        if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def _serve(self) -> None:
@@ -93,13 +94,13 @@ class LuProcess:
             self.answers.put(RuntimeError(ENDED))
         finally:
             answers.close()
-            with suppress(OSError):  # what was still to be sent is not needed any more
+            with suppress(OSError):  # unsent data are no longer needed
                 requests.close()
 
 
 def main() -> None:
     """Answer requests until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent handles it
     threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     factor: Any = None

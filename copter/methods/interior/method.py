@@ -30,13 +30,13 @@ Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]
 Original = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
-GOAL = 1e-4  # tolerance on the scaled problem, as a share of the tolerance asked for
+GOAL = 1e-4  # tolerance on the scaled problem, as a share of the settings' tolerance
 LEAST_GOAL = 1e-10  # least tolerance on the scaled problem: below it rounding stops progress
-WORTH_POLISHING = 1e-3  # a point of larger relative residual is not polished: its face is unknown
-WORTH_REFINING = 1e-1  # a point of larger worst residual is not refined
+WORTH_POLISHING = 1e-3  # a point with a larger relative residual is not polished, because its face is unknown
+WORTH_REFINING = 1e-1  # a point with a larger residual is not refined
 FAR_START = 1e3  # least distance of a second run's starting point from every bound
-WELL_WITHIN = 0.1  # share of the tolerance; an answer this accurate gets no second try
-MOST_FILL = 10.0  # if the factor has more entries per entry of the matrix, the augmented system is tried
+WELL_WITHIN = 0.1  # an answer within this share of the tolerance gets no second try
+MOST_FILL = 10.0  # if the factor has more than this many entries per entry of the matrix, the augmented system is tried
 ENOUGH = 1e-2  # polishing ends at this share of the tolerance
 ROUNDED = 1e-12  # a residual of this size is rounding only
 UNJUDGED = Judged(np.nan, np.nan, False, *(np.inf for _ in range(7)))
@@ -62,13 +62,14 @@ class InteriorSolve:
         self, lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None, iterations: int = 0
     ) -> None:
         self.lp, self.settings, self.watch, self.callback = lp, settings, watch, callback
-        self.presolved = False  # whether the point of a solve that is stopped is judged elsewhere, on the way back
+        # whether the program is presolved, so that a stopped solve's point is judged after postsolve
+        self.presolved = False
         self.vertex = False  # whether the answer must be a vertex of the optimal face
         self.iterations = iterations
-        self.second_run = False  # scaled rows only, from a start farther inside
-        self.dear = False  # whether the last system is one whose augmented counterpart takes too long
-        self.halfway: Point | None = None  # of the last run
-        self.exhausted = False  # whether a run of the method came to the limit of its iterations
+        self.second_run = False  # whether this is the second run: only rows scaled, from a start farther inside
+        self.dear = False  # whether the augmented system would take too long
+        self.halfway: Point | None = None  # the last run's point of that name, see iteration.py
+        self.exhausted = False  # whether a run reached the limit of its iterations
 
     def run(self) -> Solution:
         """Solve; without an optimum, return a ray that the checker has verified."""
@@ -96,7 +97,7 @@ class InteriorSolve:
         ray = self.improving_ray(answer)
         if ray is not None:
             return Status.DUAL_INFEASIBLE, ray
-        # Rows that can hold only to within tolerance leave no optimum to find.
+        # If the rows hold only within tolerance, the program may be infeasible in exact arithmetic.
         ray = self.infeasibility_ray(answer) if within else None
         if ray is not None:
             return Status.PRIMAL_INFEASIBLE, ray
@@ -174,7 +175,7 @@ class InteriorSolve:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
-        halfway = self.halfway  # the first iterations are the same with either system
+        halfway = self.halfway  # the first iterations would be the same with either system
         for start in (halfway, None) if halfway is not None else (None,):
             again = self.attempt(lp, form, original, lambda: AugmentedSystem(form.matrix, self.watch), start)
             if demerit(again.judged) < demerit(answer.judged) or again.stopped or self.exhausted:
@@ -191,7 +192,7 @@ class InteriorSolve:
     ) -> Answer:
         """Run the method with the normal equations or another system and polish the result.
 
-        From a point of another run, or from the method's own.
+        It starts from the point `halfway` of another run, or from its own start.
         """
         try:
             limit = self.settings.max_interior_iterations
@@ -249,12 +250,12 @@ class InteriorSolve:
                 x, y = original(*point)
                 primal.append(x)
                 dual.append(y)
-                # What is best for the rows need not come from the face that is best for the reduced costs.
+                # The best x and the best y may come from different faces, so all pairs are tried.
                 for pair in [*((x, other) for other in dual), *((other, y) for other in primal[:-1])]:
                     best = self.better(lp, best, *pair)
                 if demerit(best.judged) <= enough or self.watch():
                     break
-                # What comes next is more accurate, and takes several times the factor's memory.
+                # The next points are more accurate, but need several times the factor's memory.
                 if number == 0 and fills(system, form) and (dear or self.within(best)):
                     break
             if self.vertex and lp is self.lp:
@@ -319,7 +320,7 @@ class InteriorSolve:
         return None
 
     def farkas_candidates(self, answer: Answer) -> Iterator[Floats]:
-        """Yield candidate Farkas rays: the answer's prices, then those of the least violation of the rows."""
+        """Yield candidate Farkas rays: the answer's prices, then the prices of the program of least violation."""
         yield answer.y
         yield self.answer(elastic(self.lp)).y
 
@@ -329,9 +330,9 @@ class InteriorSolve:
         return ray if ray is not None and is_improving_ray(self.lp, ray) else None
 
     def signed(self, answer: Answer) -> Answer:
-        """Return the answer with unsupported prices set to zero (F6), unless that is worse.
+        """Return the answer with prices of infinite bounds set to zero (F6), unless that is worse.
 
-        A price of -1e-46 on a row without a lower bound leaves the bound without a proof.
+        Otherwise a price of only -1e-46 on a row without an upper bound would leave the bound uncertified.
         """
         lp, price = self.lp, answer.y if self.lp.sense == "min" else -answer.y
         wrong = ((price > 0) & np.isneginf(lp.row_lower)) | ((price < 0) & np.isposinf(lp.row_upper))
@@ -361,8 +362,8 @@ class InteriorSolve:
 
 
 def fills(system: System, form: StandardForm) -> bool:
-    """Whether the factor is so much larger than the matrix that factorising the augmented system too is too
-    expensive.
+    """Whether the factor is so much larger than the matrix that factorising the augmented system as well takes too
+    long.
     """
     return isinstance(system, NormalEquations) and system.factor.nonzeros > MOST_FILL * form.matrix.nnz
 

@@ -198,7 +198,7 @@ cdef class QuotientGraph:
                 e = self.store[q]
                 if self.mark[e] == NONE:
                     continue
-                if self.outside[e] <= 0:  # it is a part of the new one
+                if self.outside[e] <= 0:  # it is covered by the new element
                     self.absorb(e)
                     continue
                 d += self.outside[e]
@@ -214,14 +214,14 @@ cdef class QuotientGraph:
                     to += 1
                     key += <unsigned long long>j
             self.steps += self.length[i] + 1
-            if d == 0:  # next to the new element alone: it is eliminated along with it
+            if d == 0:  # its only neighbour is the new element: it is eliminated together with the pivot
                 self.degree[pivot] += self.weight[i]
                 self.weight[i] = 0
                 self.length[i] = self.elements[i] = 0
                 self.place(i)
                 continue
-            # What tied it to the pivot has gone from the list, so there is room: the new element comes first, the first
-            # element behind the others, the first variable at the end.
+            # The entries that linked it to the pivot have left the list, so there is room: the new element comes first,
+            # the former first element after the other elements, the former first variable at the end.
             self.store[to] = self.store[split]
             self.store[split] = self.store[first]
             self.store[first] = pivot

@@ -20,16 +20,16 @@ from copter.runtime.watch import Stopped
 Floats = NDArray[np.float64]
 
 PIVOT = 1e-14  # a pivot below this share of its diagonal entry belongs to a row that depends on earlier rows
-LIFT = 1e-13  # relative increase of each diagonal entry, so that rounding cannot make a pivot of a dependent row
+LIFT = 1e-13  # relative increase of each diagonal entry, so that rounding alone gives no pivot to a dependent row
 REFINEMENTS = 12  # most steps of conjugate gradients, with the factor as preconditioner
 ACCURATE = 1e-10  # relative residual at which refinement stops
 ROUGH = 1e-4  # relative residual that suffices for a predictor step, which only sets the next step's target
 PATIENCE = 2  # conjugate gradients end after this many steps in a row without a smaller residual
-SINGULAR = 1e-7  # a direction whose curvature is below this share of the factor's belongs to dependent rows
+SINGULAR = 1e-7  # a direction belongs to dependent rows if its curvature is below this share of the factor's curvature
 CLOSINGS = 2  # most corrections of the rows' residual after a solve
-CLOSED = 1e-13  # residual of the rows, relative to the step's, at which corrections end
+CLOSED = 1e-13  # relative residual of the rows at which corrections end
 
-CHUNK = 2e7  # multiplications between two looks at the clock
+CHUNK = 2e7  # multiplications between two checks of the clock
 MOST_FLOPS = 1e9  # multiplications above which a factorisation counts as expensive
 FEW_FLOPS = 2e10  # multiplications below which a factorisation's fronts are too small for several threads
 
@@ -41,7 +41,7 @@ class NormalEquations:
     ----------
     matrix : sparse matrix (m, n)
     must_stop : callable, optional
-        Asked between steps; True raises :class:`Stopped`.
+        Called between steps; True raises :class:`Stopped`.
     """
 
     def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
@@ -93,7 +93,7 @@ class NormalEquations:
         return matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data
 
     def _chunks_of_rows(self) -> list[int]:
-        """Return bounds of runs of rows, each short enough for the caller to wait for."""
+        """Return bounds of runs of rows, each of limited work, so that the clock can be checked between them."""
         per_row = self.rows.astype(bool) @ np.diff(self.columns.indptr).astype(np.float64)
         whole = np.floor(np.cumsum(per_row) / CHUNK)
         return [0, *(np.flatnonzero(np.diff(whole)) + 1).tolist(), self.rows.shape[0]]
@@ -122,9 +122,9 @@ class NormalEquations:
         """Return (dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` skips the correction of
         cancellation.
 
-        The small residual that cancellation leaves in the rows is solved for in a second step.
+        A second step removes the small residual that cancellation leaves in the rows.
         """
-        with one_blas_thread():  # a solve reads the factor once: threads do not read it faster
+        with one_blas_thread():  # a solve reads the factor once, which several threads do not make faster
             return self._step(short, known, rough)
 
     def _step(self, short: Floats, known: Floats, rough: bool) -> tuple[Floats, Floats]:

@@ -21,7 +21,7 @@ def minimum_degree(pattern: sp.csc_array, must_stop: Callable[[], bool] | None =
     Raises
     ------
     Stopped
-        If `must_stop` says so.
+        If `must_stop` returns True.
     """
     start, index = pattern.indptr.astype(np.int32, copy=False), pattern.indices.astype(np.int32, copy=False)
     ordering = QuotientGraph(start, index).run(must_stop)
@@ -31,7 +31,7 @@ def minimum_degree(pattern: sp.csc_array, must_stop: Callable[[], bool] | None =
 
 
 def postordered(pattern: sp.csc_array, ordering: Ints) -> tuple[Ints, sp.csc_array, Ints]:
-    """(ordering, permuted pattern, elimination tree), with the ordering changed so that children precede parents."""
+    """Return (ordering, permuted pattern, elimination tree), reordered so that children precede parents."""
     permuted = permute(pattern, ordering)
     parent = np.empty(len(ordering), dtype=np.int32)
     elimination_tree(permuted.indptr, permuted.indices, parent)
@@ -44,7 +44,7 @@ def postordered(pattern: sp.csc_array, ordering: Ints) -> tuple[Ints, sp.csc_arr
 
 
 def permute(pattern: sp.csc_array, ordering: Ints) -> sp.csc_array:
-    """The pattern with rows and columns in a new order, 32-bit indices, sorted."""
+    """Return the pattern with rows and columns in a new order, with sorted 32-bit indices."""
     permuted = sp.csc_array(pattern[ordering][:, ordering])
     permuted.sort_indices()
     permuted.indptr, permuted.indices = (

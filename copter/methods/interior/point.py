@@ -17,8 +17,8 @@ Floats = NDArray[np.float64]
 class Point:
     """Primal variables t (and w = width - t of boxed columns) and duals y, z (and v for upper bounds).
 
-    Entries that do not exist (z of free columns, w and v of columns without an upper end) are 1 in w and t's
-    complement and 0 in z and v, and take no part in anything.
+    Entries that do not exist (z of free columns, w and v of columns without an upper bound) hold a fixed number, 1 in w
+    and 0 in z and v, and are not used.
     """
 
     t: Floats
@@ -57,7 +57,7 @@ class Misfit:
 
     @property
     def worst(self) -> float:
-        """The largest of the three relative figures."""
+        """Largest of the three relative residuals."""
         return max(self.relative_primal, self.relative_dual, self.relative_gap)
 
 

@@ -49,9 +49,9 @@ def polished(
 ) -> Iterator[tuple[Floats, Floats]]:
     """Yield points (t, y) on the face nearest to the point, a cheap one first, then more accurate ones.
 
-    The columns inside their bounds are moved as little as possible, in units of their room, so that the equations hold;
-    the prices as little as possible so that those columns' reduced costs vanish. A column that would cross a bound
-    stops at it.
+    The columns inside their bounds move as little as possible, in units of their room, so that the equations hold. The
+    prices move as little as possible so that these columns' reduced costs vanish. A column stops at a bound that it
+    would cross.
     """
     yield by_normal_equations(form, system, point)
     if form.matrix.nnz <= MOST_ENTRIES:

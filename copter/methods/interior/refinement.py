@@ -26,8 +26,8 @@ def magnification(violation: float) -> float:
 def error_program(lp: LinearProgram, x: Floats, y: Floats, primal: float, dual: float) -> LinearProgram:
     """Return the LP whose first n columns are primal (x* - x) and whose prices are dual (y* - y).
 
-    Rows that are no equations get a column s for the change of their activity, at cost dual y: their price may fall as
-    well as rise.
+    Rows that are not equations get a column s for the change of their activity, with their price y as its cost, so that
+    their prices may fall or rise.
     """
     activity = lp.A @ x
     loose = np.flatnonzero(lp.row_lower != lp.row_upper)

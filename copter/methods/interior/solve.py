@@ -18,7 +18,7 @@ from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
-FirstTry = Callable[[LinearProgram, Settings, Watch], Solution | None]  # None where the method does not fit
+FirstTry = Callable[[LinearProgram, Settings, Watch], Solution | None]  # returns None if the method does not apply
 
 
 def solve_interior(
@@ -31,10 +31,10 @@ def solve_interior(
 ) -> Solution:
     """Solve by the interior-point method, on the presolved program if the settings allow it.
 
-    What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
-    the program is solved once more as it stands. `first` is given the presolved program before; its answer, if it has
-    one, must have passed the checker. `vertex`: whether a program with integer columns shall
-    have a vertex of its optimal face, if the settings purify; that takes about as long again.
+    The result is checked on the program as given. If postsolve loses the accuracy or the ray, the program is solved
+    again without presolve. `first` is another method that is tried on the presolved program first; its answer must have
+    passed the checker. `vertex`: whether a program with integer columns shall get a vertex of its optimal face (if the
+    settings purify), which about doubles the time.
     """
     vertex = vertex and settings.purify and bool(lp.integrality.any())
     if not settings.presolve:

@@ -21,7 +21,7 @@ from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
-IDLE: list[LuProcess] = []  # at most one: the next factorisation need not wait for Python to start
+IDLE: list[LuProcess] = []  # at most one idle process, kept because starting Python takes long
 ALIVE: weakref.WeakSet[LuProcess] = weakref.WeakSet()
 
 
@@ -38,7 +38,7 @@ class SparseLU:
     RuntimeError
         If the matrix is singular to working precision, or there is no memory for its factor.
     Stopped
-        If `must_stop` says so; nothing goes on then.
+        If `must_stop` returns True; the process is then ended.
     """
 
     def __init__(self, matrix: sp.csc_matrix, must_stop: Callable[[], bool] | None = None) -> None:
@@ -47,7 +47,7 @@ class SparseLU:
         self._own: Any = spl.splu(matrix) if self._process is None else None
         if self._process is not None:
             self._give_back = weakref.finalize(self, give_back, self._process)
-            self._give_back.atexit = False  # end_all does
+            self._give_back.atexit = False  # end_all ends the processes at exit
             self._ask(self._process, FACTORISE, matrix)
 
     def solve(self, right: Floats) -> Floats:
@@ -113,5 +113,5 @@ def end_all() -> None:
 
 atexit.register(end_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=IDLE.clear)  # they are the parent's
+    os.register_at_fork(after_in_child=IDLE.clear)  # the processes belong to the parent
     os.register_at_fork(after_in_child=ALIVE.clear)

@@ -25,20 +25,20 @@ class StandardForm:
     matrix : csr_array (rows, columns)
     right : ndarray (rows,)
     cost, width : ndarray (columns,)
-        Infinite width where a column has no upper end.
+        Costs, and upper bounds (infinite for columns without one).
     free : ndarray of bool (columns,)
     row : ndarray of int (rows,)
-        The LP's row that every equation is.
+        Number of each equation's row in the LP.
     column : ndarray of int (structural columns,)
-        The LP's column that each of the first columns is.
+        Number in the LP of each of the first columns.
     sign, origin : ndarray (columns,)
         The LP's value is origin + sign * t.
     constant : float
-        What the LP's objective, as minimised, is above cost't.
+        Difference between the LP's objective, as minimised, and cost't.
     unit : float
-        What counts as one in a relative gap.
+        Size of the objective that counts as one in a relative gap.
     transpose : csc_array (columns, rows)
-        The matrix's, sharing its memory.
+        Transpose of the matrix, which shares its memory.
     """
 
     matrix: sp.csr_array

@@ -10,8 +10,8 @@ from copter.runtime.watch import Stopped
 
 T = TypeVar("T")
 
-SLICE_S = 0.01  # seconds between two looks at the clock while a call runs
-SMALL = 20_000  # entries; a call on fewer ends before it could be stopped
+SLICE_S = 0.01  # seconds between two checks of the clock while a call runs
+SMALL = 20_000  # entries; a call on fewer entries ends too soon to need a thread
 
 
 def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, entries: float) -> T:
@@ -20,16 +20,16 @@ def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, 
     Parameters
     ----------
     work : callable
-        Lets other threads run, as sparse products and factorisations of SciPy do. It must change nothing that is used
-        after it has been abandoned: it then runs to its end in its thread.
+        A call that releases Python's lock, as SciPy's sparse products and factorisations do. An abandoned call still
+        runs to its end in its thread, so it must not change anything that is used afterwards.
     must_stop : callable or None
     entries : float
-        Size of what it works on; if that is small it is simply called.
+        Size of its data; with few entries it is called directly.
 
     Raises
     ------
     Stopped
-        Some hundredths of a second after `must_stop` says so.
+        A few hundredths of a second after `must_stop` returns True.
     """
     if must_stop is None or entries < SMALL:
         return work()

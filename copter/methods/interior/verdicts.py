@@ -1,4 +1,6 @@
-"""Auxiliary programs that explain why an LP has no optimum; each has an optimum itself (equations I10, I11)."""
+"""Auxiliary programs that prove that an LP has no optimum; they always have an optimum themselves (equations I10,
+I11).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ Floats = NDArray[np.float64]
 
 
 def elastic(lp: LinearProgram) -> LinearProgram:
-    """Return the program of the least total violation of the rows; if positive, its prices are a Farkas ray."""
+    """Return the program of the least total violation of the rows; if its optimum is positive, its prices are a
+    Farkas ray.
+    """
     m, n = lp.shape
     return LinearProgram(
         c=np.concatenate((np.zeros(n), np.ones(2 * m))),
@@ -25,7 +29,9 @@ def elastic(lp: LinearProgram) -> LinearProgram:
 
 
 def recession(lp: LinearProgram) -> LinearProgram:
-    """Return the program of the steepest direction that no row or bound stops; if negative, its point is a ray."""
+    """Return the program of the steepest direction that no row or bound stops; if its optimum is negative, its point
+    is a ray.
+    """
     sign = 1.0 if lp.sense == "min" else -1.0
     return LinearProgram(
         c=sign * lp.c,

@@ -23,8 +23,8 @@ SNAP = 1e-9  # a column this close to a bound, relative to the largest value, is
 def face_program(form: StandardForm, point: Point) -> tuple[StandardForm, NDArray[np.int64], Floats]:
     """Return the optimal face as a program: (form, its columns, values of the other columns).
 
-    Its costs are random and positive (zero for free columns). A random cost has one minimiser on a polyhedron with
-    probability one, and that is a vertex; positive ones have a minimum.
+    Its costs are random and positive (zero for free columns). Positive costs have a minimum, and with probability one
+    random costs have a unique minimiser, which is a vertex.
     """
     face = face_of(form, point, THRESHOLDS[0])
     columns = np.flatnonzero(face.inside)
@@ -73,6 +73,6 @@ def vertices(
         values = np.where(~part.free & (values < near), 0.0, values)
         t[columns] = np.where(part.width - values < near, part.width, values)
         result.append(t)
-        if dear:  # what comes next factorises the augmented system
+        if dear:  # the next step factorises the augmented system
             break
     return result

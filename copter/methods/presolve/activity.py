@@ -22,7 +22,7 @@ class Activity:
     low_term, high_term : ndarray (nnz,)
         Smallest and largest value of each entry times its column.
     size : ndarray (m,)
-        Sum of the sizes of all finite terms: what rounding is relative to.
+        Sum of the absolute values of all finite terms, to which rounding errors are relative.
     """
 
     low_term: Floats

@@ -13,9 +13,9 @@ from copter.methods.presolve.work import Mask, Work
 
 @dataclass(frozen=True, slots=True)
 class CostlessColumns:
-    """Columns and the rows that each of them satisfies: one column per row; `limit` is the row's one bound.
+    """Removed columns and the rows that each satisfies, with one column per row; `limit` is the row's only bound.
 
-    `column_of` is each row's place in `columns`, `pivot` its coefficient.
+    `column_of` is the index in `columns` of each row's column, `pivot` its coefficient.
     """
 
     columns: Indices
@@ -49,12 +49,12 @@ def reduce_costless_columns(work: Work) -> bool:
     columns = np.flatnonzero(down | up)
     if not len(columns):
         return False
-    # the first column of a row takes it
+    # a row is assigned to its first column
     candidate = (down | up)[work.col]
     row, col, value = work.row[candidate], work.col[candidate], work.value[candidate]
     rows, first = np.unique(row, return_index=True)
     chosen, pivot = col[first], value[first]
-    # a column goes only if every one of its rows is its own
+    # a column is removed only if all its rows are assigned to it
     own = np.bincount(chosen, minlength=work.n) == work.col_count
     keep = own[chosen]
     rows, chosen, pivot = rows[keep], chosen[keep], pivot[keep]

@@ -9,7 +9,7 @@ import numpy as np
 from copter.methods.presolve.restoration import Floats, Indices
 from copter.methods.presolve.totals import totals
 
-# Seed of the hash that proposes parallel rows and columns; entries are compared, so any seed is right.
+# Seed of the hash that proposes parallel rows and columns; as entries are compared afterwards, any seed is correct.
 HASH_SEED = 20210
 
 

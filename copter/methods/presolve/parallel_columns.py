@@ -14,7 +14,9 @@ from copter.methods.presolve.work import Mask, Work
 
 @dataclass(frozen=True, slots=True)
 class ParallelColumns:
-    """Merged pairs: the second column, `ratio` times the first, went into the first; with the bounds before."""
+    """Merged pairs, with the columns' previous bounds: the second column, `ratio` times the first, was merged into
+    the first.
+    """
 
     first: Indices
     second: Indices

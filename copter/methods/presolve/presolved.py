@@ -24,8 +24,8 @@ class Presolved:
     program : LinearProgram or None
         The reduced problem, of the same sense; None once a status is known.
     status : Status or None
-        OPTIMAL: nothing is left, `postsolve` of empty arrays gives the answer. PRIMAL_INFEASIBLE or DUAL_INFEASIBLE:
-        proved by `ray`. None: `program` is to be solved.
+        OPTIMAL: nothing is left, and `postsolve` of empty arrays gives the answer. PRIMAL_INFEASIBLE or
+        DUAL_INFEASIBLE: proven by `ray`. None: `program` must be solved.
     ray : ndarray or None
         Verified on the original problem: row multipliers (m,) or a direction in x (n,).
     improving_ray : ndarray (n,) or None

@@ -54,12 +54,12 @@ def presolve(
         Integrality is ignored: the relaxation is reduced.
     tolerances : Tolerances, optional
     reductions : tuple of functions, optional
-        Those to use; the default is all.
+        Reductions to use; all by default.
 
     Returns
     -------
     Presolved
-        With a status where the reductions decide the problem; an infeasible or unbounded one has a verified ray.
+        It has a status if the reductions solve the problem; an infeasible or unbounded problem has a verified ray.
     """
     work = Work(lp, tolerances or Tolerances())
     with np.errstate(over="ignore"):
@@ -68,7 +68,7 @@ def presolve(
         if work.conflict is None:
             return _result(work)
         ray = farkas_of(work, work.conflict)
-    if ray is None:  # the proof does not hold on the original problem: nothing is reduced
+    if ray is None:  # the proof fails on the original problem, so no reduction is used
         return _result(Work(lp, work.tolerances))
     return Presolved(lp, None, Status.PRIMAL_INFEASIBLE, ray, None, *_left(work), work)
 

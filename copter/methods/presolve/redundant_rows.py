@@ -22,7 +22,7 @@ def reduce_redundant_rows(work: Work) -> bool:
         work.conflict[wrong[0]] = 1.0 if short[wrong[0]] else -1.0
         return True
     below, above = margin(tolerances.rounding, lower), margin(tolerances.rounding, upper)
-    loose = alive & (low < upper - above) & (high > lower + below)  # rows that one side forces are left to P8
+    loose = alive & (low < upper - above) & (high > lower + below)  # forcing rows are left to equation P8
     free_below = loose & np.isfinite(lower) & (low >= lower - below)
     free_above = loose & np.isfinite(upper) & (high <= upper + above)
     work.row_lower[free_below] = -np.inf

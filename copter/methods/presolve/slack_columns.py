@@ -16,8 +16,6 @@ class SlackColumns:
     """Removed slack columns, one per row, with the previous bounds of rows and columns.
 
     `dual` is the multiple of the row that absorbed the column's cost; `costs` are the previous costs of `cost_columns`.
-
-    `dual` is the multiple of the row that took the column's cost; `costs` are those of `cost_columns` before.
     """
 
     singles: ColumnSingletons

@@ -17,21 +17,21 @@ class Tolerances:
     Parameters
     ----------
     rounding : float
-        A difference of up to this times max(1, |bound|) is rounding: such a row is forcing or redundant, such a bound
-        implied.
+        A difference of up to this times max(1, |bound|) counts as rounding: a row this close is forcing or redundant, a
+        bound this close is implied.
     infeasible : float
-        A contradiction must exceed this plus `ray` times |bound| before it decides anything. What lies between that
-        and rounding is left to the solver.
+        A contradiction proves infeasibility if it exceeds this plus `ray` times |bound|. Smaller ones beyond rounding
+        are left to the solver.
     cancellation : float
-        A difference of at most this times its terms is set to zero; columns whose bounds are as close are fixed.
+        A difference of at most this times its terms is set to zero; columns with bounds this close are fixed.
     sum_error : float
         Error of a sum of floating-point terms, relative to the sum of their sizes.
     parallel : float
         Largest relative difference between the entries of rows (columns) that count as parallel.
     pivot : float
-        Smallest coefficient that is divided by, relative to the largest of its row.
+        Smallest coefficient that may be divided by, relative to the largest of its row.
     singleton_pivot : float
-        The same for a row of one entry, relative to the largest coefficient of its column.
+        `pivot` for rows of one entry, relative to the largest coefficient of the column.
     dual_margin : float
         A reduced cost has a sure sign when it exceeds this times the sum of its terms' sizes.
     ray : float
@@ -39,9 +39,9 @@ class Tolerances:
     max_passes : int
         Passes over all reductions.
     least_progress : float
-        A pass that removes a smaller part of the rows and columns than this is the last but for parallel ones.
+        Passes end when one removes a smaller share of rows and columns than this; then parallel ones are searched.
     least_found : float
-        The same for a search for parallel rows and columns, after which light passes begin again.
+        If the search for parallel rows and columns removes at least this share, light passes start again.
     """
 
     rounding: float = 1e-12

@@ -19,8 +19,8 @@ Mask = NDArray[np.bool_]
 class Work:
     """A minimisation whose rows and columns are removed one kind at a time (equation P1).
 
-    Rows and columns keep their original numbers; `row_alive` and `col_alive` say which are left. Entries are held in
-    row order and only of rows and columns that are left.
+    Rows and columns keep their original numbers; `row_alive` and `col_alive` say which are left. The entries of these
+    are held in row order.
 
     Attributes
     ----------
@@ -29,9 +29,10 @@ class Work:
     x : ndarray (n,)
         Values of removed columns that were fixed.
     conflict : ndarray (m,) or None
-        Row multipliers that prove the problem of this stage infeasible, once that is known.
+        Row multipliers that prove the problem of this stage infeasible; None if it is not known to be.
     improving_ray : ndarray (n,) or None
-        A verified direction of the original problem; from then on only feasibility is at stake and all costs are zero.
+        A verified unbounded direction of the original problem. Once there is one, all costs are zero and only
+        feasibility is open.
     """
 
     def __init__(self, lp: LinearProgram, tolerances: Tolerances) -> None:

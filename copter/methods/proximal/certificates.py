@@ -19,8 +19,8 @@ RAY_TOLERANCE = 1e-9  # largest violation of a ray whose largest entry is one
 def farkas(matrix: BlockMatrix, ws: WorkingSet, rows: Rows, y: Floats, n_threads: int) -> tuple[bool, Priced]:
     """Return whether y proves that no point satisfies all rows, bounds and limits, and the pricing pass.
 
-    It does when min over the blocks and slacks of -y'(A x - s), which is zero at any feasible point, is positive
-    (equation A15). Columns that contradict the proof are in the returned pass.
+    It proves this if the minimum of -y'(A x - s) over blocks and slacks is positive, because the term is zero at every
+    feasible point (equation A15). The returned pass lists the columns that contradict the proof.
     """
     size = float(np.abs(y * rows.scale).max(initial=0.0))
     ray = y / size if size > 0 else y

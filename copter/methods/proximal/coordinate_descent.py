@@ -20,9 +20,11 @@ from copter.problem.sums import inner, norm
 Floats = NDArray[np.float64]
 
 SWEEPS = 50  # most sweeps in one proximal step
-LEAST_MOVE, MOST_MOVE = 1e-11, 1e-4  # a sweep whose longest step is below this has converged, in units of x's size
-MOVE_SHARE = 0.01  # sweeps end once the longest step is below this share of the present error
-LEAST_PENALTY, MOST_PENALTY = 1e-3, 1e3  # in units of the largest cost over a row's largest squared coefficient
+# limits of the longest step, in units of x's size, below which a sweep has converged
+LEAST_MOVE, MOST_MOVE = 1e-11, 1e-4
+MOVE_SHARE = 0.01  # that step, within these limits, as a share of the present error
+# limits of the penalty, in units of the largest cost over a row's largest squared coefficient
+LEAST_PENALTY, MOST_PENALTY = 1e-3, 1e3
 PENALTY_STEP = 2.0  # factor by which the penalty rises or falls
 LONGER = 4.0  # factor by which a multiplier step grows while the dual value rises
 MOST_LONGER = 10  # most times that one multiplier step grows
@@ -35,7 +37,7 @@ class Descent:
     Parameters
     ----------
     ws : WorkingSet
-        Its x moves in place.
+        Working set; its x is changed in place.
     rows : Rows
     """
 
@@ -101,9 +103,9 @@ class Descent:
         return price, done, converged
 
     def further(self, old: Floats, y: Floats, inside: Callable[[Floats], bool]) -> tuple[Floats, float, Floats]:
-        """Prices farther along the multiplier step, as far as the dual value rises (no factorisation, no sweep).
+        """Extend the multiplier step while the dual value rises, without a sweep.
 
-        Also the dual value there, and the reduced costs left out of it.
+        Returns the prices, the dual value there, and the reduced costs left out of it.
         """
         (best, wrong), way, length = restricted_dual(self.ws, self.rows, y), y - old, 1.0
         for _ in range(MOST_LONGER):
@@ -124,15 +126,15 @@ class Descent:
         return over, norm(over) / (1.0 + norm(self.row_size))
 
     def gap(self, dual: float, wrong: Floats, offset: float) -> float:
-        """Relative gap of the working set's own program, or its dual residual where that is larger."""
+        """Return the larger of the relative gap and the dual residual of the working set's own program."""
         gap = relative_gap(inner(self.ws.cost, self.ws.x) + offset, dual + offset)
         return max(gap, norm(wrong) / (1.0 + norm(self.ws.cost)))
 
 
 class Descending:
-    """Proximal steps by coordinate descent: the `Steps` of proximal_point.py; the penalty of rows lasts.
+    """Proximal steps by coordinate descent: a `Steps` of proximal_point.py that keeps the rows' penalty between calls.
 
-    `newton_steps` of what it returns are sweeps.
+    `newton_steps` of the result counts sweeps.
     """
 
     def __init__(self) -> None:
@@ -157,7 +159,7 @@ class Descending:
             gap = descent.gap(dual, wrong, control.offset)
             done = bool(np.all(over <= control.row_tolerance)) and gap <= control.tolerance
             error = max(violation, min(gap, 1.0))
-            left = norm((plain - old) * rows.scale**2) / (self.penalty * descent.unit)  # slacks included, as in A10
+            left = norm((plain - old) * rows.scale**2) / (self.penalty * descent.unit)  # slacks are included, as in A10
             if not settled:
                 self.penalty = max(self.penalty / PENALTY_STEP, LEAST_PENALTY)
             elif left > ENOUGH * last:

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 SWEEPS_PER_MULTIPLIER_STEP = 2  # sweeps between two updates of the row prices
 PENALTY = 100.0  # stiffness of the rows, relative to the proximal term's curvature
-SMALL_MOVE = 1e-9  # a sweep whose largest step is below this has converged
+SMALL_MOVE = 1e-9  # sweeps end when the largest step is below this
 
 
 def descend(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, sweeps: int) -> Floats:

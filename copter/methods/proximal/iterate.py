@@ -20,8 +20,9 @@ class Iterate:
     Attributes
     ----------
     own_key, own_dual, own_generation : ndarray (k,)
-        Duals (as minimised) of the rows that are of one request alone, of models that have such rows beyond limits:
-        slot << 32 | row, ascending, row 0 the sum of the columns, row 1 + i private row i; slots' generations.
+        Duals (as minimised) of requests' own rows, for models with private rows or least sums. Keys are slot << 32 |
+        row, ascending: row 0 is the sum of the columns, row 1 + i private row i. The last array has the slots'
+        generations.
     """
 
     def __init__(self, sigma: float) -> None:
@@ -33,12 +34,12 @@ class Iterate:
         self.own_key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.own_dual: Floats = np.zeros(0)
         self.own_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self.pass_s = 0.0  # what the last pricing pass took
+        self.pass_s = 0.0  # seconds of the last pricing pass
 
     def refresh(self, matrix: BlockMatrix) -> None:
         """Follow the edits: surviving rows keep their duals, surviving columns their values.
 
-        New columns that must be in the working set start at the bound that their reduced cost asks for.
+        New columns that must be in the working set start at the bound that the sign of their reduced cost selects.
         """
         y = np.zeros(matrix.n_rows)
         generation = matrix.row_generation[: matrix.n_rows].copy()
@@ -103,7 +104,7 @@ class Iterate:
         """Raise InternalError unless x is within bounds and limits, keys ascend and every column is alive."""
         ws = WorkingSet.of(self.ws.key, self.ws.x.copy(), self.ws.generation)
         ws.gather(matrix)
-        ws.x = self.ws.x  # as they are, not as gathering would have them
+        ws.x = self.ws.x  # the present values, which gathering would project
         inside = bool(np.all((ws.x >= ws.lower) & (ws.x <= ws.upper)))
         ascending = bool(np.all(np.diff(ws.key) > 0))
         alive = bool(np.all(ws.generation == matrix.generation[ws.slot_of_column])) if ws.size else True

@@ -141,8 +141,8 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
 def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
     """Line search: return the point where the concave dual's slope along a direction nearly vanishes, or the start.
 
-    The slope is piecewise linear and falls along the way: grow the step while it stays steep, then close in on its
-    zero by the secant of the bracket, kept away from its ends.
+    The slope is piecewise linear and decreasing: the step grows while the slope stays steep; then secant steps, kept
+    away from the ends of the bracket, approach the slope's zero.
     """
     slope = float(direction @ start.residual)
     size = float(np.abs(direction * problem.rows.scale).max(initial=0.0))
@@ -182,9 +182,9 @@ def maximise(
 ) -> tuple[Point, int]:
     """Maximise the subproblem's dual from prices y by Newton steps; return the last point and the steps taken.
 
-    The ascent ends where every row's residual is at most its `tolerance` in size. It also ends, with larger residuals,
-    when `stop` returns True, the prices are not `inside`, the line search finds no better point, or
-    ``settings.max_newton_steps`` are taken. On return ``problem.x`` holds the blocks' projections at that point.
+    The ascent ends when every row's residual is at most its `tolerance`. It ends earlier if `stop` returns True, the
+    prices are not `inside`, the line search finds no better point, or ``settings.max_newton_steps`` are taken. On
+    return ``problem.x`` holds the blocks' projections at the last point.
 
     Parameters
     ----------

@@ -34,11 +34,11 @@ class Priced:
     bound : float
         Dual value (equation A3) without the reduced costs of the wrong sign on unbounded columns.
     certified : bool
-        Whether there are none, in exact arithmetic either, so that `bound - margin` holds.
+        Whether there are no such reduced costs, even in exact arithmetic, so that `bound - margin` is a proven bound.
     margin : float
-        What rounding may have added to the bound.
+        Largest rounding error of the bound.
     dual_violation : ndarray
-        The reduced costs that the bound leaves out.
+        The reduced costs left out of the bound.
     slot, column : ndarray
         Columns outside the working set that would improve its LP.
     """
@@ -63,7 +63,7 @@ def price_all(
 ) -> Priced:
     """Price every column at y; with weight 0, price the ray y with zero costs.
 
-    A pass that `seconds` end before all columns are priced proves nothing: its bound is minus infinity.
+    A pass that reaches the limit of `seconds` before all columns are priced has a bound of minus infinity.
     """
     y = signed_prices(y, rows)
     reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
@@ -77,7 +77,7 @@ def price_all(
         return Priced(y, -np.inf, False, np.inf, np.zeros(0), slot, column)
     priced = np.isfinite(smallest)
     limit, fixed = matrix.limits()
-    # A slab that is priced adds limit * min(0, smallest); one that is fixed, limit * its column's reduced cost.
+    # A priced slab adds limit * min(0, smallest), a fixed one limit times its column's reduced cost.
     term = np.where(fixed[priced], smallest[priced], np.minimum(smallest[priced], 0.0)) * limit[priced]
     resident, violation = resident_minimum(matrix, ws, reduced)
     value = rows_value(y, rows)
@@ -102,11 +102,11 @@ def resident_errors(
     Returns
     -------
     answered : bool
-        Whether every exact reduced cost surely has a sign that a finite bound or limit answers for.
+        Whether every exact reduced cost surely has a sign for which the column has a finite bound or limit.
     size : float
         Sum of the sizes of the terms.
     error : float
-        Most that the reduced costs' errors can come to within the bounds.
+        Largest effect of the reduced costs' errors within the bounds.
     """
     groups = matrix.resident_mask()[ws.slots] if ws.size else np.zeros(0, dtype=bool)
     if not groups.any():
@@ -122,13 +122,13 @@ def resident_errors(
     nothing = (cost == 0.0) & (error == 0.0)
     free_above = np.isposinf(upper) & ~np.isfinite(limit)
     wrong = ((cost + error > 0.0) & np.isneginf(lower)) | ((cost - error < 0.0) & free_above)
-    # A group's sum is at most its limit, so a column of it is at most that and what the others' lower bounds give back.
+    # A group's sum is at most its limit, so a column is at most the limit less the other columns' lower bounds.
     below = np.bincount(
         np.repeat(np.arange(len(counts)), counts), weights=np.maximum(-ws.lower, 0.0), minlength=len(counts)
     )
     reach = np.minimum(np.abs(upper), np.abs(limit) + np.repeat(below, counts)[mask])
     low = np.where(np.isfinite(lower), np.abs(lower), 0.0)
-    # Where a column has no upper bound its reduced cost is above zero, and the least is at the lower bound.
+    # A column without an upper bound has a positive reduced cost, so its minimum is at the lower bound.
     largest = np.where(nothing, 0.0, np.maximum(low, np.where(np.isfinite(reach), reach, 0.0)))
     size, most = float((np.abs(cost) * largest).sum()), float((error * largest).sum())
     return not bool((wrong & ~nothing).any()), size, most

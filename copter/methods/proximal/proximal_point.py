@@ -36,13 +36,13 @@ class Control:
     tolerance : float
         Relative gap of the working set's program at which it counts as solved.
     row_tolerance : ndarray (m,)
-        Residual that each row may keep.
+        Largest residual allowed in each row.
     stop : callable
-        Asked before every Newton step; True ends the solve.
+        Called before every Newton step; True ends the solve.
     offset : float
         Constant in the objective, as minimised: the gap is relative to the objective with it.
     trust_radius : float
-        How far prices may move from where columns were priced, in units of their size (equation A9).
+        Largest distance of prices from those of the last pricing pass, in units of their size (equation A9).
     """
 
     settings: Settings
@@ -63,18 +63,20 @@ class Progress:
     newton_steps: int
     gap: float
     converged: bool
-    displacement: Floats  # longest single step in x: an unbounded program's is a ray, and rounding matters least in it
-    left_trust_region: bool = False  # whether the prices went beyond the trust radius, and were brought back to it
-    price_step: Floats | None = None  # where prices move to, if not to y: of an infeasible program it tends to a ray
+    # longest single step in x: for an unbounded program it is a ray, and its relative rounding error is the least
+    displacement: Floats
+    left_trust_region: bool = False  # whether the prices left the trust region and were moved back to its edge
+    # the full price step if y was shortened; for an infeasible program it tends to a ray
+    price_step: Floats | None = None
 
 
 class Steps(Protocol):
-    """Proximal steps on a working set; they end where prices are no longer `inside`."""
+    """Interface: proximal steps on a working set, which end when prices are no longer `inside`."""
 
     def __call__(
         self, ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, inside: Callable[[Floats], bool], /
     ) -> Progress:
-        """Take them, and move ws.x."""
+        """Take the steps, changing ws.x in place."""
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
@@ -93,8 +95,8 @@ def rows_value(y: Floats, rows: Rows) -> float:
 def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats) -> tuple[float, Floats]:
     """Return the sum over groups of min reduced'x, and the reduced costs left out of it.
 
-    Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
-    minimum is minus infinity (equations A3, F9).
+    Left out are reduced costs whose sign belongs to an infinite bound, because they would make the minimum minus
+    infinity (equations A3, F9).
     """
     plain = np.empty(len(limit), dtype=np.uint8)
     plain_groups(start, limit, lower, upper, plain)
@@ -113,7 +115,7 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
 def bounded_minimum(
     reduced: Floats, lower: Floats, upper: Floats, counts: NDArray[np.int64], limit: Floats, groups: NDArray[np.int64]
 ) -> tuple[float, Floats]:
-    """Return the same as :func:`blocks_minimum`, for groups with individual bounds."""
+    """Do :func:`blocks_minimum` for groups with individual bounds."""
     without_limit = np.repeat(~np.isfinite(limit), counts)
     wrong = np.where(np.isneginf(lower), np.maximum(reduced, 0.0), 0.0)
     wrong += np.where(np.isposinf(upper) & without_limit, np.minimum(reduced, 0.0), 0.0)
@@ -138,10 +140,10 @@ def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Float
 def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, steps: Steps) -> Progress:
     """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
 
-    ws.x is moved in place; the prices are returned. Groups that answer all prices nearby with the same column are left
-    out (equation A8). Prices that leave the trust region are brought back to its edge, and the solve ends (equation
-    A9): so far from where columns were priced, the working set knows too little. A run of steps that leave rows
-    violated ends the solve too, so that the caller can look for a certificate.
+    ws.x is changed in place; the prices are returned. Groups whose best column is the same at all nearby prices are
+    left out (equation A8). Prices that leave the trust region are moved back to its edge and the solve ends (equation
+    A9), because so far from the last pricing pass the working set lacks too many columns. Several steps in a row that
+    leave rows violated end the solve too, so that the caller can look for a certificate.
     """
     settling = Settling(ws, rows, y) if ws.size >= control.settings.settle_columns else None
     proximal_steps = newton_steps = 0

@@ -35,10 +35,10 @@ def purify(
 ) -> int:
     """Move ws.x to a vertex of its face, in place; returns the number of steps.
 
-    A walk is right for a handful of fractional columns and is never to a worse objective. For many, `crossover` is
-    asked for the values of a vertex first. Nothing is done where it has none and more than `max_rows` rows are tight
-    (the walk's linear algebra is dense in them). `must_stop` is asked before every step; a walk that is cut short
-    leaves an optimal point that is no vertex.
+    A walk suits a few fractional columns and never worsens the objective. For many, `crossover` is first asked for the
+    values of a vertex. If it has none and more than `max_rows` rows are tight, nothing is done, because the walk's
+    linear algebra is dense in these rows. `must_stop` is called before every step; an interrupted walk leaves an
+    optimal point that is not a vertex.
     """
     if ws.size == 0:
         return 0

@@ -24,7 +24,7 @@ def norm_of_bounds(rows: Rows) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PrimalSide:
-    """Primal figures: objective (as minimised), relative and largest violation."""
+    """Objective (as minimised), relative violation and largest violation of a point."""
 
     objective: float
     relative: float

@@ -1,8 +1,8 @@
 """Settled groups: groups whose best column stays the same under small price changes (equation A8).
 
-Between two pricing passes prices move by a few per cent, and nine groups of ten keep the same column all the way. What
-those use is a constant, so the proximal steps need only look at the other groups, as long as the prices stay within the
-radius for which this was shown.
+Between two pricing passes prices move by a few per cent, and nine of ten groups keep their column. The usage of these
+settled groups is constant, so the proximal steps need only the other groups, as long as the prices stay within the
+radius for which this is proven.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from copter.problem.sums import inner
 Floats = NDArray[np.float64]
 
 SHARE = 0.1  # share of the groups that the first radius leaves open
-WORTH = 0.5  # if more than this share of the groups is open, none is settled
-WIDER = 3.0  # factor on the distance that prices have moved, or on the old radius, for a new radius
-IDLE_PRICE = 0.01  # move of a zero price within one radius, in units of the largest cost over the row's scale
+WORTH = 0.5  # if more than this share of the groups would be open, no group is settled
+WIDER = 3.0  # new radius over the larger of the old radius and the distance that prices have moved
+IDLE_PRICE = 0.01  # size of a zero price, in units of the largest cost over the row's scale
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Part:
     rows : Rows
         The rows' bounds less what the settled groups use.
     columns : ndarray or None
-        Places of its columns in the whole working set; None for all.
+        Positions of its columns in the whole working set; None for all.
     cost : float
         Objective of the settled groups.
     """
@@ -60,9 +60,9 @@ class Settling:
 
     Parameters
     ----------
-    ws, rows : the whole program; ws.x is what the groups are settled at.
+    ws, rows : the whole program; settled groups stay at ws.x.
     y : ndarray (m,)
-        Prices that moves are measured from.
+        Base prices, from which moves are measured.
     """
 
     def __init__(self, ws: WorkingSet, rows: Rows, y: Floats) -> None:

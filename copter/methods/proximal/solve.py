@@ -30,16 +30,16 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 
 FAR = 1e-2
-"""Relative gap above which coordinate descent improves the working set; below it Newton's method does."""
+"""Relative gap above which coordinate descent improves the working set; below it, Newton's method does."""
 
 SHARE = 0.3
-"""Gap that the working set's own program may keep, as a share of the tolerance."""
+"""Largest gap left in the working set's own program, as a share of the tolerance."""
 
 ROW_SHARE = 1e-3
-"""Residual that a row of the working set's program may keep, as a share of the tolerance."""
+"""Largest residual left in a row of the working set's program, as a share of the tolerance."""
 
 DESCENT_PASSES = 3
-"""Pricing passes in which coordinate descent may improve the working set; after them only Newton's method does."""
+"""Coordinate descent improves the working set only in this many first pricing passes; then Newton's method does."""
 
 UNFINISHED = 1.5
 """When the deadline cuts a pass short, assume that a whole pass takes 1.5 times as long as that one did."""
@@ -51,10 +51,10 @@ STALLED = 3.0
 """A solve has stalled after this many times max_proximal_steps without convergence."""
 
 DESCENT_ROWS = 0.3
-"""Residual that coordinate descent may leave in a row, as a share of the tolerance."""
+"""Largest residual that coordinate descent leaves in a row, as a share of the tolerance."""
 
 TRUST_EXITS = 3
-"""Times in one solve that prices are brought back into the trust region; after that the region has no bound."""
+"""In one solve, prices are moved back into the trust region this many times; then the trust region is dropped."""
 
 
 @dataclass(slots=True)
@@ -112,10 +112,10 @@ class Solve:
         fallback: Fallback | None = None,
         crossover: Callable[[Rows], Floats | None] = lambda rows: None,
     ) -> None:
-        self.choice, self.by, self.fallback = choice, KEPT, fallback  # by: what has moved the point last
-        self.crossover = crossover  # the working columns' values at a vertex
+        self.choice, self.by, self.fallback = choice, KEPT, fallback  # by: the choice that moved the point last
+        self.crossover = crossover  # function that returns the working columns' values at a vertex
         self.watch = watch or Watch(settings.time_limit_s)
-        self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
+        self.offset = offset  # constant of the minimisation; the relative gap is computed with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
         self.rows: Rows = iterate.rows(matrix)
         self.passes = self.newton_steps = self.proximal_steps = 0
@@ -157,17 +157,17 @@ class Solve:
         began = self.elapsed_s
         seconds = max(self.watch.limit_s - began, 0.0) + GRACE_S
         if iterate.pass_s > seconds:
-            iterate.pass_s *= 0.9  # now and then it is tried again
-            seconds = 0.0  # a pass that cannot be ended in time proves nothing, and would only make the solve late
+            iterate.pass_s *= 0.9  # so that a pass is tried again later
+            seconds = 0.0  # a pass that cannot end in time proves nothing, so none is made
         priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads, seconds=seconds)
         self.passes += 1
         took = self.elapsed_s - began
         if np.isfinite(priced.bound):
             iterate.pass_s = took
-        elif seconds > 0.0:  # it was not ended
+        elif seconds > 0.0:  # the pass was cut short
             iterate.pass_s = max(iterate.pass_s, UNFINISHED * took)
         guide = None if iterate.cold else priced.y
-        worth = len(priced.slot) > 0 and not self.watch()  # what is taken in now would be solved for by the next solve
+        worth = len(priced.slot) > 0 and not self.watch()  # after the deadline new columns would not be solved for
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if worth else 0
         side = primal_side(iterate.ws, self.rows)
         if self.best is None or self.merit(side, priced) <= self.merit(side, self.best):
@@ -224,13 +224,17 @@ class Solve:
         return self.watch()
 
     def row_tolerance(self, share: float) -> Floats:
-        """Residual that every row may keep: this share of the tolerance, at most a tenth of the absolute one."""
+        """Return every row's largest residual: this share of the tolerance, at most a tenth of the absolute
+        tolerance.
+        """
         bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
         return np.minimum(share * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
     def look_for_certificates(self, progress: Progress) -> Status | None:
-        """Why a working set does not converge: infeasible, unbounded, or stalled."""
+        """Find out why a working set does not converge: infeasible, unbounded, or stalled; returns the status, if
+        any.
+        """
         if self.must_stop():
             return None
         iterate = self.iterate
@@ -248,7 +252,7 @@ class Solve:
         self.stalled_steps += progress.proximal_steps
         if self.fallback is not None and self.stalled_steps >= self.settings.max_proximal_steps:
             return self.run_fallback(self.fallback)
-        if self.by_descent:  # it is slow, not stuck: passes and time end it
+        if self.by_descent:  # descent is slow rather than stuck; passes or time end it
             return None
         most = STALLED * self.settings.max_proximal_steps
         return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None

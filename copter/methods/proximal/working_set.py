@@ -32,7 +32,7 @@ class Splice:
     size : int
         Length of the arrays.
     at : ndarray (k,)
-        Places in them, ascending.
+        Indices in the arrays before which the entries are inserted, ascending.
     """
 
     def __init__(self, size: int, at: NDArray[np.integer[Any]]) -> None:
@@ -56,11 +56,11 @@ class WorkingSet:
     key : ndarray (n,) int64
         slot << 32 | column, ascending.
     x : ndarray (n,)
-        Values; the owner of the primal state across rounds.
+        Values, which are the primal state between rounds.
     slots, start : ndarray (g,), (g + 1,) int32
         Groups (one a slot): columns of group i are start[i]..start[i+1]-1.
     limit, multiplier : ndarray (g,)
-        Largest sum of a group; multiplier of it at the last projection.
+        Largest sum of a group, and its multiplier at the last projection.
     cost, lower, upper, free : ndarray (n,)
     entry_start, row, coefficient : CSC arrays over row slots.
     """
@@ -111,7 +111,9 @@ class WorkingSet:
 
     @classmethod
     def of(cls, key: NDArray[np.int64], x: Floats, generation: NDArray[np.int64]) -> WorkingSet:
-        """A working set of these columns and values; the next :meth:`refresh` or :meth:`gather` fills in its data."""
+        """Return a working set of these columns and values; the next :meth:`refresh` or :meth:`gather` adds the
+        data.
+        """
         result = object.__new__(cls)
         result.__dict__.update(NOTHING.__dict__)
         result.key, result.x, result.generation = key, x, generation
@@ -137,7 +139,7 @@ class WorkingSet:
     def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
         """Add columns; return how many were not in yet.
 
-        `y`: prices by which new columns choose the bound that they start at; the lower one without.
+        `y`: prices that select each new column's starting bound; without prices it is the lower bound.
         """
         fresh, at = self.unknown(slot, column)
         if len(fresh):
@@ -147,7 +149,7 @@ class WorkingSet:
         return len(fresh)
 
     def unknown(self, slot: Ints, column: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which of the given columns are not in the working set.
+        """Find the given columns that are not in the working set.
 
         Returns their keys, ascending, and for each the index in :attr:`key` before which it belongs.
         """
@@ -179,7 +181,7 @@ class WorkingSet:
             self.fit()
 
     def groups_by_slot(self) -> tuple[Ints, Floats, Floats]:
-        """Slot, limit and multiplier of every group."""
+        """Return slot, limit and multiplier of every group."""
         return self.slots, self.limit, self.multiplier
 
     def take_groups(self, known: tuple[Ints, Floats, Floats]) -> None:
@@ -194,8 +196,8 @@ class WorkingSet:
     def start_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
         """Raise new columns of negative reduced cost at these prices.
 
-        In a group without a limit all of them go to their upper bounds. In a group that is at its lower bounds the best
-        one is raised, as far as the limit allows.
+        In a group without a limit all of them go to their upper bounds. In a group whose columns are all at lower
+        bounds the best column is raised, as far as the limit allows.
         """
         touched = np.zeros(len(self.slots), dtype=bool)
         touched[np.searchsorted(self.start, new, side="right") - 1] = True
@@ -205,7 +207,7 @@ class WorkingSet:
         self.x[columns] = part.x
 
     def start_new_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
-        """:meth:`start_by_price` where every group has new columns."""
+        """Do :meth:`start_by_price` for groups that all have new columns."""
         reduced = self.reduced_costs(y)
         worth = new[(reduced[new] < 0.0) & (self.upper[new] > self.lower[new]) & np.isfinite(self.upper[new])]
         if len(worth) == 0:
@@ -297,4 +299,4 @@ class WorkingSet:
 
 
 NOTHING = WorkingSet()
-"""What a working set has before its data are gathered; its arrays are empty, so that many may share them."""
+"""The data of a working set before they are gathered: empty arrays, which all such working sets share."""

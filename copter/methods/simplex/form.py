@@ -21,7 +21,9 @@ FITTING = 1e-9  # reduced cost, in units of the largest scaled cost, up to which
 
 
 class Numbers(Protocol):
-    """All of a program but its coefficients: a :class:`LinearProgram`, or :class:`Minimised`."""
+    """Interface: costs, bounds and sense of a program, without its coefficients; a :class:`LinearProgram` or
+    :class:`Minimised`.
+    """
 
     @property
     def c(self) -> Floats:
@@ -45,12 +47,12 @@ class Numbers(Protocol):
 
     @property
     def sense(self) -> str:
-        """Min or max."""
+        """The sense, "min" or "max"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Minimised:
-    """Costs and bounds of a program that a caller holds as arrays, minimised: see :class:`Numbers`."""
+    """Costs and bounds of a minimisation, given as arrays; implements :class:`Numbers`."""
 
     c: Floats
     row_lower: Floats

@@ -19,29 +19,32 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-SHORTEST_REST, LONGEST_REST = 4, 64  # solves without a look for shifts after one that was no gain
+# solves without a search for shifts after a search that did not pay: first and longest number
+SHORTEST_REST, LONGEST_REST = 4, 64
 BETWEEN = 1e-7  # a value at least this scaled distance from both bounds is basic at the start
 
 
 class KeptBasis:
     """A series of programs; each solve starts from the last basis.
 
-    Moved bounds and sides leave the reduced costs fitting: the dual method mends the values. Moved costs leave the
-    values: the primal method follows. Where both have moved, misfitting costs are shifted for the dual method and put
-    back for the primal one (:meth:`SimplexSolve.second_phase`). Moved coefficients keep which variables are basic.
-    Where rows and columns have shifted, as in a rolling horizon, the basis shifts with them (:func:`.recognise`).
+    Changed bounds leave the basis dual feasible, so the dual method continues. Changed costs leave it primal feasible,
+    so the primal method continues. If both changed, costs are shifted until the basis is dual feasible; the dual method
+    runs, then the primal method with the true costs (:meth:`SimplexSolve.second_phase`). If coefficients changed, the
+    same variables stay basic. If rows and columns have shifted, as in a rolling horizon, the basis shifts with them
+    (:func:`.recognise`).
 
     Parameters
     ----------
     lp : LinearProgram
     x : ndarray (n,)
-        A point near its optimum: what is between its bounds there begins in the basis.
+        A point near its optimum; variables strictly between their bounds start in the basis.
     """
 
     def __init__(self, lp: LinearProgram, x: Floats) -> None:
         self.lp = lp
-        self.shift: Shift | None = None  # of the last two programs of one structure
-        self.rests, self.pause = 0, SHORTEST_REST  # solves without a look for shifts, after the next loss
+        self.shift: Shift | None = None  # the shift between the last two programs of one structure
+        # solves left without a search for shifts; number of them after the next failure
+        self.rests, self.pause = 0, SHORTEST_REST
         self.slim = Slim(lp)
         self.form: Form | None = None
         if 0 not in self.slim.lp.shape:
@@ -56,9 +59,9 @@ class KeptBasis:
         lp : LinearProgram
         settings : Settings
         watch : Watch
-            When it stops the solve the status is TIME_LIMIT or INTERRUPTED.
+            If it stops the solve, the status is TIME_LIMIT or INTERRUPTED.
         work : float
-            Multiplications after which the method is given up.
+            Multiplications after which the method gives up.
         """
         try:
             self.bring_up(lp)
@@ -72,7 +75,7 @@ class KeptBasis:
         Raises
         ------
         GivenUp
-            If the program has another structure and too little of it was in the last one.
+            If the structure differs and too little of the program was in the last one.
         """
         before, self.lp = self.lp, lp
         if before is lp:
@@ -95,7 +98,8 @@ class KeptBasis:
         else:
             self.slim = Slim(lp)
             self.form = formed(self.slim.lp) if 0 not in self.slim.lp.shape else None
-            alike &= self.form is not None and self.form.tableau.rows == old.tableau.rows  # no entry became zero
+            # the same entries are nonzero
+            alike &= self.form is not None and self.form.tableau.rows == old.tableau.rows
         if self.form is None:
             raise GivenUp
         if not self.follow(standing, numbers, alike):
@@ -104,15 +108,15 @@ class KeptBasis:
             standing.enter(self.form)
 
     def follow(self, standing: Standing, numbers: LinearProgram, alike: bool) -> bool:
-        """Let the basis follow a shift; returns False where there is none, or staying in place violates less.
+        """Let the basis follow a shift; returns False if there is no shift or the unshifted basis violates less.
 
         Parameters
         ----------
         standing : Standing
-            In the last program, whose form without one-entry rows has these `numbers`.
+            The last program's basis; the form without one-entry rows has these `numbers`.
         alike : bool
-            Whether the basis could stay in place. A shift that loses against that is not looked for again for 4
-            solves, then 8, up to 64.
+            Whether the basis could also stay in place. If that was better, the next 4 solves do not search for shifts,
+            then 8, up to 64.
         """
         if self.form is None or (alike and self.rests > 0):
             self.rests -= 1
@@ -120,7 +124,7 @@ class KeptBasis:
         now = self.slim.lp
         if alike and not looks_shifted(numbers, now):
             return False
-        if not alike:  # the known shift is one between other places
+        if not alike:  # the known shift belongs to another structure
             self.shift = None
             found = recognise(numbers, now)
             if found is not None:
@@ -136,13 +140,13 @@ class KeptBasis:
 
 
 class Standing:
-    """Where the variables of a form stand: in the basis, or at which bound; columns first, then logical variables.
+    """State of a form's variables: basic, or at which bound; columns first, then logical variables.
 
     Attributes
     ----------
     columns : int
     head : ndarray (rows,)
-        Basic variables, -1 for places that the factors fill.
+        Basic variables; -1 for positions that the factorisation fills.
     high : ndarray of bool
         Whether a variable is at its upper bound.
     room : ndarray
@@ -163,10 +167,10 @@ class Standing:
         self.edge[self.head] = arrays["edge"][: len(self.head)]
 
     def shifted(self, shift: Shift) -> Standing:
-        """Return how the variables of another program stand, which were at other places in this one.
+        """Return the state of another program's variables, given their positions in this one.
 
-        New columns are at a bound, new rows hold their logical variables. If too many are basic, those nearest to a
-        bound leave; if too few, the factors fill the places.
+        New columns are at a bound; new rows' logical variables are basic. If too many variables are basic, those
+        nearest to a bound leave; if too few, the factorisation adds some.
         """
         found = object.__new__(Standing)
         found.columns, m = len(shift.columns), len(shift.rows)
@@ -185,7 +189,7 @@ class Standing:
         return found
 
     def enter(self, form: Form) -> None:
-        """Put the variables of a form where they stand here."""
+        """Set the variables of a form to this state."""
         arrays, m = form.tableau.arrays, form.tableau.rows
         filled = np.flatnonzero(self.head >= 0)
         arrays["head"][:m] = self.head
@@ -215,7 +219,7 @@ class KeptSolve(SimplexSolve):
         return self.slim.prices(self.form.prices(), self.lp.c)
 
     def multipliers(self, ray: Floats) -> Floats:
-        """Return a ray in which the rows with one entry absorb what remains in the columns."""
+        """Return the ray of all rows: rows with one entry absorb the columns' remaining reduced costs."""
         return self.slim.prices(ray, np.zeros(self.lp.shape[1]))
 
     def solution(self, status: Status, ray: Floats | None) -> Solution | None:
@@ -245,7 +249,7 @@ def start_at(form: Form, lp: LinearProgram, x: Floats) -> None:
 
 
 def enter_better(form: Form, here: Standing, there: Standing) -> bool:
-    """Put the variables of a form where one of two standings has them, whichever violates less; True for `there`."""
+    """Set the variables of a form to the one of two states that violates less; returns True if that is `there`."""
     here.enter(form)
     most = violations(form)
     there.enter(form)
@@ -253,7 +257,9 @@ def enter_better(form: Form, here: Standing, there: Standing) -> bool:
 
 
 def violations(form: Form) -> int:
-    """Count what a basis violates: values outside their bounds, and reduced costs that no flip makes fit."""
+    """Count the violations of a basis: values outside their bounds, and wrong reduced costs that no bound flip
+    corrects.
+    """
     misfits = form.tableau.settle(False)
     return misfits + int(np.count_nonzero(form.tableau.arrays["squared"][: form.tableau.rows]))
 
@@ -267,7 +273,7 @@ def at_upper(form: Form) -> NDArray[np.bool_]:
 
 
 def rest(form: Form, high: NDArray[np.bool_]) -> None:
-    """Put nonbasic variables at their bounds: the upper bound if `high` says so and it is finite."""
+    """Put nonbasic variables at their bounds: the upper bound where `high` is true and the bound is finite."""
     arrays, total = form.tableau.arrays, form.tableau.total
     below, above = np.isfinite(form.lower), np.isfinite(form.upper)
     place = np.where(below, form.lower, np.where(above, form.upper, 0.0))
@@ -280,7 +286,7 @@ def rest(form: Form, high: NDArray[np.bool_]) -> None:
 def with_numbers(
     lp: LinearProgram, c: Floats, row_lower: Floats, row_upper: Floats, col_lower: Floats, col_upper: Floats
 ) -> LinearProgram:
-    """Return a program with other numbers and the same matrix, neither copied nor checked."""
+    """Return a program with other numbers and the same matrix; nothing is copied or checked."""
     found = object.__new__(LinearProgram)
     given = {"c": c, "row_lower": row_lower, "row_upper": row_upper, "col_lower": col_lower, "col_upper": col_upper}
     for name in lp.__dataclass_fields__:

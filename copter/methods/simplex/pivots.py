@@ -1,4 +1,4 @@
-"""Pivots of both methods on one form, in turns with the clock: phases, perturbed costs, how they end."""
+"""Pivots of the dual and the primal method on one form, interrupted to check the clock: phases and perturbed costs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from copter.runtime.watch import Stopped, Watch
 
 Floats = NDArray[np.float64]
 
-CHUNK = 5e6  # multiplications between two looks at the clock
-FIRST_CHUNK = 5e5  # multiplications before the first look at the clock
-IDLE = 0.2  # costs are perturbed once more than this share of the dual steps has length zero
+CHUNK = 5e6  # multiplications between two checks of the clock
+FIRST_CHUNK = 5e5  # multiplications before the first check of the clock
+IDLE = 0.2  # costs are perturbed when more than this share of the dual steps has length zero
 DONE, BLOCKED, PAUSED, STUCK = range(4)
 BOX = 1e3  # bound on free variables in the first phase, where all others are bounded by one
-IMPROVES = 1e-7  # the first phase has found a direction of improvement where its objective is below minus this
+IMPROVES = 1e-7  # the first phase has found a direction of improvement if its objective is below minus this
 SEED = 20_151  # seed of the perturbation: the same program is always solved by the same pivots
-SPARSE = 10.0  # solves with the factors count as sparse up to this much work of a step per row
+SPARSE = 10.0  # steps count as sparse up to this many multiplications per row
 SHIFT = 5e-7  # relative perturbation of costs if many steps change nothing
 
 
@@ -32,16 +32,16 @@ class GivenUp(Exception):
 
 
 class Pivots:
-    """Pivots from the basis at which a form stands to an optimal one.
+    """Pivots from a form's present basis to an optimal one.
 
     Parameters
     ----------
     form : Form
     watch : Watch
     most_work : float
-        Multiplications, the form's earlier ones included, after which :class:`GivenUp` is raised.
+        Multiplications, including the form's earlier ones, after which :class:`GivenUp` is raised.
     most_sparse_work : float
-        The same while steps touch few rows each.
+        The limit instead of `most_work` while each step touches few rows.
     """
 
     def __init__(self, form: Form, watch: Watch, most_work: float, most_sparse_work: float = 0.0) -> None:
@@ -75,7 +75,7 @@ class Pivots:
         arrays["x"][:] = 0.0
         self.tableau.settle(False)
         if self.pivot(dual_steps) == BLOCKED:
-            raise GivenUp  # zero holds in every row: this is rounding
+            raise GivenUp  # zero satisfies every row, so the failure is rounding
         found = None
         if float(self.form.cost @ arrays["x"]) < -IMPROVES:
             found = arrays["x"][: self.tableau.columns] * self.form.column
@@ -124,4 +124,4 @@ class Pivots:
         return (self.most_sparse_work if sparse else self.most_work) - spent
 
     def tell(self) -> None:
-        """Tell whoever watches where the method stands."""
+        """Report progress, if somebody watches."""

@@ -1,4 +1,4 @@
-"""What a point and prices prove of a whole program, in two passes over its entries (F8 to F11, method/simplex.md)."""
+"""Judges a point and prices of a whole program, in two passes over its entries (F8 to F11, method/simplex.md)."""
 
 import numpy as np
 
@@ -31,14 +31,16 @@ def prove_point(const int[::1] start, const int[::1] index, const double[::1] va
     bound : float
         Dual objective; leaves out wrong-signed reduced costs of columns that neither a bound nor a row limits.
     margin : float
-        Most by which rounding may have raised the bound; infinite if there is such a reduced cost or may be.
+        Largest amount by which rounding may have raised the bound; infinite if there is, or may be, such a reduced
+        cost.
     wrong, wrong_most, cost_size : float
         Euclidean norm and maximum of those reduced costs; Euclidean norm of the costs.
     """
     cdef int i, j, e, n = cost.shape[0], m = y.shape[0]
     cdef double objective = 0.0, squares = 0.0, largest = 0.0, bound = 0.0, size = 0.0, error = 0.0, wrong = 0.0
     cdef double wrong_most = 0.0, norm_b = 0.0, norm_c = 0.0, q, used, slack, low, high, near, over, term
-    cdef double[:, ::1] rows = np.zeros((3, max(m, 1)))  # activity, least activity, sum of the absolute terms of that
+    # activity, least activity, sum of the least activity's absolute terms
+    cdef double[:, ::1] rows = np.zeros((3, max(m, 1)))
     cdef bint known = False
     with nogil:
         for i in range(m):

@@ -19,9 +19,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
-Figures = tuple[float, float, float, float, float, float, float, float, float]  # of prove_point
+Figures = tuple[float, float, float, float, float, float, float, float, float]  # results of prove_point
 
-MOST_FAILURES = 5  # most consecutive failures counted: the method is left unused for 2^failures / 2 rounds
+MOST_FAILURES = 5  # most consecutive failures that count: the method then rests for 2^failures / 2 rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Entries:
         Coupling rows first, then the private rows of every block.
     column_start, private_start : ndarray (blocks + 1,) int32
     slots, generation : ndarray (blocks,)
-        The name of a block; slots ascend.
+        Slot and generation, the name of each block; slots ascend.
     row_generation : ndarray (coupling rows,) int64
     """
 
@@ -49,7 +49,7 @@ class Entries:
 
     @property
     def names(self) -> tuple[Ints, Ints, Ints, Ages, Ages]:
-        """The names, in the order of :func:`.carry`."""
+        """Return the names, in the order of :func:`.carry`'s arguments."""
         return self.column_start, self.private_start, self.slots, self.generation, self.row_generation
 
     def equals(self, other: Entries) -> bool:
@@ -77,23 +77,23 @@ class Vertex:
 
 
 def judged(entries: Entries, numbers: Minimised, x: Floats, y: Floats) -> Figures:
-    """The figures of a point; prices that no bound of their row answers for are set to zero."""
+    """Return a point's figures; prices whose sign belongs to an infinite bound of the row are set to zero."""
     lower = np.concatenate((numbers.col_lower, numbers.row_lower))
     upper = np.concatenate((numbers.col_upper, numbers.row_upper))
     return prove_point(entries.start, entries.index, entries.value, numbers.c, lower, upper, x, y)
 
 
 class RoundBasis:
-    """Solves one program after another, each from the basis of the last one as far as they have blocks in common."""
+    """Solves one program after another, each from the last basis, restricted to the blocks that both have."""
 
     def __init__(self) -> None:
         self.form: Form | None = None
         self.entries: Entries | None = None
-        self.prices: Floats = np.zeros(0)  # of the last program's rows
-        self.failures = self.resting = 0  # in a row, rounds to leave out
+        self.prices: Floats = np.zeros(0)  # prices of the last program's rows
+        self.failures = self.resting = 0  # consecutive failures; rounds left to skip
 
     def solve(self, entries: Entries, numbers: Minimised, watch: Watch, work: float) -> Vertex | None:
-        """An optimal vertex; None where the method is given up or the time is up.
+        """Return an optimal vertex; None if the method gives up or time is up.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class RoundBasis:
         numbers : Minimised
         watch : Watch
         work : float
-            Multiplications after which the method is given up.
+            Multiplications after which the method gives up.
         """
         if self.resting:
             self.resting -= 1
@@ -118,21 +118,21 @@ class RoundBasis:
             return None
 
     def pivoted(self, entries: Entries, numbers: Minimised, watch: Watch, work: float) -> Vertex | None:
-        """As :meth:`solve`; GivenUp where the method is given up."""
+        """Do :meth:`solve`, but raise GivenUp if the method gives up."""
         cold = self.form is None
         form = self.bring_up(entries, numbers)
         tableau, before = form.tableau, form.tableau.iterations
         tableau.sharpen(FEASIBLE, FITTING)
         pivots = Pivots(form, watch, tableau.factor.work + work)
         if cold and tableau.settle(False) and pivots.first_phase() is not None:
-            raise GivenUp  # it seems to be unbounded: a verdict of other methods
+            raise GivenUp  # it may be unbounded, which other methods decide
         if pivots.to_optimum() is not Status.OPTIMAL:
             raise GivenUp
         self.failures = 0
         return self.vertex(numbers, tableau.iterations - before)
 
     def sharper(self, numbers: Minimised, watch: Watch, work: float) -> Vertex | None:
-        """The last vertex once more, with next to nothing counted as zero."""
+        """Solve the last program again with tighter tolerances; None if that fails."""
         if self.form is None:
             return None
         tableau, before = self.form.tableau, self.form.tableau.iterations
@@ -145,7 +145,7 @@ class RoundBasis:
         return self.vertex(numbers, tableau.iterations - before) if ended is Status.OPTIMAL else None
 
     def vertex(self, numbers: Minimised, iterations: int) -> Vertex:
-        """The vertex at which the form stands, judged on the program as given."""
+        """Return the vertex of the form's present basis, with its figures on the program as given."""
         if self.form is None or self.entries is None:
             raise GivenUp
         x, y = self.form.point(), self.form.prices()
@@ -154,7 +154,7 @@ class RoundBasis:
         return Vertex(x, y, iterations, figures)
 
     def bring_up(self, entries: Entries, numbers: Minimised) -> Form:
-        """Put a program into the form, at the last basis as far as it has the same blocks and rows."""
+        """Load a program into the form, with the last basis for the blocks and rows that are the same."""
         old, known, self.form = self.form, self.entries, None
         if old is not None and known is not None and known.equals(entries):
             cost, unit = costs_of(numbers, old.column)

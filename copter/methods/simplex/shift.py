@@ -1,4 +1,4 @@
-"""Which rows and columns of one program are those of another, when a window has shifted (method/simplex.md)."""
+"""Matching of rows and columns between two programs of a shifted time window (method/simplex.md)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from copter.problem.linear_program import LinearProgram
 Indices = NDArray[np.intp]
 Hashes = NDArray[np.uint64]
 
-DEPTH = 3  # rounds in which rows and columns learn of their neighbours: a storage learns of the load that it serves
-LEAST_SHARE = 0.1  # of the rows and columns, that must be found again by their numbers
-SAMPLE = 500  # moved numbers that are looked for among the old ones
-MOST_STRETCH = 4  # times as many rows or columns, beyond which a program is not looked at
-MOST_ALIKE = 0.9  # of what a known shift has moved, that must have kept its costs and bounds
+DEPTH = 3  # rounds in which hashes take in those of neighbours, so that a storage's hash depends on the load it serves
+LEAST_SHARE = 0.1  # least share of rows and columns that must be found by their numbers
+SAMPLE = 500  # number of changed numbers that are searched among the old ones
+MOST_STRETCH = 4  # programs whose numbers of rows or columns differ by a larger factor are not compared
+# a known shift applies if at least this share of the moved rows and columns keep their costs and bounds
+MOST_ALIKE = 0.9
 NUMBERS = ("c", "col_lower", "col_upper", "row_lower", "row_upper")
 
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
@@ -25,19 +26,19 @@ _SHIFT = np.uint64(29)
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Where the rows and columns of a program stood in an earlier one.
+    """Positions of a program's rows and columns in an earlier program.
 
     Attributes
     ----------
     columns, rows : ndarray (n,), (m,)
-        Position in the earlier program; -1 for what is new.
+        Position in the earlier program; -1 for new ones.
     """
 
     columns: Indices
     rows: Indices
 
     def joins(self, old: LinearProgram, new: LinearProgram) -> bool:
-        """Whether two programs of the structure that it is of seem to be at this distance too, by costs and bounds."""
+        """Whether two programs of the same structure differ by this shift, judged by costs and bounds."""
         if old.shape != new.shape or new.shape != (len(self.rows), len(self.columns)):
             return False
         rows, columns = (np.flatnonzero(place != np.arange(len(place))) for place in (self.rows, self.columns))
@@ -51,11 +52,11 @@ class Shift:
 
 
 def recognise(old: LinearProgram, new: LinearProgram) -> Shift | None:
-    """Find the rows and columns of a program in an earlier one; None if too few are found, or all in their places.
+    """Find the rows and columns of a program in an earlier one; None if too few are found or none has moved.
 
-    What has the same numbers and the same neighbours, and is the only one such in both programs, is the same. What
-    stands between two such rows or columns follows its neighbour. What is left keeps its place if the programs have one
-    shape, and is new otherwise. The work is a few sorts of rows and columns, and a few passes over the entries.
+    Two rows (or columns) match if they have the same numbers and neighbours and no other one in either program has.
+    Rows and columns next to a match follow it. The rest keep their positions if both programs have the same shape,
+    otherwise they are new. The work is a few sorts of rows and columns and a few passes over the entries.
 
     Parameters
     ----------
@@ -93,9 +94,9 @@ def recognise(old: LinearProgram, new: LinearProgram) -> Shift | None:
 
 
 def looks_shifted(old: LinearProgram, new: LinearProgram) -> bool:
-    """Whether numbers of a program that have moved were in an earlier one of the same pattern at another place.
+    """Whether changed numbers of a program were at other positions in an earlier program of the same pattern.
 
-    A sweep, in which all numbers are new, is told from a shift in this way, by one pass.
+    One pass so distinguishes a shift from a sweep, in which all numbers are new.
     """
     sought, among = [], []
     pairs = [(getattr(old, name), getattr(new, name)) for name in NUMBERS]
@@ -122,7 +123,9 @@ def same_pattern(one: LinearProgram, other: LinearProgram) -> bool:
 
 
 def signatures(lp: LinearProgram) -> list[tuple[Hashes, Hashes]]:
-    """Return hashes of columns and rows: by their numbers alone, then with their neighbours', to :data:`DEPTH`."""
+    """Return hashes of columns and rows: by their own numbers, then mixed with their neighbours' up to :data:`DEPTH`
+    times.
+    """
     column, row = mixed(lp.c, lp.col_lower, lp.col_upper), mixed(lp.row_lower, lp.row_upper)
     entry, index, start = mixed(lp.A.data), lp.A.indices, lp.A.indptr
     width = np.diff(start)
@@ -141,7 +144,7 @@ def mixed(*numbers: NDArray[np.float64]) -> Hashes:
     """Return one hash of several numbers, element by element."""
     found = np.zeros(len(numbers[0]), dtype=np.uint64)
     for each in numbers:
-        found = scrambled(found * _FACTORS[0] + (each + 0.0).view(np.uint64))  # 0.0 and -0.0 are one
+        found = scrambled(found * _FACTORS[0] + (each + 0.0).view(np.uint64))  # gives -0.0 the hash of 0.0
     return found
 
 
@@ -154,7 +157,7 @@ def scrambled(value: Hashes) -> Hashes:
 
 
 def kinds_of(lp: LinearProgram) -> tuple[Indices, Indices]:
-    """Return numbers for columns and rows that are equal where the count of entries and the kinds of bounds are."""
+    """Return a number for every column and row, equal if the number of entries and the kinds of bounds are equal."""
 
     def kind(count: Indices, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Indices:
         found: Indices = 8 * count + 4 * (lower == upper) + 2 * np.isfinite(lower) + np.isfinite(upper)
@@ -168,7 +171,7 @@ def kinds_of(lp: LinearProgram) -> tuple[Indices, Indices]:
 
 
 def match(old: Hashes, new: Hashes, place: Indices) -> None:
-    """Enter the places of those that occur once in each program and are not yet placed."""
+    """Match unmatched rows or columns whose hash occurs once in each program."""
     (values, mine), (others, theirs) = once(new), once(old)
     _, one, other = np.intersect1d(values, others, assume_unique=True, return_indices=True)
     mine, theirs = mine[one], theirs[other]
@@ -178,22 +181,22 @@ def match(old: Hashes, new: Hashes, place: Indices) -> None:
 
 
 def once(values: Hashes) -> tuple[Hashes, Indices]:
-    """Return the values that occur once, ascending, and where."""
+    """Return the values that occur once, ascending, and their positions."""
     distinct, first, count = np.unique(values, return_index=True, return_counts=True)
     return distinct[count == 1], first[count == 1]
 
 
 def unplaced(size: int, place: Indices) -> NDArray[np.bool_]:
-    """Mark those of the earlier program that are at no place of the new one."""
+    """Mark the rows or columns of the earlier program that have no match."""
     free = np.ones(size, dtype=bool)
     free[place[place >= 0]] = False
     return free
 
 
 def forget_stragglers(place: Indices) -> None:
-    """Take back what has moved by another distance than both neighbours, where most have moved along with one.
+    """Undo matches that moved by another distance than both neighbours, if most matches moved as a neighbour did.
 
-    The first or last step of a window is known by its role, which another step has in the next window.
+    Such a match can be wrong: the first step of a window, for example, may look like the first step of the next window.
     """
     at = np.flatnonzero(place >= 0)
     alike = np.diff(place[at] - at) == 0
@@ -205,7 +208,7 @@ def forget_stragglers(place: Indices) -> None:
 
 
 def extend(old: Indices, new: Indices, place: Indices, step: int) -> None:
-    """Let unplaced ones follow the neighbour before (step 1) or behind them (-1), where the kinds agree."""
+    """Let unmatched rows or columns follow the neighbour before (step 1) or behind (-1) them if their kinds agree."""
     n, at = len(place), np.arange(len(place))
     if step > 0:
         near = np.maximum.accumulate(np.where(place >= 0, at, -1))

@@ -1,7 +1,7 @@
 """Rows with one entry, treated as column bounds; the choice depends on the structure only, not on the numbers.
 
-Modelling tools write the bounds of variables as rows; a basis need not hold them. Presolve (P2) does the same and much
-more, but what it removes depends on the numbers, so that its answer for one program is no start for the next one.
+Modelling tools write bounds of variables as rows, which a basis does not need. Presolve (P2) removes such rows and
+more, but its choice depends on the numbers, so its answer for one program is no start for the next.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from copter.problem.linear_program import LinearProgram
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Relative distance by which bounds may cross and still count as equal; beyond it another method decides.
+# Bounds that cross by at most this relative distance count as equal; otherwise another method decides.
 TOUCHING = 1e-9
 
 
@@ -34,7 +34,7 @@ class Slim:
     rows : ndarray
         Rows with one entry, in ascending order.
     columns : ndarray
-        The column of each.
+        The column of each of these rows.
     others : ndarray
         The rows that are left.
     lp : LinearProgram

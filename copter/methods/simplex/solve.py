@@ -18,8 +18,9 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-SHARP = 1e-12  # scaled tolerances of a second try, if the first result does not hold in the program's own units
-CANCELLED = 1e6  # if the objective's terms sum in size to more than this many times the objective, six digits are lost
+SHARP = 1e-12  # scaled tolerances of a second try, if the first result misses them in the program's own units
+# if the objective's terms sum in size to more than this many times the objective, more than six digits are lost
+CANCELLED = 1e6
 DEARER = 1e6  # the search for an unbounded direction leaves out columns this many times costlier than the open ones
 CONE_WORK = 1e7  # most multiplications of the search for a missed unbounded direction
 
@@ -111,10 +112,10 @@ class SimplexSolve(Pivots):
         return found[: tableau.columns] * self.form.column
 
     def missed_ray(self, y: Floats) -> Floats | None:
-        """Return a verified direction of improvement for reduced costs within tolerance on unbounded columns, or None.
+        """Return a verified direction of improvement that reduced costs within tolerance may hide, or None.
 
-        docs/method/simplex.md. Dear columns hide cheap ones: the directions in which the program is open are searched
-        without the columns that are dearer by more than `DEARER`, in units of the others.
+        See docs/method/simplex.md. Costly columns hide the improvement by cheap ones, so the unbounded directions are
+        searched without the columns that cost more than `DEARER` times the others.
         """
         lp, sign = self.lp, 1.0 if self.lp.sense == "min" else -1.0
         price = sign * y
@@ -148,7 +149,7 @@ class SimplexSolve(Pivots):
         x, y = self.form.point(), self.prices()
         judged = check(self.lp, x, y)
         within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)
-        # A vertex may be so far out that its objective is what cancellation leaves; the middle of the face is nearer.
+        # A vertex may be so far out that cancellation ruins its objective; the middle of the face is nearer.
         far = float(np.abs(self.lp.c * x).sum()) > CANCELLED * (1.0 + abs(judged.objective))
         if status is Status.OPTIMAL and (far or not within):
             return None

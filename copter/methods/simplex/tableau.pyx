@@ -1,4 +1,4 @@
-"""A basis of a small program and what follows from it: values, reduced costs, rows of the tableau.
+"""A basis of a small program, with its values, its reduced costs and rows of its tableau.
 
 The program is min c'x subject to A x + s = 0 and bounds on all of (x, s): variable columns + i is the logical variable
 of row i. A basic variable is assigned to the row of its pivot; a nonbasic variable is at one of its bounds, or at zero
@@ -173,7 +173,7 @@ cdef class Tableau:
         """Return the prices y of the basis, (m,)."""
         return self.arrays["cost"][self.columns :] - self.arrays["d"][self.columns : self.total]
 
-    # What follows from a basis ----------------------------------------------------------------------------------------
+    # Quantities of a basis ----------------------------------------------------------------------------------------
 
     cdef int refactor(self) noexcept nogil:
         """Refactorise; return -1 if memory is short, -2 if fill-in is too large.

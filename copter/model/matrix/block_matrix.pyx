@@ -40,14 +40,14 @@ cdef inline bint is_capped(const Block* block) noexcept nogil:
 
 
 cdef inline double offset_size(const Block* block) noexcept nogil:
-    """|offset| of a block's costs, and |most| where there is one: what rounding of a cost is measured by."""
+    """Return |offset| of a block's costs, plus |most| if it has one, to which a cost's rounding error is relative."""
     return fabs(block.offset) + (fabs(block.most) if block.most < INFINITY else 0.0)
 
 
 cdef class BlockMatrix(ListOfLists):
     """The constraint matrix: a list of lists, with the passes that the solver makes over it."""
 
-    # What a slab holds --------------------------------------------------------------------------------------------
+    # Contents of a slab --------------------------------------------------------------------------------------------
 
     def exceptions_of(self, int slot):
         """Return (columns, costs) of a slab's exceptions, the columns priced one by one: new arrays."""
@@ -214,10 +214,9 @@ cdef class BlockMatrix(ListOfLists):
     def price_errors(self):
         """Return the absolute part of a bound on each slab's rounding error in the last pricing, (n_slots,) float64.
 
-        (n_slots,) float64: the exact reduced cost d of a column differs from the computed one by no more than this and
-        8 half ulps of |d|. What a column's cost is rounded by is covered: |scale * cost| is at most |d|, the priced
-        usage and the offset together, or where the slab's most takes its place, that and the offset. Zero for resident
-        and empty slots.
+        The exact reduced cost d of a column differs from the computed one by at most this plus 8 half ulps of |d|. The
+        bound covers the rounding of costs, because |scale * cost| is at most the sum of |d|, the priced usage and the
+        offset (or the slab's most and the offset, if the most replaces the cost). Zero for resident and empty slots.
         """
         cdef int i
         cdef Block* block
@@ -230,7 +229,7 @@ cdef class BlockMatrix(ListOfLists):
         return errors
 
     def offsets(self):
-        """|offset| of every slot's costs, and |most| where there is one, (n_slots,) float64."""
+        """Return |offset| of every slot's costs, plus |most| if it has one, (n_slots,) float64."""
         cdef int i
         found = np.zeros(self.n_slots)
         cdef double[::1] view = found

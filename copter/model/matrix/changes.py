@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
 
-MOST = 8  # edits of bounds that are remembered, per request of the model
-LEAST_MOST = 10_000  # edits of bounds that are remembered at least
+MOST = 8  # changed bounds that are remembered, per request of the model
+LEAST_MOST = 10_000  # changed bounds that are remembered in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Mark:
     Attributes
     ----------
     shape : object
-        Another one after every edit of anything but bounds.
+        An object that is replaced at every edit of anything but bounds.
     place : int
         Number of edits of bounds before it.
     """
@@ -32,8 +32,8 @@ class Mark:
 class Changes:
     """The requests whose bounds have changed, in order; any other kind of edit invalidates all marks.
 
-    Bounds are those of a request's sum, columns and private rows. Those of resources are not written down: they are
-    few, so whoever keeps a program reads them all again.
+    Recorded are the bounds of requests' sums, columns and private rows. Bounds of resources are not recorded: they are
+    few, so a kept program reads them all again.
     """
 
     def __init__(self) -> None:

@@ -23,24 +23,24 @@ cdef struct Pattern:
 
 
 cdef struct Block:
-    # cost of column j = min(scale * cost[j] + offset, most), but for the exceptions, whose cost is stored as it is.
-    # Blocks whose requests have one and the same cost array point at one array.
+    # cost of column j = min(scale * cost[j] + offset, most), except for exceptions, whose cost is stored as it is.
+    # Blocks whose requests share a cost array point to the same array.
     int n_columns            # 0: no request lives in this slot
     int fixed                # column held at its upper bound (all others at their lower), or -1
     int n_exceptions
-    int single_column        # the exception, where there is one
-    char resident            # 1: every column is in the working set, pricing passes it by
+    int single_column        # the only exception's column, if there is exactly one
+    char resident            # 1: every column is in the working set, so pricing skips the block
     char single_precision    # 1: cost is float32, otherwise float64
     double scale
     double offset
-    double most              # inf for none
+    double most              # upper limit on the columns' costs; inf for none
     double limit             # sum of the block's columns <= limit
     double least             # sum of the block's columns >= least; -inf for none
-    double upper             # of every column, unless upper_each is given
+    double upper             # upper bound of every column, unless upper_each is given
     double single_cost
     Pattern* pattern
     const void* cost
-    const int* exception_column   # the exceptions, where there are several
+    const int* exception_column   # columns of the exceptions, if there are several
     const double* exception_cost
     const double* lower_each  # NULL: zero
     const double* upper_each  # NULL: upper

@@ -335,7 +335,7 @@ cdef class ListOfLists(RowLists):
             at += block.n_columns
 
     def share_costs(self, const int[::1] slots, list costs, const int[::1] which, double scale, double offset):
-        """:meth:`set_cost` of float64 arrays that slabs share: slots[i] has costs[which[i]], kept, not copied."""
+        """Do :meth:`set_cost` with float64 arrays that slabs share: slots[i] gets costs[which[i]], kept, not copied."""
         cdef Py_ssize_t i
         cdef Block* block
         cdef Slab slab
@@ -455,7 +455,7 @@ cdef class ListOfLists(RowLists):
         cdef Slab slab = self.slabs[slot]
         slab.integer = integer
 
-    # What a slab holds --------------------------------------------------------------------------------------------
+    # Contents of a slab --------------------------------------------------------------------------------------------
 
     def scale_of(self, int slot):
         """Return (scale, offset) of a slab's costs."""
@@ -463,11 +463,13 @@ cdef class ListOfLists(RowLists):
         return block.scale, block.offset
 
     def most_of(self, int slot):
-        """Largest cost of a slab's columns other than its exceptions, as minimised; inf for none."""
+        """Return the upper limit on the costs, as minimised, of a slab's columns other than its exceptions; inf for
+        none.
+        """
         return self.block_at(slot).most
 
     def set_most(self, int slot, double most):
-        """Change the largest cost of a slab's columns other than its exceptions."""
+        """Change the upper limit on the costs of a slab's columns other than its exceptions."""
         self.block_at(slot).most = most
 
     def limit_of(self, int slot):
@@ -556,7 +558,7 @@ cdef class ListOfLists(RowLists):
                 at += 1
         return lower, upper
 
-    # Laying out anew ----------------------------------------------------------------------------------------------
+    # Renumbering slots ----------------------------------------------------------------------------------------------
 
     def compact(self):
         """Move slabs down into the empty slots, in order; return the new slot of each old one, -1 for an empty one.

@@ -98,7 +98,7 @@ cdef void price_block(
     """
     cdef int s, n = 0
     cdef const int* segment = block.pattern.segment_start
-    # One run over all columns decides for most blocks; only a block worth having is looked at segment by segment.
+    # One run over all columns suffices for most blocks; only blocks with an improving column are searched by segment.
     smallest[0] = smallest_between(block, weight, 0, block.n_columns)
     if smallest[0] < threshold:
         for s in range(block.pattern.n_segments):

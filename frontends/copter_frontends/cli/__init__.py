@@ -12,7 +12,7 @@ except ModuleNotFoundError:
         "copter: the command line needs the package click: pip install '.[frontends]' in its checkout"
     ) from None
 
-# Before SciPy is imported: the linear algebra here is tiny, and slow where threads wait for each other in a spin.
+# Set before SciPy is imported: the matrices here are tiny, and threads that spin while waiting would slow them down.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from copter_frontends.cli.compare import compare
@@ -57,10 +57,10 @@ cli.add_command(verify)
 def main(arguments: list[str] | None = None) -> None:
     """Run the command. Exit code 0 if done, 1 if the run failed, 2 for bad arguments or input.
 
-    A simulation that Ctrl-C ends after a round, with its results so far, has exit code 130, 143 for SIGTERM. What was
-    ended at once, by a second Ctrl-C or before the first round, has 1.
+    A simulation that is ended after a round, with its results so far, has exit code 130 (Ctrl-C) or 143 (SIGTERM). One
+    that is ended at once, by a second Ctrl-C or before the first round, has 1.
 
-    What goes wrong is one line on stderr. With COPTER_DEBUG=1 in the environment a failed run shows its traceback.
+    An error is printed as one line on stderr. With COPTER_DEBUG=1 in the environment a failed run shows its traceback.
     """
     try:
         code = cli.main(arguments, prog_name="copter", standalone_mode=False)
@@ -82,6 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _is_ours(error: Exception) -> bool:
-    from copter.errors import CopterError  # loads the engine, which a command that fails early has not done
+    # imported here, because it loads the engine, which a command that failed early has not loaded
+    from copter.errors import CopterError
 
     return isinstance(error, CopterError)

@@ -19,7 +19,7 @@ from copter_frontends.cli.simulate import simulate
 from copter_frontends.registry.names import DEADLINE_NAMES, POLICY_NAMES
 
 OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every", "what_if")
-"""Options of ``copter simulate`` alone: the policy, the other solver, the saved run."""
+"""Options that only ``copter simulate`` has: policy, comparison solver, saved run."""
 
 
 def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
@@ -40,20 +40,20 @@ def _shared_options() -> list[click.Parameter]:
 
 
 def _defaults_of_the_others() -> dict[str, Any]:
-    """Defaults of the options that only `simulate` has."""
+    """Return the defaults of the options that only `simulate` has."""
     given = simulate.make_context("simulate", [POLICY_NAMES[0]]).params
     return {name: given[name] for name in OWN_TO_SIMULATE}
 
 
 def _apart(asked: SimulateOptions, name: str) -> SimulateOptions:
-    """The options with a folder and a tape of the run's own, by its name."""
+    """Return the options with the run's own folder and tape, named after the run."""
     out = None if asked.out is None else os.path.join(asked.out, name)
     return replace(asked, out=out, tape=None if asked.tape is None else own_tape(asked.tape, name))
 
 
 def _simulated(asked: SimulateOptions) -> tuple[dict[str, Any], dict[str, float]]:
-    """One policy's run: the summary, and hours by job of those that completed."""
-    from copter_frontends.cli.running import run_simulation  # as late as in _run
+    """Run one policy; returns the summary, and the hours of every completed job."""
+    from copter_frontends.cli.running import run_simulation  # imported late, as in _run
     from copter_frontends.simulator.paired import completed_h
 
     completed: dict[str, float] = {}
@@ -69,7 +69,7 @@ def _run(
     first = SimulateOptions.of(**{**shared, "policy": policies[0]})
     asked = [replace(first, policy=name, seed=first.seed + k) for k in range(seeds) for name in policies]
     asked[0].check(alone=False)
-    # Imported late, as in simulate.py: 2 s that `--help` need not take.
+    # Imported late, as in simulate.py, to save `--help` 2 s.
     from rich.console import Console
 
     from copter_frontends.cli.interruption import exit_code_of
@@ -141,6 +141,6 @@ compare = WithProblems(
     "its own, with its name before the ending; with --seeds the names have the seed, too. `copter compare traffic` and "
     "`copter compare shards` set schemes side by side: see their --help.",
 )
-"""The command; each run is as ``copter simulate`` with the same options."""
+"""The command; each run equals ``copter simulate`` with the same options."""
 
 compare.problems = problem_commands(several=True)

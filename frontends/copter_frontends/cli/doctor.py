@@ -10,9 +10,10 @@ from copter_frontends.cli.output import print_json
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def doctor(as_json: bool) -> int:
-    """Look at this installation: versions, threads, OpenMP, instruction set, the speed of a small solve.
+    """Check this installation: versions, threads, OpenMP, instruction set, the speed of a small solve.
 
-    A line for each, with advice where something could be better. Exit code 0 if all is well, 1 if something is broken.
+    Prints a line for each, with advice if something could be better. Exit code 0 if all is well, 1 if something is
+    broken.
     """
     from copter_frontends.cli.examination import examine
 

@@ -20,8 +20,8 @@ from copter.settings import available_threads
 
 LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
 OPTIONAL = ("highspy", "numba", "pyarrow", "matplotlib", "cvxpy", "linopy", "pyomo")
-REQUESTS, COLUMNS, RESOURCES = 2000, 24, 12  # of the reference solve
-SLOW_S = 2.0  # seconds of the small cold solve from which `copter doctor` calls the machine slow
+REQUESTS, COLUMNS, RESOURCES = 2000, 24, 12  # size of the reference solve
+SLOW_S = 2.0  # `copter doctor` calls a machine slow if the cold reference solve takes more seconds than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ def examine() -> list[Finding]:
     for name, look in looks:
         try:
             findings.append(look())
-        except Exception as error:  # a doctor does not fall ill
+        except Exception as error:  # an error of a check is a finding
             findings.append(Finding(name, f"{type(error).__name__}: {error}", False, "reinstall copter-lp"))
     return findings
 
 
 def of_copter() -> Finding:
-    """Version and place."""
+    """Report copter's version and folder."""
     place = Path(copter.__file__).parent
     return Finding("copter", f"{copter.__version__} in {place}, Python {platform.python_version()}")
 
@@ -71,7 +71,7 @@ def of_package(name: str) -> Finding:
 
 
 def of_optional() -> Finding:
-    """Packages of extras."""
+    """Report an optional package and its extra."""
     found, missing = [], []
     for name in OPTIONAL:
         try:
@@ -83,7 +83,7 @@ def of_optional() -> Finding:
 
 
 def of_threads() -> Finding:
-    """Threads that a solve takes, and how busy the machine is."""
+    """Report the threads of a solve, and the machine's load."""
     threads = available_threads()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     advice = ""
@@ -122,7 +122,7 @@ def of_instructions() -> Finding:
 
 
 def of_solve() -> Finding:
-    """Seconds of a cold and a warm solve, each checked."""
+    """Time a cold and a warm solve, and check both."""
     cold_s, warm_s, well = reference(REQUESTS)
     advice = ""
     if not well:

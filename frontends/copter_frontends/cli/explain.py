@@ -19,16 +19,16 @@ from copter_frontends.cli.output import FiniteRange, InputError, print_json
 @click.option("--options", "most", type=click.IntRange(min=1), default=8, show_default=True, help="Options to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def explain(run: str, job: str | None, what_if: str | None, hours: float | None, most: int, as_json: bool) -> int:
-    """Why JOB got what it got, in the last program of the run that `copter simulate --save RUN` left.
+    """Explain JOB's allocation in the last program of a run saved by `copter simulate --save RUN`.
 
-    The linear program is solved as it stood when the run was saved: the price of each resource, the job's options and
-    what they would lose, and the weight, price or capacity at which its best option becomes another one.
+    The linear program is solved as it was when the run was saved. Printed are the price of each resource, the job's
+    options and their losses, and the weight, price or capacity at which another option becomes the best.
 
-    With --what-if, no JOB is named: the next round is planned with the change and without it, on copies, and RUN stays
-    as it is. A change has one or more of these parts, with commas between them: add N TYPE, remove N TYPE,
-    quota TEAM N, add job NAME GPUS [APPLICATION], remove job NAME. RUN may be a tape, too: then every one of its
-    programs is solved with the change and without it. A tape says nothing of how jobs train, so for completion times
-    take a run with --hours, or `copter simulate --what-if`.
+    With --what-if, JOB is not given: the next round is planned with and without the change, on copies; RUN is not
+    changed. A change consists of one or more of these parts, separated by commas: add N TYPE, remove N TYPE, quota TEAM
+    N, add job NAME GPUS [APPLICATION], remove job NAME. If RUN is a tape, each of its programs is solved with and
+    without the change. A tape does not contain how jobs train, so for completion times use a run with --hours, or
+    `copter simulate --what-if`.
     """
     if (job is None) == (what_if is None):
         raise click.UsageError("name a JOB, or ask --what-if CHANGE")

@@ -100,39 +100,39 @@ def explanation_of(path: str, job: str) -> Explanation | Told:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Effect of a change on the next round of a run, and on its hours where they were asked for."""
+    """Effect of a change on the next round of a run and, if requested, on its next hours."""
 
     answer: Answer
     hours: float | None
     paired: Paired | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         jobs = None if self.paired is None else {"hours": self.hours, **self.paired.as_dict()}
         return {**self.answer.as_dict(), "jobs": jobs}
 
     def as_text(self, most: int) -> str:
-        """Lines for a reader."""
+        """Return the effect as lines of text."""
         told = self.answer.as_text(most)
         return told if self.paired is None else f"{told}\n{self.hours:g} more hours:\n{self.paired.as_text()}"
 
 
 def asked(path: str, what_if: str, hours: float | None) -> Asked | TapeAnswer:
-    """Effect of a change on a saved run, or on a tape.
+    """Compute the effect of a change on a saved run or a tape.
 
     Parameters
     ----------
     path : str
-        Of the run or the tape; it is read, and not written.
+        File of the run or the tape; it is not changed.
     what_if : str
         See :meth:`.Change.read`.
     hours : float or None
-        Simulated hours for which a run goes on.
+        Simulated hours for which a run is continued.
 
     Raises
     ------
     CopterError
-        If the file is of no use, or the change does not go with it.
+        If the file cannot be used, or the change does not fit it.
     """
     change = Change.read(what_if)
     if is_tape(path):

@@ -24,7 +24,7 @@ def _take_quiet(context: click.Context, parameter: click.Parameter, value: bool)
 
 
 def is_quiet() -> bool:
-    """Whether the command that runs was asked to be quiet."""
+    """Whether the running command has the option ``--quiet``."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(QUIET, False))
 
@@ -84,7 +84,7 @@ def parsed(text: str, toml: bool) -> Any:
     if toml:
         if sys.version_info < (3, 11):
             raise ValueError("TOML needs Python 3.11 or newer; write the options as YAML")
-        import tomllib  # of the standard library from 3.11 on
+        import tomllib  # in the standard library from Python 3.11 on
 
         return tomllib.loads(text)
     import yaml  # type: ignore[import-untyped, unused-ignore]  # of the extra `frontends`; most runs need no YAML

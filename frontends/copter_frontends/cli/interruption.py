@@ -23,8 +23,8 @@ def exit_code_of(summary: Mapping[str, Any]) -> int:
 class Interruption:
     """Context that records the first SIGINT or SIGTERM; a second one ends the command at once.
 
-    Called, it says whether there was one. No solve is cut short: the round is simulated as it would have been, and a
-    saved run goes on as if there had been no signal.
+    Calling it returns whether a signal was received. No solve is cut short: the round is simulated as usual, and a
+    saved run continues as if there had been no signal.
 
     Attributes
     ----------
@@ -57,5 +57,5 @@ class Interruption:
         if self.number:
             raise KeyboardInterrupt
         self.number = number
-        with suppress(OSError):  # not print: the signal may have come while that was writing
+        with suppress(OSError):  # os.write instead of print, because the signal may have interrupted a print
             os.write(2, TOLD)

@@ -33,8 +33,8 @@ def _workers(context: click.Context, parameter: click.Parameter, value: tuple[st
 @click.option("--steps", type=click.IntRange(min=1), help="Steps  [default: until Ctrl-C]")
 @click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing.")
 def kueue_controller(**given: Any) -> int:
-    """Write what Kueue lets others decide, by copter's plans: boosts, gates, AdmissionChecks, nominations."""
-    # Imported late, as in simulate.py; the Kubernetes client is of the optional extra "kubernetes".
+    """Write decisions that Kueue leaves to others, by copter's plans: boosts, gates, AdmissionChecks, nominations."""
+    # Imported late, as in simulate.py; the Kubernetes client belongs to the optional extra "kubernetes".
     try:
         from copter_frontends.kueue_controller.cluster_api import ClusterApi
     except ImportError as error:

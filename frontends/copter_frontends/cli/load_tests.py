@@ -1,4 +1,4 @@
-"""What ``copter simulate kueue`` does."""
+"""Execution of ``copter simulate kueue``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from copter_frontends.queues.load_test import load_test
 
 
 def run_kueue(given: Mapping[str, Any]) -> int:
-    """Compute the bounds, run the test, print both; the exit code."""
+    """Compute the bounds, run the test, print both; returns the exit code."""
     try:
         test = load_test(given["test"])
         complain(f"{test.name}: {test.workloads:,} workloads, {test.queues:,} queues")

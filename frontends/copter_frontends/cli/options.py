@@ -19,14 +19,16 @@ SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
 
 SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "shim", "quota", "reserve")
-"""Options of the policy ``sia`` alone."""
+"""Options that only the policy ``sia`` has."""
 
 WARMUP_HOURS = 9
-"""Of a sampled day: by default so many hours pass before the rounds of ``--rounds``; then the busiest ones begin."""
+"""Default warm-up of a sampled day, in hours: the rounds of ``--rounds`` begin after it, when the busiest hours
+begin.
+"""
 
 
 DEFAULT_CLUSTER = "sia-het"
-"""What is simulated where neither --gpus nor --cluster is given: 64 GPUs of three types, seconds on a laptop."""
+"""Cluster if neither --gpus nor --cluster is given: 64 GPUs of three types, simulated in seconds on a laptop."""
 
 
 def own_tape(path: str, name: str) -> str:
@@ -77,7 +79,7 @@ class SimulateOptions:
     reserve: tuple[tuple[str, str, int], ...] = ()
     plan_latency: float = 0.0
     tape: str | None = None
-    deadlines: bool = False  # whether deadlines are judged although the policy has no use for them
+    deadlines: bool = False  # whether to report deadlines even if the policy does not use them
     deadline_source: str | None = None
     mix: str | None = None
     lease_s: float | None = None
@@ -85,7 +87,9 @@ class SimulateOptions:
     what_if: str | None = None
 
     def warmup(self, round_s: float, sampled: bool) -> int:
-        """Rounds simulated first: as given, or up to the day's busy hours where a day is sampled for some rounds."""
+        """Number of first rounds outside the statistics: as given or, for some rounds of a sampled day, those before
+        its busy hours.
+        """
         if self.warmup_rounds is not None:
             return self.warmup_rounds
         return round(WARMUP_HOURS * 3600 / round_s) if self.rounds is not None and sampled else 0

@@ -56,7 +56,7 @@ def foreign_prints_on_stderr() -> Iterator[None]:
     sys.stdout.flush()
     try:
         kept = os.dup(1)
-    except OSError:  # there is no stdout to keep clean
+    except OSError:  # there is no stdout
         yield
         return
     try:
@@ -64,6 +64,6 @@ def foreign_prints_on_stderr() -> Iterator[None]:
         yield
     finally:
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).fflush(None)  # C's own buffer, before it would come out on stdout
+            ctypes.CDLL(None).fflush(None)  # empties C's own buffer before stdout is restored
         os.dup2(kept, 1)
         os.close(kept)

@@ -11,7 +11,7 @@ from copter_frontends.cli.output import InputError
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
-TRIES_AGAIN = 3  # times that a task is repeated whose process or machine has died
+TRIES_AGAIN = 3  # times that a task is repeated after its process or machine died
 
 
 def over_ray(address: str, function: Callable[[Given], Result], given: Sequence[Given]) -> Iterator[tuple[int, Result]]:
@@ -20,20 +20,20 @@ def over_ray(address: str, function: Callable[[Given], Result], given: Sequence[
     Parameters
     ----------
     address : str
-        Of a cluster, "auto" for the one that runs here, or "local" for one that ends with this process.
+        Address of a cluster, "auto" for the one that runs here, or "local" for one that ends with this process.
     function : callable
-        Importable where the tasks run.
+        Function that the tasks' processes can import.
     given : sequence
 
     Yields
     ------
     (place, result)
-        In the order that they end.
+        Results in the order in which tasks end.
 
     Raises
     ------
     InputError
-        If Ray is not installed, there is no cluster at the address, or a task was lost again and again.
+        If Ray is not installed, there is no cluster at the address, or a task was lost too often.
     """
     try:
         import ray  # an optional extra
@@ -78,7 +78,7 @@ def gathered(
     ended : callable (place, result), optional
         Called with each result as it comes.
     """
-    from rich.console import Console  # as late as in the commands: 2 s that `--help` need not take
+    from rich.console import Console  # imported late, as in the commands, to save `--help` 2 s
     from rich.progress import Progress
 
     found: dict[int, Result] = {}

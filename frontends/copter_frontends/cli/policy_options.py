@@ -1,4 +1,4 @@
-"""Options that name jobs or tenants: each value split and checked (callbacks of click)."""
+"""Options that name jobs or tenants: click's callbacks that split and check each value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import click
 
 
 def quotas(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """Each ``TENANT=GPUS`` as (tenant, GPUs)."""
+    """Split each ``TENANT=GPUS`` into (tenant, GPUs)."""
     result: dict[str, int] = {}
     for value in values:
         tenant, _, count = value.rpartition("=")
@@ -21,7 +21,7 @@ def quotas(context: click.Context, parameter: click.Parameter, values: tuple[str
 def reservations(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, str, int], ...]:
-    """Each ``JOB=TYPE:GPUS`` as (job, GPU type, GPUs)."""
+    """Split each ``JOB=TYPE:GPUS`` into (job, GPU type, GPUs)."""
     result: list[tuple[str, str, int]] = []
     for value in values:
         job, _, held = value.rpartition("=")

@@ -40,14 +40,16 @@ from copter_frontends.what_if.run import change_run
 
 
 def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simulation, Workload]:
-    """Make all that a run needs, with a change from its start if one is asked about; what is wrong is bad input."""
+    """Make everything that a run needs; a what-if change applies from its start. Raises InputError for anything
+    wrong.
+    """
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
         if asked.gpus not in (None, cluster.gpus):
             complain(f"--gpus {asked.gpus}: a cluster of whole nodes, {cluster.gpus} GPUs")
         model = goodput_model_of(asked, cluster)
-        model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
+        model.row(next(iter(model.applications)), 0.0)  # compiles the model's kernel before rounds are timed
         entry = POLICIES[asked.policy]
         if entry.by_tasks and not isinstance(model, TaskGoodput):
             model = TasksGoodput(model, cluster)
@@ -110,7 +112,7 @@ def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> 
 
 
 def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
-    """Arguments of :class:`~copter_frontends.sia.SiaPolicy` by the options."""
+    """Return the arguments of :class:`~copter_frontends.sia.SiaPolicy` that the options give."""
     given: dict[str, Any] = {"quotas": dict(asked.quota)} if asked.quota else {}
     objective = objective_of(PRESETS[asked.semantics])
     power = objective.power if asked.power is None else asked.power
@@ -135,7 +137,7 @@ def _kept_jobs(asked: SimulateOptions, workload: Workload) -> Workload:
 
 
 def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, model: GoodputModel) -> Workload:
-    """Return the jobs: a paper's on its own GPUs, otherwise as the options say."""
+    """Return the jobs: a paper's own jobs on its GPUs, otherwise those of the options."""
     if asked.on_hares_testbed:
         return testbed_workload(asked.jobs, asked.seed)
     if asked.on_hops_testbed:
@@ -223,7 +225,7 @@ def prepare_directory(out: str) -> None:
 
 
 def prepare_report(path: str) -> None:
-    """Make sure that a page can be written to a file; InputError where it cannot."""
+    """Raise InputError unless a page can be written to a file."""
     check_extras()
     try:
         require_writable(path)

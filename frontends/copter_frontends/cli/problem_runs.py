@@ -40,7 +40,7 @@ TRAFFIC_COLUMNS: Columns = (
     ("fullest link", "max_utilisation", "{:.3f}"),
 )
 SHOWN_ANYWAY = {"total": "mean_objective", "concurrent": "least_share", "utilisation": "max_utilisation"}
-"""Per objective the column that another one repeats: it is left out, so that the table fits 80 columns."""
+"""For each objective, a column that repeats another one and is left out, so that the table fits 80 characters."""
 SHARD_COLUMNS: Columns = (
     ("movements", "movements", "{:,.2f}"),
     ("imbalance", "imbalance", "{:.2%}"),
@@ -173,7 +173,7 @@ def _facts(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _write_splits(given: Mapping[str, Any], result: TrafficResult) -> None:
-    """Write the last round's flows as integer path weights, the form that routers use."""
+    """Write the last round's flows as integer path weights, as routers use them."""
     if result.last is None:
         return
     splits = router_splits(result.paths, result.last.flows, result.capacity, given["buckets"])
@@ -205,7 +205,7 @@ def _show(
 
 
 def _narrow(names: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> Table:
-    """Return a table whose headings wrap and whose cells do not, to fit 80 columns."""
+    """Return a table whose headings wrap but whose cells do not, to fit 80 characters."""
     table = Table(
         box=box.SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
     )

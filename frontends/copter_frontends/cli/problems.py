@@ -67,7 +67,7 @@ def _scheme_option(known: tuple[str, ...], several: bool) -> click.Option:
 
 
 def _shared() -> list[click.Parameter]:
-    """Options of both problems."""
+    """Return the options that both problems have."""
     return [
         click.Option(["--rounds"], type=_COUNT, default=20, show_default=True),
         click.Option(["--warmup-rounds"], type=_FROM_ZERO, default=0, show_default=True, help="Left out of figures."),
@@ -137,7 +137,7 @@ def _number_or_file(context: click.Context, parameter: click.Parameter, value: s
 
 
 def _round_and_server(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[int, int]:
-    """Return servers by round; every round has one at most."""
+    """Return servers by round; every round has at most one."""
     found: dict[int, int] = {}
     for each in value:
         left, colon, right = each.partition(":")

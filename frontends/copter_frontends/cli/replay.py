@@ -12,10 +12,10 @@ from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import FiniteRange, InputError, complain, print_json
 
 PEER_NAMES = ("highs", "glop", "pdlp", "soplex", "clarabel")
-"""Those of :data:`copter_frontends.replay.peers.PEERS`, here so that ``--help`` imports nothing."""
+"""The names in :data:`copter_frontends.replay.peers.PEERS`, repeated here so that ``--help`` imports nothing."""
 
 KINDS = (".svg", ".png", ".pdf")
-WIDTH = 150  # least width of tables in characters: narrower columns cannot be read
+WIDTH = 150  # least width of tables in characters, so that columns stay readable
 
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
@@ -80,13 +80,13 @@ def replay(
     picture: str | None,
     as_json: bool,
 ) -> int:
-    """Play the rounds of the tape FILE again, through copter and through peers, each in a process of its own.
+    """Replay the rounds of the tape FILE with copter and with other solvers (peers), each in its own process.
 
-    A round's edits and solve are timed apart; a peer is kept in step by its own calls. Every answer of copter is
-    verified as `copter verify` does, every point of a peer is judged as a point of its program. A peer that crashes or
-    runs out of time or memory is a line that says so.
+    Edits and solve of a round are timed separately; a peer's program is edited by the peer's own calls. Every answer of
+    copter is checked as by `copter verify`, every point of a peer on its program. A peer that crashes or runs out of
+    time or memory gets a line that says so.
 
-    Exit code 0 if copter played all rounds and every one was verified, 1 if not, 2 for a tape of no use.
+    Exit code 0 if copter replayed all rounds and every answer passed, 1 if not, 2 for an unusable tape.
     """
     from rich.console import Console
 
@@ -104,7 +104,7 @@ def replay(
     try:
         Settings(**settings)
         reader, begun = TapeReader(file), 0
-        for record in reader:  # the whole of it is sound before any of it is played
+        for record in reader:  # the whole tape is checked before any round is replayed
             begun = record.round
         if reader.torn is not None:
             complain(f"{file}: cut short in the record at byte {reader.torn}, after round {begun}: it is left out")

@@ -30,13 +30,14 @@ def resume(
 ) -> int:
     """Continue the run that `copter simulate --save FILE` saved, as if it had never stopped.
 
-    It ends where it was asked to end, unless --hours, --rounds or --to-end say otherwise. A damaged file is refused.
+    It ends as requested by the saved run's options, unless --hours, --rounds or --to-end is given. A damaged file is
+    refused.
     """
     if to_end and (hours or rounds):
         raise click.UsageError("--to-end and --hours or --rounds do not go together")
     if save_every is not None and save is None:
         raise click.UsageError("--save-every says how often --save FILE is written; give --save too")
-    # Imported late, as in simulate.py: 2 s that `--help` need not take.
+    # Imported late, as in simulate.py, to save `--help` 2 s.
     from copter_frontends.cli.preparing import prepare_outputs
     from copter_frontends.cli.running import carry_on, show
     from copter_frontends.cli.saving import RunNote

@@ -39,9 +39,9 @@ def run_simulation(
     change: Change | None = None,
     on_result: Callable[[SimulationResult], object] | None = None,
 ) -> dict[str, Any]:
-    """Simulate, write what was asked for, and return the summary.
+    """Simulate, write the requested files, and return the summary.
 
-    A change that is asked about is there from the start; `on_result` is given the result.
+    A what-if change applies from the start; `on_result` is called with the result.
     """
     simulation, workload = prepare(asked, change)
     if workload.drawn_from is not None and asked.jobs is None and change is None:
@@ -61,7 +61,7 @@ def carry_on(
 ) -> dict[str, Any]:
     """Run a new or resumed simulation to its end, then save and write the requested files.
 
-    The rounds after the warm-up are recorded on `tape`, where it is given.
+    The rounds after the warm-up are recorded on `tape`, if given.
     """
     done, warmup = len(simulation.records), asked.warmup(simulation.round_s, workload.sampled)
     comparison = _make_comparison(asked, simulation.policy)
@@ -76,7 +76,8 @@ def carry_on(
         Interruption() as interruption,
         LiveProgress(left, simulation.jobs_left, console) as progress,
     ):
-        if comparison is not None and comparison.policy.lp_each_round:  # others have so few that none is let pass
+        # others solve so few programs that each is compared
+        if comparison is not None and comparison.policy.lp_each_round:
             comparison.is_on = warmup_left == 0
         if tape is not None and warmup_left == 0:
             recording.enter_context(recorded(tape))
@@ -98,7 +99,7 @@ def carry_on(
             on_result(result)
         try:
             saver.at_end()
-        finally:  # a disk that is full for the one may have room for the other
+        finally:  # if one file cannot be written, the other one may
             ended = simulation.finished if total is None else len(result.rounds) >= total
             log = getattr(simulation.policy, "edit_log", None)
             edits = {} if log is None else {"edits_per_solve": log.summary()}
@@ -117,8 +118,8 @@ def carry_on(
 def collected_now() -> None:
     """Collect garbage now, between rounds, and exclude the survivors from later collections.
 
-    What a simulation has made so far stays to its end. Going over it takes longer than a round, and Python would do so
-    in the middle of one.
+    What a simulation has made so far lives to its end. A collection of it takes longer than a round, and Python would
+    start one in the middle of a round.
     """
     gc.collect()
     gc.freeze()
@@ -133,10 +134,10 @@ def _report(
     by: str | None,
     policy: object,
 ) -> dict[str, Any]:
-    """Set which jobs were skipped, work out the summary and write the report.
+    """Print the skipped jobs, compute the summary and write the report.
 
-    `edits` says how much of the policy's programs was edited, where it counts that; `by` is the signal that ended the
-    run.
+    `edits` describes how much of the policy's programs was edited, if the policy counts it; `by` is the signal that
+    ended the run.
     """
     if result.skipped:
         first = result.skipped[0]
@@ -173,7 +174,7 @@ def summary_of(
 
 
 def _arrived(result: SimulationResult, workload: Workload) -> int:
-    """Jobs that were submitted before the last round began, and so could have GPUs."""
+    """Return the number of jobs submitted before the last round began, which could have had GPUs."""
     last_s = result.rounds[-1].now_s if result.rounds else -math.inf
     return sum(job.submit_s <= last_s for job in workload.jobs)
 
@@ -184,7 +185,7 @@ def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Worklo
 
 
 def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
-    """Sum of w JCT over the jobs that completed, hours, where the workload has weights: Hare's objective."""
+    """Return Hare's objective, the sum of weight times JCT (hours) over completed jobs, if the workload has weights."""
     if not workload.weights:
         return {}
     pairs = zip(result.jobs["id"], result.jobs["jct_s"], strict=True)

@@ -43,7 +43,7 @@ _COUNT = click.IntRange(min=1)
 def serve(**options: Any) -> int:
     """Schedule clusters over HTTP: deltas in, plans out.
 
-    SIGTERM or Ctrl-C stops it with a snapshot. Killed in any way, it comes back with all that it acknowledged.
+    SIGTERM or Ctrl-C stops it with a snapshot. Even after `kill -9`, a restart restores everything it acknowledged.
     """
     # Optional: Starlette, uvicorn and prometheus-client come with the extra "serve".
     try:

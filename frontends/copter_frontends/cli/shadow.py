@@ -29,9 +29,9 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--port", type=click.IntRange(0, 65535), help="Show the live page on this port of this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout.")
 def shadow(**given: Any) -> int:
-    """Watch a cluster of another scheduler, decide nothing, and say what its decisions leave unused.
+    """Watch a cluster of another scheduler, decide nothing, and report what that scheduler leaves unused.
 
-    Give one of --kueue, --volcano, --kai and --slurm. Where the source cannot be read the shadow says since when it is
+    Give one of --kueue, --volcano, --kai and --slurm. If the source cannot be read, the shadow reports since when it is
     blind, and goes on.
     """
     # Imported late, as in simulate.py.
@@ -79,7 +79,7 @@ def shadow(**given: Any) -> int:
 
 
 def _end(summary: dict[str, Any], as_json: bool) -> int:
-    """Print what was found; 1 if nothing could be seen."""
+    """Print the findings; returns exit code 1 if nothing could be seen."""
     now = summary["now"]
     if as_json:
         print_json(summary)

@@ -13,7 +13,7 @@ from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.registry.names import METHOD_CHOICES, POLICY_NAMES
 
 _COUNT = click.IntRange(min=1)
-_GPUS = click.IntRange(max=10_000_000)  # of a simulated cluster; more would fill the memory before the first round
+_GPUS = click.IntRange(max=10_000_000)  # GPUs of a simulated cluster; more would fill the memory before the first round
 _JOBS = click.IntRange(1, 100_000_000)
 _POSITIVE = FiniteRange(min=0, min_open=True)
 _ROUND = FiniteRange(min=1.0, max=1e7)
@@ -148,15 +148,15 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 def simulate(**options: Any) -> int:
     """Simulate POLICY on a cluster, round by round.
 
-    Ctrl-C or SIGTERM ends the run after the round that is being simulated: the results so far are written, and the exit
-    code is 130 or 143. A second one ends it at once.
+    Ctrl-C or SIGTERM ends the run after the present round: the results so far are written, and the exit code is 130 or
+    143. A second signal ends it at once.
 
-    With --what-if the same jobs are simulated twice; --out, --save and --tape are of the run without the change. Its
-    parts are those of `copter explain --what-if`.
+    With --what-if the same jobs are simulated without and with a change; --out, --save and --tape apply to the run
+    without it. Changes are written as for `copter explain --what-if`.
     """
     asked = SimulateOptions.of(**options)
     asked.check()
-    # Imported late: it takes 2 s of processor time (Numba, SciPy, every policy), `--help` 0.1 s without it.
+    # Imported late: the import takes 2 s of processor time (Numba, SciPy, every policy), `--help` without it 0.1 s.
     from copter_frontends.cli.running import run_simulation, show
 
     if asked.what_if is not None:

@@ -8,7 +8,7 @@ from copter_frontends.cli.output import FiniteRange, print_json
 from copter_frontends.registry.names import METHOD_CHOICES
 
 SHIM_NAMES = ("rounding", "dive", "exact")
-"""Those of :func:`copter.solve_integer`, here so that ``--help`` imports nothing."""
+"""The shims of :func:`copter.solve_integer`, repeated here so that ``--help`` imports nothing."""
 
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
@@ -48,13 +48,12 @@ def solve(
 ) -> int:
     """Solve the linear program in FILE: MPS, or CPLEX's LP format if its name ends in .lp; both may be gzipped.
 
-    `copter solve sample` takes one that comes with copter.
+    `copter solve sample` solves a program that comes with copter. After two seconds and then at intervals, a line on
+    stderr reports the progress.
 
-    After two seconds a line on stderr says how far it is, and again now and then.
-
-    The objective includes the file's constant. A bound is printed only if it is certified: proven from prices, with
-    every rounding accounted for. Exit code 0 if there is an answer (infeasible, unbounded and out of time are answers),
-    1 if there is none, 2 for bad input.
+    The objective includes the file's constant. A bound is printed only if it is certified: proven from prices,
+    including all rounding errors. Exit code 0 for an answer (infeasible, unbounded and out of time are answers), 1 for
+    none, 2 for bad input.
     """
     # Imported late, as in simulate.py: SciPy and the engine take most of a second.
     from copter_frontends.cli.solving import print_table, solve_file

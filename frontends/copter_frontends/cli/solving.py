@@ -31,7 +31,7 @@ from copter_frontends.cli.pulse import Pulse
 from copter_frontends.report.table import number, seconds
 from copter_frontends.samples import PROGRAM, given_or_sample
 
-# Whose point, objective and bound mean nothing.
+# Statuses with which point, objective and bound mean nothing.
 _WITHOUT_VALUE = ("primal_infeasible", "dual_infeasible")
 
 
@@ -48,7 +48,7 @@ def solve_file(
     started = time.perf_counter()
     try:
         solution = solve(lp, settings, with_record(Pulse().beat))
-    except SettingsError as error:  # a method that only a session can use
+    except SettingsError as error:  # a method for sessions only
         raise InputError(str(error)) from error
     return summary_of(file, lp, solution, time.perf_counter() - started)
 
@@ -92,7 +92,7 @@ def integer_summary_of(file: str, lp: LinearProgram, result: IntegerSolution) ->
 
 
 def _facts(file: str, lp: LinearProgram) -> dict[str, Any]:
-    """File, name and sizes of the program."""
+    """Return file, name and sizes of the program."""
     return {
         "file": file,
         "name": lp.name,

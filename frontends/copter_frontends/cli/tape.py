@@ -13,10 +13,10 @@ from copter_frontends.cli.output import InputError, print_json
 @click.command()
 @click.argument("files", type=click.Path(), nargs=-1, required=True)
 def verify(files: tuple[str, ...]) -> int:
-    """Check the answers on the tapes FILES: bounds, points, plans and rays, without any of copter's solvers.
+    """Check the answers on the tapes FILES (bounds, points, plans and rays) without using copter's solvers.
 
-    A line for every round that is rejected, and one for each tape in sum. Exit code 0 if all are accepted, 1 if a round
-    is rejected, 2 for a file of no use. `python -m copter.verify FILE` is the same; it needs NumPy alone.
+    Prints a line for every rejected round and one for each tape. Exit code 0 if all rounds are accepted, 1 if one is
+    rejected, 2 for an unusable file. `python -m copter.verify FILE` does the same and needs only NumPy.
     """
     from copter.verify import main
 
@@ -25,14 +25,14 @@ def verify(files: tuple[str, ...]) -> int:
 
 @click.group()
 def tape() -> None:
-    """Look at a tape, cut it, make it anonymous, or write one of its programs as MPS."""
+    """Describe a tape, cut it, make it anonymous, or write one of its programs as MPS."""
 
 
 @tape.command()
 @click.argument("file", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(file: str, as_json: bool) -> None:
-    """Say what is on the tape FILE."""
+    """Describe the contents of the tape FILE."""
     found = _of(file, "described")
     if as_json:
         print_json(found)
@@ -46,7 +46,7 @@ def info(file: str, as_json: bool) -> None:
 @click.argument("out", type=click.Path())
 @click.option("--rounds", required=True, metavar="A:B", help="Rounds A to B - 1; the rest is left out.")
 def cut(file: str, out: str, rounds: str) -> None:
-    """Write rounds of the tape FILE to the tape OUT. Where round A is not the first, its sessions start cold there."""
+    """Copy rounds of the tape FILE to the tape OUT. Unless round A is the first, its sessions start cold there."""
     from copter_frontends.cli.replay import _rounds
 
     first, last = _rounds(click.get_current_context(), click.Option(["--rounds"]), rounds)
@@ -57,7 +57,7 @@ def cut(file: str, out: str, rounds: str) -> None:
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
 def anonymise(file: str, out: str) -> None:
-    """Write the tape FILE to OUT with numbers instead of the names of requests and resources; figures stay."""
+    """Copy the tape FILE to OUT with numbers instead of the names of requests and resources; figures stay the same."""
     _of(file, "anonymised", out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from copter import Settings
@@ -129,8 +130,10 @@ def gavel_of_the_artifact(
 ) -> GavelPolicy:
     """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B12)."""
     rates = MeasuredThroughputs(cluster, profiles)
-    # Its shares are of time and need no vertex; the public simulator's interior-point solver gives none either.
-    return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
+    asked = settings or Settings()
+    if asked.method == "auto":  # that simulator's solver is ECOS: where optima are many, a point amid them, no vertex
+        asked = replace(asked, method="interior")
+    return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=asked)
 
 
 def pollux_of_the_artifact(

@@ -10,7 +10,7 @@ import numpy as np
 from copter_frontends.report.theme import Theme
 from copter_frontends.simulator.activity import Span
 
-MOST_JOBS = 160  # most jobs drawn; of more an even sample
+MOST_JOBS = 160  # most jobs drawn; of more jobs, an even sample
 
 
 def drawn_jobs(spans: Sequence[Span]) -> list[str]:

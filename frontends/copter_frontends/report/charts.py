@@ -15,7 +15,7 @@ from copter_frontends.simulator import RoundRecord, SimulationResult
 from copter_frontends.simulator.metrics import STAGES
 
 MOST_POINTS = 360
-"""Points of a curve; more rounds than that are put together."""
+"""Most points of a curve; with more rounds, neighbours are merged."""
 
 Floats = NDArray[np.float64]
 Rows = Sequence[Mapping[str, Any]]
@@ -94,7 +94,7 @@ def _end_h(rounds: Sequence[RoundRecord]) -> float:
 def _stack(
     axes: Any, rounds: Sequence[RoundRecord], layers: Sequence[Floats], labels: Sequence[str], colours: Sequence[str]
 ) -> None:
-    """Stacked steps, each as wide as its rounds."""
+    """Draw stacked steps, each as wide as its rounds."""
     edges = np.append(_thin(_hours(rounds), np.min), _end_h(rounds))
     closed = [np.append(layer, layer[-1]) for layer in layers]
     axes.stackplot(edges, *closed, labels=labels, colors=colours, linewidth=0, step="post")
@@ -169,7 +169,7 @@ def _gap(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
         )
     axes.set_yscale("log")
     low, high = np.nanmin(shown), np.nanmax(shown)
-    if high < 30 * low:  # at least a decade and a half, or a log axis has no labels
+    if high < 30 * low:  # a log axis needs at least a decade and a half to have labels
         axes.set_ylim(low / 6, high * 6)
     axes.set_ylabel("relative gap")
     _over_time(axes, rounds)
@@ -281,7 +281,7 @@ def _shade_warmup(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> Non
 
 def _plain_log_ticks(axis: Any, ratio: float) -> None:
     """Use ticks such as 0.1, 1, 10 on a log axis, with 2 and 5 between them on a short range."""
-    from matplotlib.ticker import LogLocator, NullFormatter  # of the optional extra `report`
+    from matplotlib.ticker import LogLocator, NullFormatter  # in the optional extra `report`
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 300 else (1.0,)))
     axis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -1,4 +1,6 @@
-"""Several policies on the same jobs as one page: figures, and differences job by job with intervals."""
+"""A page that compares several policies on the same jobs: figures, and differences job by job with confidence
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ FIGURES = (
     ("hours in the queue per job", "queue_h_per_job", "{:.3f}"),
     ("restarts per job", "restarts_per_job", "{:.2f}"),
 )
-MOST_NAMED = 5  # jobs that gain most, and as many that lose most
+MOST_NAMED = 5  # number of jobs listed that gain most, and that lose most
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One policy's run with one seed: the object of ``--json``, and hours by job of those that completed."""
+    """One policy's run with one seed: the object of ``--json``, and the hours of every completed job."""
 
     summary: Mapping[str, Any]
     completed_h: Mapping[str, float]
@@ -46,14 +48,14 @@ class ComparedRun:
 
 
 def comparison_page(runs: Sequence[ComparedRun], command: str) -> str:
-    """The page of the runs of several policies, each with the same seeds; the first policy is the measure.
+    """Return the page of several policies' runs with the same seeds; the others are compared with the first policy.
 
     Parameters
     ----------
     runs : sequence of ComparedRun
-        At least one; a policy without a seed that the first one has is compared over those it has.
+        At least one run. A policy that lacks some of the first policy's seeds is compared over the common ones.
     command : str
-        What was run.
+        The command that was run.
     """
     names = list(dict.fromkeys(run.policy for run in runs))
     seeds = list(dict.fromkeys(run.seed for run in runs))
@@ -91,9 +93,9 @@ def comparison_page(runs: Sequence[ComparedRun], command: str) -> str:
 
 
 def difference(pairs: Mapping[int, Paired]) -> tuple[float | None, tuple[float, float] | None, str]:
-    """(mean difference in hours, its interval, over what was resampled) of the pairs of each seed.
+    """Return (mean difference in hours, its confidence interval, what was resampled) over the pairs of each seed.
 
-    With several seeds the interval resamples the seeds' means; with one, the jobs of it.
+    With several seeds the means of the seeds are resampled, with one seed its jobs.
     """
     with_jobs = [pair.difference for pair in pairs.values() if pair.names]
     if not with_jobs:
@@ -105,7 +107,7 @@ def difference(pairs: Mapping[int, Paired]) -> tuple[float | None, tuple[float, 
 
 
 def conclusion(name: str, first: str, pairs: Mapping[int, Paired]) -> str:
-    """One sentence of what the pairs of two policies say."""
+    """Return one sentence about the difference between two policies."""
     mean, interval, over = difference(pairs)
     if mean is None:
         return f"No job completed under both {first} and {name}."
@@ -135,7 +137,7 @@ def _told(name: str, first: str, pairs: Mapping[int, Paired]) -> dict[str, Any]:
 
 
 def _spread(values: Sequence[float | None]) -> tuple[float | None, tuple[float, float] | None]:
-    """Mean and interval of what is there."""
+    """Return the mean and the confidence interval of the values that are not None."""
     known = [value for value in values if value is not None]
     return (float(np.mean(known)), bootstrap(known)) if known else (None, None)
 
@@ -166,7 +168,7 @@ def _median(of: Mapping[tuple[str, int], ComparedRun], name: str, seeds: Sequenc
 
 
 def _chart(pairs: Mapping[str, Mapping[int, Paired]], first: str) -> Chart:
-    """Shares of the jobs by their difference to the first policy."""
+    """Return a chart of the jobs' differences from the first policy, as cumulative shares."""
 
     def draw(axes: Any, theme: Theme) -> None:
         for k, (name, by_seed) in enumerate(pairs.items()):

@@ -13,7 +13,7 @@ PNG_DPI = 200  # dots per inch of PNG files
 
 def render(chart: Chart, theme: Theme, form: str) -> bytes:
     """Draw a chart as ``png`` or ``svg``; equal charts give equal bytes."""
-    import matplotlib as mpl  # of the optional extra `report`
+    import matplotlib as mpl  # in the optional extra `report`
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

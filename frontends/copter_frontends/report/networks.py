@@ -25,9 +25,9 @@ def write_traffic_report(results: Sequence[TrafficResult], directory: str | Path
     results : sequence of TrafficResult
         The first one's network is drawn.
     directory : path
-        Made if it is not there.
+        Folder; made if it does not exist.
     facts : mapping of str to str
-        What was run, in words.
+        Description of the run.
     """
     check_extras()
     rows = [

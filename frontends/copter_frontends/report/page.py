@@ -23,17 +23,17 @@ def write_page(template: str, charts: Sequence[Chart], directory: str | Path, **
     Parameters
     ----------
     template : str
-        Of this package.
+        File name of the template in this package.
     charts : sequence of Chart
     directory : path
-        Made if it is not there.
+        Folder; made if it does not exist.
     **values
-        What the template asks for besides `charts`.
+        Values that the template needs besides `charts`.
 
     Returns
     -------
     Path
-        Of the page.
+        Path of the page.
     """
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def write_page(template: str, charts: Sequence[Chart], directory: str | Path, **
 
 
 def page_of(template: str, charts: Sequence[Chart], **values: Any) -> str:
-    """A page of this package with its plots inside it, in a light and a dark form."""
+    """Return a page with its plots embedded, each in a light and a dark form."""
     from jinja2 import Environment  # of the optional extra `report`
     from markupsafe import Markup
 

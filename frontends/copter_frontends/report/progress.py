@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from copter_frontends.simulator import RoundRecord
 
 PLAIN_LINES = 10
-"""Lines that are printed over a run where stderr is not a terminal."""
+"""Number of lines printed during a run if stderr is not a terminal."""
 
 
 class LiveProgress:
@@ -19,11 +19,11 @@ class LiveProgress:
     Parameters
     ----------
     rounds : int, optional
-        Rounds that will be simulated; None if that is not known.
+        Number of rounds to simulate; None if unknown.
     jobs : int
-        Jobs in all, by whose ends progress is told when the number of rounds is not known.
+        Total number of jobs; if the number of rounds is unknown, completed jobs show the progress.
     console : Console, optional
-        stderr, if not given; nothing is shown on one that is quiet.
+        By default stderr; a quiet console shows nothing.
     """
 
     def __init__(self, rounds: int | None, jobs: int, console: Console | None = None) -> None:

@@ -13,7 +13,7 @@ from copter_frontends.shards.simulation import ShardResult
 
 
 def shard_charts(results: Sequence[ShardResult]) -> list[Chart]:
-    """The plots of some schemes."""
+    """Return the plots of some schemes."""
     found = [
         Chart("imbalance", "Imbalance", "Most loaded server less the least loaded, in mean loads.",
               lambda a, t: _lines(a, t, results, "imbalance", "mean loads")),

@@ -11,7 +11,7 @@ from rich.table import Table
 
 _STAGES = (("round", "round_s"), ("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("place", "place_s"))
 _PERCENTILES = ("p50", "p95", "p99")
-LABEL_WIDTH, FIGURE_WIDTH = 26, 20  # characters that a figure's name and one run's figures need, with lines broken
+LABEL_WIDTH, FIGURE_WIDTH = 26, 20  # characters for a figure's name and for one run's figures, with lines broken
 
 
 def print_summary(summary: Mapping[str, Any], console: Console) -> None:
@@ -120,7 +120,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def notes(summary: Mapping[str, Any]) -> list[str]:
-    """What the names of figures mean, where they do not say it themselves."""
+    """Return explanations of those figures' names that need one."""
     if "finish_time_fairness" not in summary:
         return []
     return [
@@ -131,7 +131,7 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _contention(summary: Mapping[str, Any]) -> str:
-    """Jobs in the cluster over the rounds that have any."""
+    """Return the mean and largest number of jobs in the cluster, over rounds with jobs."""
     return f"{number(summary['contention'], '{:,.1f}')} / {number(summary['contention_max'], '{:,.0f}')}"
 
 
@@ -173,7 +173,7 @@ def _deadlines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _counts(result: Mapping[str, Any], *names: str) -> str:
-    """Counts side by side."""
+    """Return counts side by side."""
     return " / ".join(number(result[name], "{:,}") for name in names)
 
 

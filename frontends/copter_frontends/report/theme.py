@@ -26,7 +26,7 @@ class Theme:
     series: tuple[str, ...]
 
     def settings(self) -> dict[str, Any]:
-        """Settings of matplotlib."""
+        """Return the theme as settings of matplotlib."""
         return {
             "figure.facecolor": self.paper,
             "axes.facecolor": self.paper,

@@ -54,7 +54,7 @@ def positions(result: TrafficResult) -> Floats:
         return np.stack((np.cos(angle), np.sin(angle)), axis=1)
     degree = adjacency.sum(axis=1)
     scaled = adjacency / np.sqrt(np.outer(degree, degree))
-    _, vectors = np.linalg.eigh(scaled)  # Hall's drawing: the slowest modes of the network
+    _, vectors = np.linalg.eigh(scaled)  # Hall's drawing: the eigenvectors of the smallest nonzero eigenvalues
     drawn = vectors[:, -3:-1] / np.sqrt(degree)[:, None]
     drawn = drawn * np.where(drawn[np.abs(drawn).argmax(axis=0), [0, 1]] < 0.0, -1.0, 1.0)
     return np.asarray(np.sign(drawn) * np.sqrt(np.abs(drawn)))

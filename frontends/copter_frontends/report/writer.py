@@ -29,19 +29,19 @@ def write_report(
     ----------
     result : SimulationResult
     directory : path
-        Made if it is not there; files of these names are replaced.
+        Folder; made if it does not exist. Files of these names are replaced.
     summary : mapping
         The object of ``copter simulate --json``.
     facts : mapping of str to str, optional
-        What was run, in words.
+        Description of the run.
     comparison : sequence of mappings
         Rows of a comparison with HiGHS: ``round``, ``variables``, ``copter_s``, ``highs_warm_s``, ``highs_cold_s``,
-        ``objective_rel_diff``; a figure that is not there is None.
+        ``objective_rel_diff``; missing figures are None.
 
     Returns
     -------
     Path
-        Of the page.
+        Path of the page.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def write_report(
 
 
 def _arrived(summary: Mapping[str, Any]) -> int:
-    """Jobs that were submitted before the run's end."""
+    """Return the number of jobs submitted before the run's end."""
     return int(summary.get("jobs_arrived", summary["jobs_submitted"]))
 
 
@@ -84,7 +84,7 @@ def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ("Jobs completed", f"{summary['jobs_completed']:,}", f"of {_arrived(summary):,} submitted in the run"),
     ]
     if not summary["variables"]["max"]:
-        cards.pop(1)  # a policy that solves nothing has no gap
+        cards.pop(1)  # a policy without a program has no gap
     ratio = ((summary.get("highs") or {}).get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
     if ratio:
         cards.insert(1, ("Against HiGHS", f"{ratio:,.0f}×", "its faster way, warm or cold; edits and solve, median"))

@@ -34,8 +34,8 @@ from copter_frontends.serve.volcano import Volcano
 from copter_frontends.serve.waiting import waiting_document
 
 LOG = logging.getLogger("copter.serve")
-EXPLAIN_S = 30.0  # seconds that an explanation, or the effect of a change, may take
-MOST_CHANGE = 4000  # most characters of a change that is asked about
+EXPLAIN_S = 30.0  # time limit of an explanation or of the effect of a change, in seconds
+MOST_CHANGE = 4000  # most characters of a what-if change
 MOST_LISTED = 1000  # most job ids in a list of jobs
 PAGE_TYPES = {
     "page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css",
@@ -135,19 +135,19 @@ class Routes:
         return JSONResponse(await service.link.ask({"job": job_id}, EXPLAIN_S))
 
     async def get_what_if(self, request: Request) -> Response:
-        """What a change would do to the plan of now; nothing is changed."""
+        """Answer with the effect that a change would have on the present plan; nothing is changed."""
         service, text = self._cluster(request), request.query_params.get("change", "")
         if len(text) > MOST_CHANGE:
             raise Problem(422, f"the change has {len(text)} characters, at most {MOST_CHANGE} are taken", "change")
         return JSONResponse(await service.link.ask({"what_if": text}, EXPLAIN_S))
 
     async def get_waiting(self, request: Request) -> Response:
-        """The jobs that wait, and for what."""
+        """Answer with the waiting jobs and what they wait for."""
         service = self._cluster(request)
         return JSONResponse(waiting_document(service.state, service.book))
 
     async def get_history(self, request: Request) -> Response:
-        """Rounds since the service began."""
+        """Answer with the rounds since the service began."""
         return JSONResponse(self._cluster(request).history.document())
 
     async def get_job(self, request: Request) -> Response:
@@ -159,13 +159,13 @@ class Routes:
         return JSONResponse({**job.document(), "allocation": service.book.allocations.get(job_id)})
 
     async def list_jobs(self, request: Request) -> Response:
-        """Ids of the jobs in order of the alphabet, a thousand at a time, from after ?after=ID on."""
+        """Answer with job ids in alphabetical order, a thousand at a time, starting after ?after=ID."""
         service, after = self._cluster(request), request.query_params.get("after", "")
         names = sorted(name for name in service.state.jobs if name > after)
         return JSONResponse({"jobs": names[:MOST_LISTED], "more": len(names) > MOST_LISTED})
 
     async def post_volcano(self, request: Request) -> Response:
-        """Volcano's extender protocol."""
+        """Answer a call of Volcano's extender protocol."""
         service = self._cluster(request)
         limit = tenant_of(request.scope).body_limit(self.settings.max_session)
         body = await read_body(request.scope, request.receive, limit, self.settings.body_s)
@@ -193,21 +193,21 @@ class Routes:
         return JSONResponse(self._cluster(request).document())
 
     async def delete_cluster(self, request: Request) -> Response:
-        """Take a cluster away, with its journal."""
+        """Delete a cluster and its journal."""
         await self.clusters.delete(request.path_params["cluster"])
         return Response(status_code=204)
 
     # The service itself -------------------------------------------------------------------------------------------
 
     async def get_health(self, request: Request) -> Response:
-        """Whether the process is alive and its event loop turns."""
+        """Answer that the process is alive and its event loop runs."""
         return JSONResponse({"status": "ok"})
 
     async def get_readiness(self, request: Request) -> Response:
-        """Whether the service takes deltas and every cluster's first scheduler has started, or failed to.
+        """Answer whether the service accepts deltas and every cluster's first scheduler has started or failed.
 
-        A scheduler that ended is started again while the others go on: it is counted, and its cluster's document says
-        why it ended.
+        A scheduler that ended later is restarted while the others go on. The metrics count this, and the cluster's
+        document says why it ended.
         """
         links = [each.link for each in self.clusters.served.values() if not each.link.ready]
         waiting = sum(link.restarts == 0 for link in links)
@@ -218,22 +218,22 @@ class Routes:
         )
 
     async def get_metrics(self, request: Request) -> Response:
-        """Prometheus's text."""
+        """Answer with the metrics as Prometheus's text."""
         for name, service in self.clusters.served.items():
             self.metrics.restarts.labels(name).set(service.link.restarts)
             self.metrics.watchers.labels(name).set(service.watchers)
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def get_openapi(self, request: Request) -> Response:
-        """The OpenAPI document."""
+        """Answer with the OpenAPI document."""
         return Response(self._openapi, media_type="application/json")
 
     async def get_page(self, request: Request) -> Response:
-        """The live page."""
+        """Answer with the live page."""
         return Response(self._pages["page.html"], media_type=PAGE_TYPES["page.html"])
 
     async def get_static(self, request: Request) -> Response:
-        """The live page's script and style."""
+        """Answer with the live page's script or style."""
         name = request.path_params["name"]
         if name not in self._pages:
             raise Problem(404, f"there is no file {name!r}")

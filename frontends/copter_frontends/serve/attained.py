@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from copter_frontends.policy_kit import Attained
+from copter_frontends.vocabulary import Attained
 
 
 class Had(NamedTuple):
-    """One job's GPU time `gpu_s` up to `since_s`, also `by_type`; from then on it holds `gpus` of `kind`."""
+    """One job's GPU time up to `since_s`, in total (`gpu_s`) and `by_type`; since then it holds `gpus` GPUs of type
+    `kind`.
+    """
 
     since_s: float
     kind: str
@@ -27,7 +29,7 @@ class Had(NamedTuple):
 
 
 class AttainedBook:
-    """Service that a cluster's jobs have had. A job is looked at only when its allocation changes."""
+    """The GPU time of a cluster's jobs; a job's record is updated only when its allocation changes."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, Had] = {}
@@ -45,12 +47,12 @@ class AttainedBook:
             self.jobs[job_id] = Had(now_s, "", 0, had.gpu_s, had.by_type)
 
     def forget(self, job_ids: Collection[str]) -> None:
-        """Jobs that have been removed."""
+        """Forget removed jobs."""
         for job_id in job_ids:
             self.jobs.pop(job_id, None)
 
     def at(self, now_s: float) -> dict[str, Attained]:
-        """Return the service up to `now_s` of every job that ever had GPUs."""
+        """Return the GPU time up to `now_s` of every job that ever had GPUs."""
         found = {}
         for job_id, had in self.jobs.items():
             now = had.until(now_s)

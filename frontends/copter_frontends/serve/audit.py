@@ -21,12 +21,12 @@ class Audit:
     Parameters
     ----------
     path : Path
-        Made, for its owner alone, where it is not there.
+        File of the log; made, readable by its owner only, if it does not exist.
 
     Raises
     ------
     SettingsError
-        If it cannot be opened.
+        If the file cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:

@@ -24,8 +24,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int, wait_s: float) -
     Raises
     ------
     Problem
-        415 if it is not JSON by its type, 413 if it is too large, 408 if it does not arrive in time, 400 if it breaks
-        off.
+        415 if its type is not JSON, 413 if it is too large, 408 if it does not arrive in time, 400 if it ends early.
     """
     kind = header(scope, b"content-type").partition(b";")[0].decode("latin-1").strip().lower()
     if kind != "application/json":

@@ -22,16 +22,16 @@ class ClusterRecord:
     Attributes
     ----------
     types : mapping of GPU type to (nodes, GPUs per node)
-        As it was made; nodes come and go by deltas, types do not.
+        Nodes at creation; deltas add and remove nodes, but not types.
     policy : str
     round_s : float
-        Seconds between plans where nothing changes.
+        Seconds between plans if nothing changes.
     react_s : float
-        Least seconds between two plans where something does.
+        Least seconds between two plans if something changes.
     deadline_s : float
-        Seconds that a plan may take.
+        Time limit of a plan, in seconds.
     restart_penalty : float
-        Share of an option's worth that a change costs under the policy "allocation", from 0 to below 1.
+        Cost of a change under the policy "allocation", as a share of the option's worth, at least 0 and below 1.
     """
 
     types: Mapping[str, tuple[int, int]]

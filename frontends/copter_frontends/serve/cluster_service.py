@@ -24,7 +24,7 @@ from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_sn
 from copter_frontends.serve.worker_link import WorkerLink
 
 LOG = logging.getLogger("copter.serve")
-HEARTBEAT_S = 15.0  # seconds of silence after which a stream sends a comment, so that it is not closed
+HEARTBEAT_S = 15.0  # a silent stream sends a comment after this many seconds, so that proxies do not close it
 MOST_WAITING = 20_000  # most accepted deltas that wait for the disk
 
 
@@ -36,11 +36,11 @@ class ClusterService:
     name : str
     folder : Path
     stored : Stored
-        As it was made or recovered.
+        The cluster as created or recovered.
     sync : {"always", "never"}
         Whether an acknowledgement waits for the disk.
     threads : int
-        Of the solver.
+        Threads of the solver.
     metrics : Metrics
     """
 
@@ -54,19 +54,19 @@ class ClusterService:
         self._waiting = 0
         self._saving: asyncio.Task[None] | None = None
         self._closed = False
-        self._promised = 0  # number of the last plan that was given to the journal
-        self._gap = False  # whether a plan has been published that the journal has not
+        self._promised = 0  # number of the last plan given to the journal
+        self._gap = False  # whether a published plan is missing in the journal
         self._streaming = True
         self._last_plan: asyncio.Future[None] | None = None
 
     @property
     def record(self) -> ClusterRecord:
-        """Settings that the cluster was made with."""
+        """Settings with which the cluster was created."""
         return self.state.record
 
     @property
     def now_s(self) -> float:
-        """Seconds since the cluster was made."""
+        """Seconds since the cluster was created."""
         return max(CLOCK.get().now() - self.created_s, 0.0)
 
     def document(self) -> dict[str, Any]:
@@ -90,11 +90,11 @@ class ClusterService:
         Raises
         ------
         Problem
-            4xx for a bad delta, 503 where it cannot be journaled; nothing has changed then.
+            4xx for a bad delta, 503 if it cannot be journaled; the state is then unchanged.
         """
         delta = await self._read(document)
-        # While the service stops, too: a delta that was done before a crash is not refused when it is sent again.
-        # Again after each wait: another sender of the same delta may have come first.
+        # Checked even while the service stops, so that a repeated delta of before a crash is not refused. Checked again
+        # after each wait, because another sender of the same delta may have come first.
         while delta.id is not None and (accepted := self.state.accepted.get(delta.id)) is not None:
             if accepted.content not in (None, delta.content):
                 raise conflict(
@@ -103,7 +103,8 @@ class ClusterService:
                     "take a new id for a new delta",
                 )
             await self.log.settled()
-            # The very one: an equal one may have come since, after the first was undone, and is not on the disk yet.
+            # Compared by identity: after the first one was undone, an equal delta may have come that is not on the disk
+            # yet.
             if self.state.accepted.get(delta.id) is accepted:
                 return self._acknowledgement(accepted.sequence, repeated=True)
         if self._closed:
@@ -132,8 +133,8 @@ class ClusterService:
         """Finish a delta that is durable, or that had to be undone; its sender may be gone."""
         self._waiting -= 1
         if error is not None:
-            self.link.restart()  # it may have begun with what has been taken back, and have planned with it
-            self._gap = True  # a plan may have been published without what that delta removed, and journaled with it
+            self.link.restart()  # the scheduler may have started or planned with the undone delta
+            self._gap = True  # plans published meanwhile lack what the delta removed, but the journal has it
             edition = self.book.edition
             self.book.look_again(self.state, self.now_s)
             if self.book.edition != edition:
@@ -148,7 +149,7 @@ class ClusterService:
         self._rotate_if_long()
 
     def _acknowledgement(self, sequence: int, repeated: bool) -> dict[str, Any]:
-        """Answer to a delta's sender."""
+        """Return the answer to a delta's sender."""
         found: dict[str, Any] = {
             "sequence": sequence,
             "plan": {"version": self.book.version, "sequence": self.book.header["sequence"]},
@@ -175,7 +176,7 @@ class ClusterService:
         Parameters
         ----------
         edition : int or None
-            What the watcher has; from there on it gets changes where they are all kept. None for whole plans only.
+            Edition that the watcher has. It gets the later changes if all of them are kept. None: complete plans only.
         """
         event, seen, whole = asyncio.Event(), -1 if edition is None else edition, edition is None
         self._watchers.add(event)
@@ -197,7 +198,7 @@ class ClusterService:
             self._watchers.discard(event)
 
     def end_streams(self) -> None:
-        """Let all who watch go: the service is about to stop."""
+        """End all streams, because the service is about to stop."""
         self._streaming = False
         self._notify()
 
@@ -219,10 +220,11 @@ class ClusterService:
         waiting = self._last_plan is not None and not self._last_plan.done()
         if plan["header"]["version"] != (self._promised if waiting else self.book.version) + 1:
             LOG.warning("cluster %s: the scheduler did not know of the last plan, and begins again", self.name)
-            self.link.restart()  # it began while that plan was on its way to the disk: its changes are of another
+            self.link.restart()  # it started before that plan was on disk, so its changes refer to an earlier plan
             return
         self._promised = plan["header"]["version"]
-        if self._gap:  # changes of a plan that the journal has not cannot be read back: this one goes in whole
+        # recovery cannot apply changes to a plan that the journal lacks, so this plan is written completely
+        if self._gap:
             self._gap = False
             there = {name: each for name, each in self.book.allocations.items() if name not in set(plan["stop"])}
             whole = {"header": plan["header"], "whole": True, "stop": [], "set": {**there, **plan["set"]}}
@@ -232,9 +234,9 @@ class ClusterService:
     def _publish(self, error: Exception | None, plan: dict[str, Any], pieces: list[bytes]) -> None:
         """Publish a plan, even if it could not be journaled, because GPUs should not wait for the disk."""
         if error is not None:
-            self._gap = True  # of this plan, or still of the one that it was to put in whole
+            self._gap = True  # this plan is missing, or the earlier one that it should have replaced
             if self.log.undone:
-                return  # it may go by deltas that have been taken back; the scheduler begins again, and plans at once
+                return  # the plan may rely on undone deltas; the scheduler restarts and plans at once
             LOG.error("cluster %s: plan %s is not in the journal: %s", self.name, plan["header"]["version"], error)
         self.book.take(plan, self.state, pieces)
         self.metrics.planned(self.name, self.book.header)
@@ -260,7 +262,7 @@ class ClusterService:
         try:
             history = await self.log.rotate()
             if self.log.epoch != epoch:
-                return  # something that the copy holds has been taken back; the journal has all the rest
+                return  # the copy contains an undone delta, so it is not written; the journal has everything
             number = self.log.number
             await asyncio.to_thread(write_snapshot, self.folder, frozen, history)
             await asyncio.to_thread(drop_segments, self.folder, number)

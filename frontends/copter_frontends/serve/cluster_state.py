@@ -1,4 +1,4 @@
-"""Present state of a cluster: jobs, nodes, pins. A delta is checked as a whole, then done as a whole."""
+"""Present state of a cluster: jobs, nodes, pins. A delta is checked completely, then applied completely."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ from copter_frontends.vocabulary import Cluster
 
 Undo = list[Callable[[], None]]
 Change = dict[str, Any]
-"""A delta as it is done, journaled and told to the scheduler: see :meth:`ClusterState.resolve`."""
+"""A resolved delta, in the form that is applied, journaled and sent to the scheduler; see
+:meth:`ClusterState.resolve`.
+"""
 
-REMEMBERED = 10_000  # ids of deltas that are remembered, so that none is done twice
-OWN_FIELDS = ("sequence", "time_s", "content", "remove_nodes")  # of a change, which a delta has not or has otherwise
+REMEMBERED = 10_000  # number of remembered delta ids, so that no delta is applied twice
+# fields of a Change that a Delta lacks or holds in another form
+OWN_FIELDS = ("sequence", "time_s", "content", "remove_nodes")
 
 
 class Accepted(NamedTuple):
@@ -45,10 +48,10 @@ class ClusterState:
         Number of the last delta.
     jobs : dict of job id to JobRecord
     nodes : dict of GPU type to {node id: None}
-        Oldest first.
+        Nodes of each type, oldest first.
     pins : dict of job id to (GPU type, nodes)
     accepted : dict of delta id to Accepted
-        Of the last ten thousand.
+        The last ten thousand accepted deltas.
     """
 
     def __init__(self, record: ClusterRecord) -> None:
@@ -88,7 +91,7 @@ class ClusterState:
     def resolve(self, delta: Delta, now_s: float) -> Change:
         """Check a delta against the current state; returns its changes with every node named. Raises Problem.
 
-        In the order in which it is done: jobs go, nodes go and come, jobs come, change, are measured, are pinned.
+        The order of the changes: remove jobs, remove and add nodes, add jobs, change jobs, set throughputs, pin.
         """
         gone = set(delta.remove_jobs)
         for k, job_id in enumerate(delta.remove_jobs):
@@ -325,7 +328,7 @@ class ClusterState:
             self.next_index[kind] = max(self.next_index[kind], int(index) + 1)
 
     def _drop_node(self, name: str) -> Callable[[], None]:
-        """Remove a node; returns the function that restores it in its place."""
+        """Remove a node; returns the function that restores it at its position."""
         kind = self.type_of_node.pop(name)
         before = list(self.nodes[kind])
         del self.nodes[kind][name]

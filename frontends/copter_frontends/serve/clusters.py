@@ -23,10 +23,10 @@ from copter_frontends.serve.tenants import EVERYBODY, Tenant
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LOCK = "lock"
-"""File in the data folder that one service at a time holds; no cluster has this id."""
+"""Lock file in the data folder, held by one service at a time; no cluster may have this id."""
 
 NOT_A_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""A link of the lock's name is not followed: what it leads to is somebody else's."""
+"""Flag that refuses to follow a link with the lock's name, because its target may belong to somebody else."""
 
 LOG = logging.getLogger("copter.serve")
 
@@ -42,7 +42,7 @@ class Clusters:
     Raises
     ------
     SnapshotError
-        If the folder cannot be used, is another service's, or holds a cluster that is damaged.
+        If the folder cannot be used, is in use by another service, or holds a damaged cluster.
     """
 
     def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
@@ -81,7 +81,7 @@ class Clusters:
         for path in sweep(folder):
             LOG.warning("%s holds files that are not this service's: they are left there", path)
         if self.settings.sync == "always":
-            sync_folder(folder)  # a killed service may have made or deleted a cluster, and not waited
+            sync_folder(folder)  # a killed service may have made or deleted a cluster without waiting for the disk
         for name in self._disk.names(folder):
             path = folder / name
             if not NAME.fullmatch(name) or self._disk.kind(self._disk.target(path)) != "folder":
@@ -93,7 +93,7 @@ class Clusters:
                 LOG.warning("%s is no cluster of this service: it is left as it is", path)
 
     async def open(self) -> None:
-        """Start to serve the clusters that were read."""
+        """Start serving the clusters that were read."""
         for name, stored in self._stored.items():
             self.served[name] = self._serve(name, stored)
         self._stored.clear()
@@ -154,10 +154,10 @@ class Clusters:
         return self.served[name], True
 
     async def delete(self, name: str) -> None:
-        """Take a cluster away, with all that is on disk."""
+        """Delete a cluster and its files."""
         service = self.get(name)
         del self.served[name]
-        self._making.add(name)  # nobody makes it anew before its folder is gone
+        self._making.add(name)  # reserve the id until the folder is deleted
         try:
             await service.close(keep=False)
             if not await asyncio.to_thread(take_away, self.settings.data / name):
@@ -169,7 +169,7 @@ class Clusters:
             self.metrics.forget(name)
 
     async def close(self) -> None:
-        """Stop all, each with a snapshot."""
+        """Stop all clusters, each with a snapshot."""
         self.opened = False
         await asyncio.gather(*(service.close() for service in self.served.values()))
         self._disk.close(self._lock)

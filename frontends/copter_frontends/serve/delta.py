@@ -15,7 +15,7 @@ from copter_frontends.serve.problems import invalid
 FIELDS = frozenset(
     {"id", "add_jobs", "change_jobs", "remove_jobs", "throughputs", "set_capacity", "add_nodes", "remove_nodes", "pins"}
 )
-PAUSE_EVERY = 50  # entries read in one go, before other tasks get the processor
+PAUSE_EVERY = 50  # entries read before other tasks get the processor
 
 Pin = tuple[str, tuple[tuple[str, int], ...]]
 """(GPU type, ((node, GPUs), ...))."""
@@ -28,13 +28,13 @@ class Delta:
     Attributes
     ----------
     id : str or None
-        The sender's own; a delta of an id that was accepted before is answered as it was then, and not done again.
+        The sender's own id. A delta with an already accepted id is acknowledged again, but not applied again.
     content : str or None
-        Digest of the document, if it has an id: the same id with another content is refused.
+        Digest of the document if it has an id; the same id with other content is refused.
     add_jobs, change_jobs : dict of job id to JobRecord, or to what changes
     remove_jobs, remove_nodes : list of str
     throughputs : dict of job id to {GPU type: {GPUs: units per second}}
-        As measured.
+        Measured rates.
     set_capacity : dict of GPU type to GPUs
     add_nodes : dict of GPU type to node ids
     pins : dict of job id to (GPU type, nodes), or None to unpin
@@ -112,7 +112,7 @@ def read_pin(where: str, value: Any) -> Pin:
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    """Digest of a document's content, whatever the order of its fields."""
+    """Return a digest of a document's content, independent of the order of its fields."""
     return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 

@@ -18,8 +18,8 @@ from copter_frontends.serve.cluster_state import Undo
 
 LOG = logging.getLogger("copter.serve")
 MOST_TOGETHER = 512  # most records in one write
-ROTATE_BYTES = 64 << 20  # bytes of a segment at which a snapshot begins a new one
-RESERVE = 4 << 20  # bytes that a segment's file grows by at a time
+ROTATE_BYTES = 64 << 20  # a segment of this many bytes is replaced by a snapshot and a new segment
+RESERVE = 4 << 20  # bytes by which a segment's file grows at a time
 
 
 class UncertainWriteError(SnapshotError):
@@ -41,15 +41,15 @@ class Waiting:
         if self.then is not None:
             try:
                 self.then(error)
-            except Exception:  # the other records of the group must not wait for ever
+            except Exception:  # go on, so that the other records of the group do not wait for ever
                 LOG.exception("after a record of kind %s", self.kind)
         if self.told.done():
-            return  # nobody waits any more
+            return  # nobody waits
         if error is None:
             self.told.set_result(None)
         else:
             self.told.set_exception(error)
-            self.told.exception()  # the sender may be gone: nobody has to look
+            self.told.exception()  # marks the error as seen, because the sender may be gone
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class DeltaLog:
     number : int
         Number of that segment.
     sync : {"always", "never"}
-        Whether to wait for the disk. Either way the operating system has every acknowledged record, so that killing the
+        Whether to wait for the disk. In both cases the operating system holds every acknowledged record, so a killed
         process loses none.
     on_write : callable, optional
         Called with (records, seconds) after every write.
@@ -87,7 +87,7 @@ class DeltaLog:
     epoch : int
         Number of writes that failed so far.
     undone : bool
-        Whether the last failed write took back deltas that the state had already taken in.
+        Whether the last failed write undid deltas that the state already contained.
     """
 
     def __init__(
@@ -104,8 +104,8 @@ class DeltaLog:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Waiting | Callable[[], None]] = deque()
         self._group: Group | None = None
-        self._turning = False  # a new segment is being made
-        self._called = False  # :meth:`_next` is about to run
+        self._turning = False  # whether a new segment is being made
+        self._called = False  # whether :meth:`_next` is scheduled
         self._disk = DISK.get().writer()
         self._loop.add_reader(self._disk.fileno(), self._done)
 
@@ -123,7 +123,7 @@ class DeltaLog:
     ) -> asyncio.Future[None]:
         """Add a record; on failure, its changes are undone and its future raises OSError or CopterError.
 
-        `then` is called before the future is done, with that error or None; whether anybody waits for it or not.
+        `then` is called before the future is done, with that error or None, even if nobody waits for the future.
         """
         waiting = Waiting(kind, payload, self._loop.create_future(), then, undo or [])
         self._put(waiting)
@@ -173,7 +173,7 @@ class DeltaLog:
     def _put(self, item: Waiting | Callable[[], None]) -> None:
         self._queue.append(item)
         if self._group is None and not self._turning and not self._called:
-            self._called = True  # what else this turn of the loop brings goes with it
+            self._called = True  # records that arrive in this turn of the loop are written together
             self._loop.call_soon(self._next)
 
     def _next(self) -> None:
@@ -216,7 +216,7 @@ class DeltaLog:
             self._take_back(group.records, error)
         else:
             self.journal.wrote(group.record)
-        self._next()  # the disk goes on while senders are told
+        self._next()  # the disk continues while senders are informed
         if not code:
             if self._on_write is not None:
                 self._on_write(len(group.records), CLOCK.get().monotonic() - group.started)
@@ -224,7 +224,7 @@ class DeltaLog:
                 each.end(None)
 
     def _take_back(self, records: list[Waiting], error: Exception) -> None:
-        """Undo all that was not written, last first."""
+        """Undo everything that was not written, last change first."""
         self.epoch += 1
         lost = records + [each for each in self._queue if isinstance(each, Waiting)]
         self._queue = deque(each for each in self._queue if not isinstance(each, Waiting))
@@ -238,7 +238,8 @@ class DeltaLog:
     def _new_segment(self) -> Journal:
         place, sync = segment(self.folder, self.number + 1), journal_sync(self.sync)
         try:
-            DISK.get().sync(self.journal.file)  # or after a loss of power the new one goes on from what is not there
+            # otherwise, after a loss of power, the new segment might continue a missing record
+            DISK.get().sync(self.journal.file)
         except OSError as error:
             raise SnapshotError(f"the journal {self.journal.path} cannot be written: {error.strerror}") from error
         return Journal.create(place, self.journal.history, None, sync, reserved(self.sync))
@@ -255,5 +256,5 @@ def journal_sync(sync: str) -> Sync:
 
 
 def reserved(sync: str) -> int:
-    """Bytes that a segment grows by at a time, where the disk is waited for."""
+    """Return the bytes by which a segment grows at a time; 0 if nobody waits for the disk."""
     return RESERVE if sync == "always" else 0

@@ -20,7 +20,7 @@ from copter_frontends.serve.tenants import tenant_of
 
 PREFIX = "/v1/clusters/"
 BOOT = secrets.token_hex(4)
-"""In every ETag: editions of plans count from zero when the service starts."""
+"""Part of every ETag, because editions of plans restart from zero with the service."""
 
 JSON = (b"content-type", b"application/json")
 
@@ -75,7 +75,7 @@ class Direct:
     Parameters
     ----------
     app : ASGI application
-        For everything else; problems that it meets are its own.
+        Application for all other requests, which also answers its own problems.
     called : mapping of (method, last part of the path) to ASGI application
     """
 

@@ -12,7 +12,7 @@ from copter_frontends.serve.problems import Problem, invalid
 LONGEST_ID = 253  # most characters of an id, as in Kubernetes
 MOST_GPUS = 1_000_000  # most GPUs of one option, node or type
 compact = json.JSONEncoder(separators=(",", ":")).encode
-"""A value as JSON without spaces; an encoder made once, as json.dumps makes one at each call."""
+"""Encode a value as JSON without spaces, by one encoder: json.dumps would make a new one at each call."""
 
 SHOWN = 60  # most characters of a value in a message
 
@@ -107,7 +107,7 @@ def count(where: str, value: Any, least: int = 1) -> int:
 
 
 def flag(where: str, value: Any) -> bool:
-    """True or false."""
+    """Return a value that must be true or false."""
     if not isinstance(value, bool):
         raise invalid(where, f"is {shown(value)}, must be true or false")
     return value

@@ -18,16 +18,16 @@ from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.tenants import EVERYBODY, Allowance, Tenant, find_tenant
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/static/page.js", "/static/page.css"})
-"""Paths that tell nothing of clusters, and ask for no token."""
+"""Paths that reveal nothing about clusters, and so need no token."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 LOCAL_HOST = re.compile(rf"(?:{'|'.join(map(re.escape, LOCAL_NAMES))})(?::[0-9]{{1,5}})?", re.IGNORECASE | re.ASCII)
 CLUSTERS = "/v1/clusters"
 CHANGES = frozenset({"PUT", "POST", "DELETE", "PATCH"})
 ASKS = re.compile(r".*/volcano/(?!onSessionOpen$)[^/]*")
-"""Requests of Volcano's that change nothing."""
+"""Volcano's requests that change nothing."""
 
-SEND_S = 60.0  # seconds that a client has to take a piece of an answer
+SEND_S = 60.0  # a client must accept each piece of an answer within this many seconds
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -81,7 +81,7 @@ class Guard:
             try:
                 await asyncio.wait_for(send(message), SEND_S) if message.get("more_body") else await send(message)
             except asyncio.TimeoutError:
-                late = True  # the server closes the connection, as the answer is not whole
+                late = True  # the server closes the connection, because the answer is incomplete
 
         try:
             self._check(scope)
@@ -145,7 +145,9 @@ class Guard:
 
     @staticmethod
     def _check_host(scope: Scope) -> None:
-        """Without a token, a page of another site must not reach the service by a name that leads to this machine."""
+        """Without a token, refuse host names other than this machine's own, so that pages of other sites cannot use
+        the service.
+        """
         for name, value in scope["headers"]:
             if name == b"host" and not LOCAL_HOST.fullmatch(value.decode("latin-1")):
                 raise Problem(421, f"this service is for {', '.join(LOCAL_NAMES)} only", "Host")

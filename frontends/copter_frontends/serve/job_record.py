@@ -32,15 +32,15 @@ class JobRecord:
     ----------
     id, application : str
     submit_s : float or None
-        Seconds since the cluster was made; None until the delta is accepted.
+        Seconds since the cluster was created; None until the delta is accepted.
     weight : float
     requested_gpus, min_gpus : int
     max_gpus, gpus : int or None
     preemptible : bool
     work : float or None
-        Units of work, for policies that look at it.
+        Units of work, for policies that use it.
     throughputs : mapping of GPU type to {GPUs: units per second}
-        As given and as measured since; empty where nothing is known.
+        Given and later measured rates; empty if none is known.
     progress : float
         Fraction of the work that is done.
     restarts : int

@@ -7,16 +7,16 @@ from copter_frontends.serve.job_record import JobRecord, Table
 from copter_frontends.serve.problems import invalid
 
 LEAST_RATE, MOST_RATE = 1e-9, 1e12
-"""Units of work per second, where a job can run at all."""
+"""Limits of a job's rate, in units of work per second; zero means that the job cannot run."""
 
 LEAST_WORK, MOST_WORK = 1e-6, 1e18
-"""Units of work of a job."""
+"""Limits of a job's work, in units."""
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9
-"""Weight of a job beside the others."""
+"""Limits of a job's weight."""
 
 MOST_S = 1e11
-"""Seconds between the making of a cluster and a job's submission: 3,000 years."""
+"""Most seconds between a cluster's creation and a job's submission: 3,000 years."""
 
 
 def check_numbers(where: str, job: JobRecord) -> None:

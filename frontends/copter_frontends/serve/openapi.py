@@ -39,7 +39,7 @@ def _object(properties: Schema, required: tuple[str, ...] = (), closed: bool = T
 
 
 def _schemas() -> Schema:
-    """All documents."""
+    """Return the schemas of all documents."""
     one_rate = {
         "description": "As in throughputs; a number is the rate on the GPUs that the job requests.",
         "type": "object",
@@ -134,7 +134,7 @@ def _operation(
 
 
 def _paths() -> Schema:
-    """All routes."""
+    """Return the descriptions of all routes."""
     any_object: Schema = {"type": "object"}
     plan = _ref("Plan")
     root = "/v1/clusters/{cluster}"
@@ -234,7 +234,7 @@ def _paths() -> Schema:
 
 
 def openapi_document() -> Schema:
-    """The whole document."""
+    """Return the OpenAPI document."""
     try:
         release = version("copter-lp")
     except PackageNotFoundError:

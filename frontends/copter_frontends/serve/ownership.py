@@ -1,8 +1,8 @@
 """Ownership of folders: the service marks the folders it creates, and deletes no others.
 
-A cluster's folder is made under a name of its own, marked, filled, and renamed to the cluster's id only when it is
-whole. To delete it, the service renames it into its trash, then removes the files that it writes itself, one by one,
-and the folder only if nothing is left in it.
+A cluster's folder is made under a temporary name, marked, filled, and renamed to the cluster's id when it is complete.
+To delete it, the service first renames it to a trash name. Then it removes the files that it wrote, one by one, and the
+folder if nothing else is in it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from copter.storage.disk import DISK
 from copter.storage.files import sync_folder, write_atomically
 
 MARK = ".copter-cluster"
-"""File in every folder that the service makes; a folder without it is somebody else's."""
+"""File in every folder that the service makes; folders without it belong to somebody else."""
 
 WORDS = b"This folder is a cluster of copter's service: it writes and deletes the files in it.\n"
 
 MAKING, TRASH = ".copter-making-", ".copter-trash-"
-"""How names of folders begin that are being made, and that are being deleted."""
+"""Prefixes of the names of folders under construction and under deletion."""
 
 SNAPSHOT_MAGIC = b"\x89COPTERV"
-"""First bytes of a cluster's snapshot: version 0.1 wrote no mark, and its folders are known by this."""
+"""First bytes of a cluster's snapshot, by which folders of version 0.1 are recognised, because that wrote no mark."""
 
 WRITTEN = re.compile(r"snapshot|journal-\d{8}|\.(snapshot|journal-\d{8}|\.copter-cluster)\.[^/]*\.part")
-"""Names of the files that the service writes in a cluster's folder, beside the mark."""
+"""Names of the files, other than the mark, that the service writes in a cluster's folder."""
 
 
 def is_owned(folder: Path) -> bool:
@@ -90,13 +90,15 @@ def take_away(folder: Path) -> bool:
             disk.remove(doomed / name)
     if disk.names(doomed) == [MARK]:
         disk.remove(doomed / MARK)
-    with suppress(OSError):  # not empty: something in it is not the service's
+    with suppress(OSError):  # not empty: it contains foreign files
         disk.remove_folder(doomed)
     return disk.kind(doomed) is None
 
 
 def sweep(data: Path) -> list[Path]:
-    """Finish creations and deletions that a killed service had begun; returns folders that could not be removed."""
+    """Remove the folders of unfinished creations and deletions of a killed service; returns those that could not be
+    removed.
+    """
     disk, left = DISK.get(), []
     for name in disk.names(data):
         path = data / name
@@ -104,7 +106,7 @@ def sweep(data: Path) -> list[Path]:
             continue
         if is_owned(path):
             gone = take_away(path)
-        else:  # killed before the mark was written, or after it was removed: empty, or not the service's
+        else:  # killed before the mark was written or after it was removed: either empty or not the service's
             with suppress(OSError):
                 disk.remove_folder(path)
             gone = disk.kind(path) is None

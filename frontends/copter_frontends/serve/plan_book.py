@@ -11,24 +11,24 @@ from copter_frontends.serve.attained import AttainedBook
 from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.fields import compact
 
-KEPT_CHANGES = 32  # changes of the plan that are kept for streams that fall behind
+KEPT_CHANGES = 32  # number of kept plan changes, for streams that fall behind
 
 Allocations = dict[str, dict[str, Any]]
 """Job id -> {"gpu_type", "gpus", "nodes": {node: GPUs}}."""
 
 
 class PlanBook:
-    """The plan in force: the last computed one without departed jobs and nodes, so that it is always feasible.
+    """The current plan: the last computed one without departed jobs and nodes, so that it is always feasible.
 
     Attributes
     ----------
     header : dict
-        All of the last plan but its allocations.
+        The last plan without its allocations.
     allocations : dict of job id to dict
     edition : int
-        Counts up whenever the plan, or what is left of it, changes.
+        Number that increases whenever the current plan changes.
     attained : AttainedBook
-        What jobs have had by the plans so far.
+        GPU time of the jobs by the plans so far.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class PlanBook:
         return f'"{self.version}-{self.edition}"'
 
     def restore(self, header: Mapping[str, Any], allocations: Allocations) -> None:
-        """Take a saved plan."""
+        """Set the current plan to a saved one."""
         self.header.update(header)
         self.allocations = dict(allocations)
         self._fragments = {name: fragment(name, each) for name, each in allocations.items()}
@@ -61,13 +61,12 @@ class PlanBook:
     def take(self, plan: Mapping[str, Any], state: ClusterState, pieces: Sequence[bytes] | None = None) -> None:
         """Store a new plan: its header and changes, as the scheduler sends them.
 
-        What concerns jobs and nodes that have gone meanwhile is left out.
+        Allocations of jobs and nodes that have gone meanwhile are left out.
 
         Parameters
         ----------
         plan : mapping
-            ``header``, ``set`` {job id: allocation}, ``stop`` [job id]; with ``whole``, all jobs that are not
-            in ``set`` stop.
+            ``header``, ``set`` {job id: allocation}, ``stop`` [job id]; with ``whole``, all jobs outside ``set`` stop.
         state : ClusterState
         pieces : sequence of bytes, optional
             :func:`fragment` of every member of ``set``, in its order.
@@ -111,7 +110,7 @@ class PlanBook:
         self.attained.forget(change.get("remove_jobs", ()))
 
     def look_again(self, state: ClusterState, now_s: float) -> None:
-        """Remove what is invalid after deltas have been undone."""
+        """Remove allocations that are invalid after deltas have been undone."""
         self._leave_out(self._fallen(state), now_s)
 
     def _fallen(self, state: ClusterState) -> list[str]:
@@ -156,7 +155,7 @@ class PlanBook:
 
 
 def stands(given: Mapping[str, Any], type_of_node: Mapping[str, str]) -> bool:
-    """Whether all nodes of an allocation exist with its types; a name may return with another type."""
+    """Whether all nodes of an allocation exist with its type; a node's name may have returned with another type."""
     kinds = {given["gpu_type"], *(given.get("mixture") or ())}
     return all(type_of_node.get(node) in kinds for node in given["nodes"])
 
@@ -176,7 +175,8 @@ def plan_document(plan: Mapping[str, Any]) -> bytes:
 def read_plan(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
     """Return the plan of a :func:`plan_document` and its pieces for :meth:`PlanBook.take`.
 
-    JSON has no line's end inside of strings, so that pieces need not be made again, which takes most of the time.
+    JSON strings contain no line breaks, so the pieces are cut out of the text instead of encoded again, which would
+    take most of the time.
     """
     plan: dict[str, Any] = json.loads(content)
     inner = content[content.index(b"\n") + 1 : content.rindex(b"\n")]

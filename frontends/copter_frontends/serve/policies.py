@@ -22,7 +22,7 @@ from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configur
 class ToldThroughputs:
     """Throughputs reported to the service (a :class:`~.policy_kit.Throughputs`).
 
-    A job of which nothing was told runs on every type at 1 for the GPUs that it asks for.
+    A job without reported throughputs runs at 1 on every type, with the GPUs that it requests.
     """
 
     def __init__(self, jobs: Mapping[str, JobRecord]) -> None:
@@ -36,7 +36,7 @@ class ToldThroughputs:
         return record.throughputs.get(gpu_type, {}).get(gpus, 0.0)
 
     def work(self, job: Job) -> float:
-        """Return units of work; 1 for a job that gives none."""
+        """Return the units of work of a job; 1 if it has none."""
         return 1.0 if job.work_samples is None else job.work_samples
 
 
@@ -47,9 +47,9 @@ def make_policy(record: ClusterRecord, cluster: Cluster, jobs: Mapping[str, JobR
     ----------
     record : ClusterRecord
     cluster : Cluster
-        The nodes that there are now.
+        The present nodes.
     jobs : mapping of job id to JobRecord
-        Read whenever the policy asks for a throughput.
+        Jobs; read whenever the policy asks for a throughput.
     """
     name, round_s, told = record.policy, record.round_s, ToldThroughputs(jobs)
     if name == "allocation":

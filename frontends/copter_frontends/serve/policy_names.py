@@ -5,12 +5,12 @@ from __future__ import annotations
 GAVEL_NAMES = ("gavel", "gavel-max-min-fairness", "gavel-makespan", "gavel-finish-time-fairness")
 
 RATED = ("allocation", *GAVEL_NAMES, "fifo", "yarn-cs", "tiresias", "srtf", "themis")
-"""Policies that go by the throughputs that the service is told."""
+"""Policies that use throughputs reported to the service."""
 
 MODELLED = ("sia", "hadar", "hops", "pollux")
-"""Policies that go by models of the jobs' applications (docs/method/goodput.md)."""
+"""Policies that use models of the jobs' applications (docs/method/goodput.md)."""
 
 POLICY_NAMES = (*RATED, *MODELLED)
 
 NEEDS_WORK = ("srtf", "themis", "gavel-makespan", "gavel-finish-time-fairness")
-"""Policies whose jobs must say how much work they are."""
+"""Policies whose jobs must state their amount of work."""

@@ -35,7 +35,7 @@ class Problem(Exception):
     detail : str
         What is wrong.
     where : str
-        Place in the document, as a JSON pointer, or a header's or parameter's name.
+        Position in the document as a JSON pointer, or the name of a header or parameter.
     fix : str
         How to mend it.
     """
@@ -45,7 +45,7 @@ class Problem(Exception):
         self.status, self.detail, self.where, self.fix = status, detail, where, fix
 
     def document(self) -> dict[str, Any]:
-        """The problem document."""
+        """Return the problem document."""
         found: dict[str, Any] = {
             "type": "about:blank",
             "title": TITLES.get(self.status, "Error"),

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from copter_frontends.serve.problems import MEDIA_TYPE
 
 MOST_HEAD = 64 << 10  # most bytes of a request's line and headers
-LINGER_S = 2.0  # seconds in which a refused client's data are read and dropped, so that it reads the answer
+LINGER_S = 2.0  # seconds for which a refused client's data are read and dropped, so that the client can read the answer
 LINGER_BYTES = 64 << 20  # most bytes dropped in that time
 
 
@@ -24,8 +24,8 @@ class Joining:
     transport : asyncio.Transport
     loop : asyncio.AbstractEventLoop
     unread : callable
-        Whether the client may still be sending: a socket that is closed with unread bytes resets the connection, and
-        the answer is lost with it.
+        Returns whether the client may still be sending. Closing a socket with unread bytes resets the connection and
+        loses the answer.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Joining:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send the data together with any held data; first data is held until the loop's next turn at most."""
+        """Send the data, together with held data; the first piece is held until the loop's next turn at the latest."""
         if self._held is None:
             self._held = data
             self._loop.call_soon(self.flush)
@@ -55,11 +55,11 @@ class Joining:
             self._transport.write(held)
 
     def is_closing(self) -> bool:
-        """Whether the connection is about to end."""
+        """Return whether the connection is about to end."""
         return self._ending or self._transport.is_closing()
 
     def close(self) -> None:
-        """End the connection when all is sent, and the client has stopped sending or has had its time."""
+        """End the connection when everything is sent and the client has stopped sending or its time is up."""
         self.flush()
         if self.is_closing() or not self._unread():
             self._transport.close()
@@ -108,7 +108,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().data_received(data)
         idle = self.cycle is None or (self.cycle.response_complete and self.timeout_keep_alive_task is None)
         if idle and self._timer is None and not self.transport.is_closing():
-            self._arm()  # something came that is no beginning of a request
+            self._arm()  # data came that do not begin a request
         if self._timer is None:
             self._head = 0
         elif waited:

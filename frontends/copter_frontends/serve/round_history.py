@@ -1,19 +1,19 @@
-"""Rounds since the service began, in bounded memory: when it is full, neighbours are put together."""
+"""Rounds since the service began, in bounded memory: when it is full, neighbouring points are merged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-MOST_POINTS = 720  # an even number of points, at most so many
+MOST_POINTS = 720  # most points; an even number, so that all can be merged in pairs
 FIELDS = ("from_s", "to_s", "plans", "mean_round_s", "slowest_round_s", "used", "capacity", "waiting")
 
 
 class RoundHistory:
     """Figures of a cluster's plans over time.
 
-    A point is one plan at first. When there are :data:`MOST_POINTS`, each two neighbours become one, and from then on
-    a point holds twice as many plans; so the memory is bounded and all of the time is there.
+    At first each point is one plan. When there are :data:`MOST_POINTS`, neighbours are merged in pairs, and new points
+    then hold twice as many plans. So memory is bounded and the whole time is covered.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class RoundHistory:
         self.plans_a_point = 1
 
     def take(self, header: Mapping[str, Any]) -> None:
-        """Take a plan's figures."""
+        """Add a plan's figures."""
         at, round_s = float(header.get("computed_s") or 0.0), float(header.get("round_s") or 0.0)
         jobs = int(header.get("jobs") or 0) - int(header.get("running") or 0)
         used, capacity = (sum((header.get(name) or {}).values()) for name in ("used", "capacity"))
@@ -36,12 +36,12 @@ class RoundHistory:
             self.plans_a_point *= 2
 
     def document(self) -> dict[str, Any]:
-        """Points, oldest first, with the names of their fields."""
+        """Return the points, oldest first, with the names of their fields."""
         return {"fields": list(FIELDS), "plans_a_point": self.plans_a_point, "points": self.points}
 
 
 def merged(first: list[float], second: list[float]) -> list[float]:
-    """Two points as one: means by plans, but the slowest round, and the ends of the time."""
+    """Merge two points: first and last time, the slowest round, and means over plans of the other figures."""
     plans = first[2] + second[2]
     means = [(a * first[2] + b * second[2]) / plans for a, b in zip(first[3:], second[3:], strict=True)]
     return [first[0], second[1], plans, means[0], max(first[4], second[4]), *means[2:]]

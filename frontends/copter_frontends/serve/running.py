@@ -21,12 +21,13 @@ from copter_frontends.serve.turns import short_turns
 
 try:
     import resource
-except ImportError:  # not on this system
+except ImportError:  # this system has no resource limits
     resource = None  # type: ignore[assignment]
 
 SPARE_FILES = 256  # open files beside connections: journals, pipes, logs
-SWITCH_S = 0.0005  # seconds of Python's thread switch; its default of 0.005 delays answers behind snapshots
-GRACE_S = 10  # seconds that running requests have when the service stops
+# Python's thread switch interval in seconds; the default of 0.005 would delay answers during snapshots
+SWITCH_S = 0.0005
+GRACE_S = 10  # seconds for running requests to end when the service stops
 BACKLOG = 4096  # connections that wait to be accepted
 COLLECT = (1_000, 4_000, 50)  # thresholds of the garbage collector's three generations
 
@@ -37,7 +38,7 @@ class Server(uvicorn.Server):
     clusters: Clusters
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        """Listen."""
+        """Start listening and report the address."""
         await super().startup(sockets)  # type: ignore[arg-type]
         for server in getattr(self, "servers", ()):
             for socket in server.sockets:
@@ -73,9 +74,9 @@ def allow_connections(count: int) -> None:
 def collect_seldom() -> None:
     """Let the garbage collector run rarely and on few young objects.
 
-    A collection of all that a cluster of 4,000 jobs holds takes 0.1 s, in which nothing is answered; one of what 600
-    new jobs leave, 20,000 young objects, 14 ms. The state is made of records and dictionaries without circles, which
-    go without it; circles that requests leave go while they are young.
+    Nothing is answered during a collection. A full one takes 0.1 s for a cluster of 4,000 jobs; one of the 20,000 young
+    objects that 600 new jobs leave takes 14 ms. The state consists of records and dictionaries without reference
+    cycles, which need no collector; cycles left by requests are collected while young.
     """
     gc.collect()
     gc.freeze()
@@ -88,7 +89,7 @@ def run(settings: ServeSettings) -> int:
     Raises
     ------
     SnapshotError, SettingsError
-        If the data folder cannot be used, or the certificate.
+        If the data folder or the certificate cannot be used.
     """
     sys.setswitchinterval(SWITCH_S)
     short_turns()
@@ -126,6 +127,6 @@ def run(settings: ServeSettings) -> int:
     server.clusters = clusters
     try:
         server.run()
-    except SystemExit as end:  # uvicorn's way to say that it cannot listen; it has logged why
+    except SystemExit as end:  # uvicorn exits if it cannot listen; it has logged the reason
         return 1 if end.code else 0
     return 0

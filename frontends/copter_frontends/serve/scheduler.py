@@ -31,29 +31,29 @@ MOST_SKIPPED = 1000  # most skipped jobs named in a plan
 class Scheduler:
     """A policy with the jobs, nodes and pins of a :class:`.ClusterState`.
 
-    A policy that fails, in a plan or in an edit, is made anew from the state. If the new one fails as well, the jobs
-    that came or changed since the last plan that succeeded are set aside, and stand in ``skipped``. If that does not
-    help either, the last plan goes on, without the jobs and nodes that have gone, and ``failure`` says why.
+    A policy that fails in a plan or an edit is made anew from the state. If the new one fails too, the jobs added or
+    changed since the last successful plan are set aside and listed in ``skipped``. If that fails as well, the last plan
+    stays in force without departed jobs and nodes, and ``failure`` says why.
 
     Parameters
     ----------
     state : ClusterState
-        Copied into the policy; from then on :meth:`take` brings the deltas, to both.
+        Copied into the policy; later deltas reach both by :meth:`take`.
     allocations : mapping of job id to allocation
-        What jobs hold now; they are told to the policy as pins that end at once.
+        Present allocations of the jobs; the policy gets them as pins that are removed at once.
     version : int
         Number of the last plan.
     attained : AttainedBook, optional
-        What jobs have had up to `now_s`, for policies that go by it; kept current from here on.
+        GPU time of the jobs up to `now_s`, for policies that use it; it is kept up to date.
     now_s : float
-        Seconds since the cluster was made.
+        Seconds since the cluster was created.
 
     Attributes
     ----------
     policy : SchedulingPolicy or None
         None before the cluster has its first node, and after a failure until the next plan.
     failure : str or None
-        Why the last plan is not the policy's own.
+        Why the last plan is not the policy's own; None if it is.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Scheduler:
         self.policy: SchedulingPolicy | None = None
         self.failure: str | None = None
         self.refused: dict[str, str] = {}
-        self._aside: dict[str, str] = {}  # jobs that the policy fails with, and how
-        self._fresh = state.jobs.keys() - allocations.keys()  # came or changed since the last plan that succeeded
-        self._waiting: set[str] = set()  # jobs that the policy refused, to be offered again when GPUs come
+        self._aside: dict[str, str] = {}  # jobs with which the policy fails, and the errors
+        self._fresh = state.jobs.keys() - allocations.keys()  # jobs added or changed since the last successful plan
+        self._waiting: set[str] = set()  # jobs that the policy refused, offered again when GPUs are added
         self._known: set[str] = set()
         self._sent: Allocations = dict(allocations)
         try:
@@ -104,7 +104,7 @@ class Scheduler:
     # Deltas -------------------------------------------------------------------------------------------------------
 
     def take(self, change: DeltaDone) -> None:
-        """Apply a resolved delta. What the policy refuses is listed as ``skipped`` in the next plan."""
+        """Apply a resolved delta; jobs that the policy refuses are listed as ``skipped`` in the next plan."""
         self.state.apply(change)
         gone = change.get("remove_jobs", ())
         self.attained.forget(gone)
@@ -114,7 +114,7 @@ class Scheduler:
         self._fresh.update(come)
         back = [name for name in dict.fromkeys([*gone, *come]) if self._aside.pop(name, None) is not None]
         if self.policy is None:
-            return  # the next plan makes it from the state
+            return  # the next plan makes the policy from the state
         try:
             self._tell(self.policy, change, back)
         except Exception as error:
@@ -166,7 +166,7 @@ class Scheduler:
 
     def _update(self, policy: SchedulingPolicy, job_id: str, facts: dict[str, Any]) -> None:
         if not isinstance(policy, AllocationPolicy):
-            facts.pop("weight", None)  # other policies know no weights
+            facts.pop("weight", None)  # other policies have no weights
         if job_id not in self._known or not facts:
             return
         try:
@@ -196,7 +196,7 @@ class Scheduler:
         adopted = []
         for job_id, told in self._sent.items():
             if job_id in self._known:
-                with suppress(CopterError):  # a policy that cannot keep it plans the job afresh
+                with suppress(CopterError):  # a policy that cannot keep the allocation plans the job anew
                     policy.pin(job_id, allocation_of(told))
                     adopted.append(job_id)
         for job_id in adopted:
@@ -245,7 +245,7 @@ class Scheduler:
     def _policys_plan(self, now_s: float) -> Plan:
         if self.policy is None:
             self._begin(now_s)
-        plan = Plan({}, status=PlanStatus.OPTIMAL)  # of a cluster without nodes
+        plan = Plan({}, status=PlanStatus.OPTIMAL)  # the plan of a cluster without nodes
         if self.policy is not None:
             plan = self.policy.plan(now_s, self.state.record.deadline_s)
         self.failure = None
@@ -253,7 +253,7 @@ class Scheduler:
         return plan
 
     def _last_plan(self) -> Plan:
-        """Return the pins and what fits beside them of the last plan, on existing nodes."""
+        """Return the pins, and the part of the last plan that fits beside them on existing nodes."""
         free = {node: self.state.node_gpus[kind] for node, kind in self.state.type_of_node.items()}
         pins = {
             job_id: Allocation(kind, sum(gpus for _, gpus in nodes), nodes)
@@ -317,14 +317,14 @@ class Scheduler:
             raise LookupError(f"job {job_id!r} is not in the program of the last plan: {error}") from None
 
     def what_if(self, text: str, now_s: float) -> dict[str, Any]:
-        """What a change would do to the plan of now; this scheduler stays as it is, to the last bit.
+        """Return the effect of a change on the present plan; this scheduler is not changed in any way.
 
-        Two copies of it plan, one of them after the change.
+        Two copies of the scheduler plan, one of them after the change.
 
         Raises
         ------
         WhatIfError, Problem
-            If the change cannot be read, or does not go with the cluster.
+            If the change cannot be read or does not fit the cluster.
         LookupError
             If the policy fails in one of the copies.
         """

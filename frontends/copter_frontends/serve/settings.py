@@ -19,26 +19,26 @@ class ServeSettings:
     data : Path
         Folder of the clusters.
     host, port
-        Where to listen.
+        Address and port to listen on.
     token : str, optional
-        That every request must bear. Without one the service listens to this machine only, unless `insecure`.
+        Token that every request must have. Without one the service listens to this machine only, unless `insecure`.
     certificate, key : Path, optional
-        For TLS.
+        Files for TLS.
     sync : {"always", "never"}
         Whether an acknowledgement waits until the disk has the delta.
     threads : int
-        Of each cluster's solver.
+        Threads of each cluster's solver.
     max_body : int
-        Bytes of a delta.
+        Most bytes of a delta.
     max_session : int
-        Bytes of a Volcano request.
+        Most bytes of a Volcano request.
     body_s, head_s : float
-        Seconds in which a body, or the head of a request, must have arrived.
+        Seconds within which the body, and the head, of a request must arrive.
     connections : int
-        At a time.
+        Most connections at a time.
     max_clusters : int
     tenants : tuple of Tenant
-        Who may ask, in the place of one token for all.
+        Tenants with their own tokens, instead of one token for all.
     audit : Path, optional
         File of the audit log.
     insecure : bool
@@ -80,7 +80,7 @@ class ServeSettings:
 
     @property
     def needs_token(self) -> bool:
-        """Whether every request must bear a token."""
+        """Whether every request must have a token."""
         return self.token is not None or bool(self.tenants)
 
     @property

@@ -28,7 +28,7 @@ from copter_frontends.serve.problems import Problem
 
 SEAL = Seal(b"\x89COPTERV", 1, "a snapshot of a served cluster")
 SEGMENT = re.compile(r"journal-[0-9]{8}")
-CHUNK = 500  # jobs encoded at a time, before other threads get the processor
+CHUNK = 500  # jobs encoded before other threads get the processor
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Frozen:
 
     @classmethod
     def of(cls, state: ClusterState, book: PlanBook, created_s: float) -> Frozen:
-        """Shallow copies."""
+        """Copy the state and the plan shallowly."""
         return cls(
             state.record,
             created_s,
@@ -103,12 +103,12 @@ class Frozen:
 
 
 def write_snapshot(folder: Path, frozen: Frozen, history: History) -> None:
-    """Write the snapshot, whole or not at all."""
+    """Write the snapshot, completely or not at all."""
     write_atomically(folder / "snapshot", [frozen.sealed(history)])
 
 
 def drop_segments(folder: Path, below: int) -> None:
-    """Take away the segments before a number."""
+    """Delete the segments before a number."""
     for number in segments(folder):
         if number < below:
             DISK.get().remove(segment(folder, number))
@@ -116,23 +116,23 @@ def drop_segments(folder: Path, below: int) -> None:
 
 
 def segments(folder: Path) -> list[int]:
-    """Numbers of the journal's segments, in order."""
+    """Return the numbers of the journal's segments, in order."""
     return sorted(int(name[8:]) for name in DISK.get().names(folder) if SEGMENT.fullmatch(name))
 
 
 def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> Stored:
     """Create a cluster's folder with a first snapshot and an empty journal; returns the cluster.
 
-    The folder is written under another name and renamed with its snapshot in it.
+    The folder is made under another name and renamed when its snapshot is complete.
 
     Parameters
     ----------
     folder : path
     record : ClusterRecord
     created_s : float
-        When the cluster began.
+        Creation time of the cluster.
     sync : str
-        How the journal is brought to the disk.
+        Whether the journal waits for the disk.
 
     Raises
     ------
@@ -168,11 +168,11 @@ def recover(folder: Path, sync: str) -> Stored:
     """
     where = os.fspath(folder / "snapshot")
     if sync == "always":
-        sync_folder(folder)  # a killed service may have renamed a file, and not waited
+        sync_folder(folder)  # a killed service may have renamed a file without waiting for the disk
     state, book, created_s, history = read_snapshot(read_file(where), where)
     numbers = segments(folder)
     if not numbers:
-        # Killed between the first snapshot and the first segment: there is nothing that was acknowledged.
+        # The service was killed between the first snapshot and the first segment, so nothing had been acknowledged.
         journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync), reserved(sync))
         return Stored(state, book, created_s, journal, 1)
     journal, last = Journal.resume(segment(folder, numbers[-1]), journal_sync(sync), reserved(sync))
@@ -229,7 +229,7 @@ def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, floa
         state.next_index.update(front["next_index"])
         state.sequence = front["sequence"]
         state.pins.update({name: read_pin("", pin) for name, pin in front["pins"].items()})
-        for name, told in front["accepted"].items():  # a bare number in files of copter 0.1
+        for name, told in front["accepted"].items():  # files of copter 0.1 have only a number
             state.accepted[name] = Accepted(told, None) if isinstance(told, int) else Accepted(*told)
         while (chunk := reader.value()) is not None:
             state.jobs.update((each["id"], JobRecord.read("", each)) for each in json.loads(chunk))
@@ -237,11 +237,12 @@ def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, floa
         while (chunk := reader.value()) is not None:
             allocations.update(json.loads(chunk))
         book = PlanBook()
-        while reader.at < len(reader.data) and (chunk := reader.value()) is not None:  # older ones end before
+        # older snapshots end before this part
+        while reader.at < len(reader.data) and (chunk := reader.value()) is not None:
             book.attained.jobs.update((name, Had(*each)) for name, each in json.loads(chunk) if name in state.jobs)
         there = {name: each for name, each in allocations.items() if name in state.jobs}
         book.restore(front["plan"], there)
-        # The copy was made between a delta's doing and its safety: the plan had not followed it yet.
+        # The copy may contain a delta that was applied but not yet durable, which the plan had not followed yet.
         book.look_again(state, float(front["plan"].get("computed_s") or 0.0))
         return state, book, front["created_s"], History(lineage, edits, chain)
     except (Problem, ValueError, TypeError, LookupError, AttributeError) as error:

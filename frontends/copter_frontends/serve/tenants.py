@@ -28,18 +28,18 @@ class Tenant:
     Attributes
     ----------
     name : str
-        A tenant's clusters have ids that begin with it and a full stop.
+        Name; the ids of the tenant's clusters begin with it and a full stop.
     digest : bytes
-        SHA-256 of its token.
+        SHA-256 of the token.
     operator : bool
-        Whether it may do all that there is, with every cluster, and read /metrics.
+        Whether the tenant may do everything with every cluster, and read /metrics.
     expires : float
-        Seconds since 1970 from when on the token is none.
+        Time, in seconds since 1970, at which the token expires.
     max_clusters : float
     requests_per_s : float
-        On average; a burst may have those of one second, ten at least.
+        Average rate of requests; a burst may have the requests of one second, at least ten.
     max_body : float
-        Bytes of a request.
+        Most bytes of a request.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Tenant:
 
 
 EVERYBODY = Tenant("service", b"", operator=True)
-"""Who asks where there are no tenants: one token for all, or this machine alone."""
+"""The tenant of all requests if none are configured: one token for all, or this machine only."""
 
 
 def tenant_of(scope: Mapping[str, Any]) -> Tenant:
-    """Return the sender of a request that the guard has accepted."""
+    """Return the tenant whose request the guard has accepted."""
     found: Tenant = scope.get("tenant", EVERYBODY)
     return found
 
@@ -82,7 +82,7 @@ class Allowance:
 
     @property
     def most(self) -> float:
-        """Requests of a burst."""
+        """Most requests in a burst."""
         return max(10.0, self.tenant.requests_per_s)
 
     def take(self, now: float) -> bool:
@@ -115,7 +115,7 @@ def read_tenants(path: Path) -> tuple[Tenant, ...]:
     Raises
     ------
     SettingsError
-        That names the tenant and the field.
+        If the file is invalid; the message names the tenant and the field.
     """
     try:
         documents = json.loads(path.read_text(encoding="utf-8"))

@@ -10,16 +10,16 @@ from contextlib import suppress
 
 ATTRIBUTES = struct.Struct("<IIQiIQQQ")  # Linux's struct sched_attr: size, policy, flags, niceness, -, slice, -, -
 CALLS = {"x86_64": 314, "aarch64": 274, "riscv64": 274}  # numbers of sched_setattr
-NORMAL, BATCH = 0, 3  # policies
-SHORT_NS = 100_000  # nanoseconds of the shortest slice that Linux gives
+NORMAL, BATCH = 0, 3  # Linux's scheduling policies
+SHORT_NS = 100_000  # shortest time slice that Linux grants, in nanoseconds
 NICENESS = 10  # niceness of a scheduler's process
 
 
 def short_turns() -> bool:
     """Request short, early time slices for this thread and the threads it starts; returns whether they were granted.
 
-    The share of the processors stays what it was. Linux (since 6.12) lets who asks for a shorter slice run before one
-    that has a longer one; otherwise a thread that wakes up waits until another's slice of some milliseconds is over.
+    The share of the processors stays the same. Linux (since 6.12) runs threads with shorter slices before those with
+    longer ones; otherwise a thread that wakes up waits until another's slice of some milliseconds is over.
     """
     return _ask(NORMAL, os.getpriority(os.PRIO_PROCESS, 0), SHORT_NS)
 
@@ -34,7 +34,7 @@ def behind_others() -> None:
 def _ask(policy: int, niceness: int, slice_ns: int) -> bool:
     call = CALLS.get(platform.machine())
     if call is None or platform.system() != "Linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
-        return False  # who runs it as idle or real-time work meant that
+        return False  # idle or real-time priority was chosen by the user and is kept
     asked = ATTRIBUTES.pack(ATTRIBUTES.size, policy, 0, niceness, 0, slice_ns, 0, 0)
     done: int = ctypes.CDLL(None, use_errno=True).syscall(call, 0, asked, 0)
     return done == 0

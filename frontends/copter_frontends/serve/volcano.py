@@ -1,4 +1,4 @@
-"""Volcano's extender protocol, answered from the plan in force: nothing is solved in a call."""
+"""Volcano's extender protocol, answered from the current plan; no call solves anything."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LOG = logging.getLogger("copter.serve")
 
 PERMIT, ABSTAIN, REJECT = 1, 0, -1
 UNSCHEDULABLE = 2  # Volcano's status code of a node on which a task cannot run
-BEST = 100.0  # score of the node where the plan has most of a job
-LARGE = 256 << 10  # bytes of a body from which on another process reads it
+BEST = 100.0  # score of the node on which the plan places most of a job
+LARGE = 256 << 10  # larger bodies (bytes) are parsed in another process
 
 NOTICES: dict[str, dict[str, Any]] = {
     "onSessionClose": {}, "jobEnqueued": {}, "queueOverused": {"overused": False}, "jobReady": {"status": True},
     "allocateFunc": {"errorMessage": ""}, "deallocateFunc": {"errorMessage": ""},
 }  # fmt: skip
-"""Verbs on which the plan has no say, and their answers."""
+"""Verbs that do not depend on the plan, with their answers."""
 VERBS = (
     "onSessionOpen", "predicate", "prioritize", "preemptable", "reclaimable", "jobEnqueueable", *NOTICES,
 )  # fmt: skip
@@ -35,8 +35,8 @@ VERBS = (
 class Volcano:
     """Answers to the extender plugin.
 
-    ``onSessionOpen`` brings the cluster's jobs and nodes up to date, as one delta; the next plan takes them in. The
-    other calls answer from the plan in force: a job of which it knows nothing is left to the other plugins.
+    ``onSessionOpen`` updates the cluster's jobs and nodes by one delta, which the next plan takes into account. The
+    other calls are answered from the current plan; jobs unknown to it are left to the other plugins.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[
             nodes[name] = kind
         else:
             ignored.append(name)
-    # A job of another size is another job to the policy; one that runs keeps its place until it waits again.
+    # For the policy a job whose size changed is a new job; a running one is kept until it waits again.
     running = service.book.allocations
     other = {
         job_id
@@ -162,7 +162,7 @@ def _predicate(job: str, node: str, plan: Mapping[str, Any], known: Mapping[str,
     """Allow a task on the nodes of its job's plan; tasks of unknown jobs may go anywhere.
 
     Volcano reads the reason from ``status`` since 1.10 and from ``errorMessage`` up to 1.7. In between ``status`` was a
-    list, so it is left out where the task may go.
+    list, so it is left out if the task may run on the node.
     """
     if job not in known:
         return {"code": 0, "errorMessage": ""}
@@ -176,7 +176,7 @@ def _predicate(job: str, node: str, plan: Mapping[str, Any], known: Mapping[str,
 
 
 def _prioritize(job: str, nodes: list[str], plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Scores by the GPUs that the plan gives the job on each node."""
+    """Score each node by the GPUs that the plan gives the job there."""
     given = plan.get(job, {}).get("nodes", {})
     most = max(given.values(), default=1)
     return {"nodeScore": {name: BEST * given.get(name, 0) / most for name in nodes}, "errorMessage": ""}

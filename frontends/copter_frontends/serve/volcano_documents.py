@@ -1,8 +1,8 @@
-"""Documents of Volcano's extender plugin (jobs, tasks, nodes), reduced to what the service needs.
+"""Documents of Volcano's extender plugin (jobs, tasks, nodes), reduced to the fields that the service needs.
 
 Go writes the plugin's structures field by field: ``UID``, ``Tasks``, ``Resreq.ScalarResources`` in thousandths,
-embedded structures flat; objects of Kubernetes in them have their own names (``metadata.labels``). These functions run
-in a process of their own for large bodies, and import little.
+embedded structures flat. Kubernetes objects in them use Kubernetes's names (``metadata.labels``). For large bodies
+these functions run in another process, so they import little.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def read_session(body: bytes) -> dict[str, Any]:
 
 
 def read_tasks(body: bytes) -> dict[str, Any]:
-    """Read a call other than onSessionOpen: jobs of its tasks by place, names of nodes, whole tasks to be evicted."""
+    """Read a call other than onSessionOpen; returns the tasks' jobs in order, node names, and complete tasks to
+    evict.
+    """
     told = _object("", parse_json(body))
     found: dict[str, Any] = {}
     if "task" in told:
@@ -103,7 +105,7 @@ def _given(told: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _gpus_of(where: str, job: Mapping[str, Any]) -> int:
-    """GPUs of all tasks that have not ended, together."""
+    """Return the total GPUs of all tasks that have not ended."""
     total = 0.0
     for name, told in _object(f"{where}/Tasks", job.get("Tasks") or {}).items():
         task = _object(f"{where}/Tasks/{name}", told)
@@ -113,7 +115,7 @@ def _gpus_of(where: str, job: Mapping[str, Any]) -> int:
 
 
 def _node(where: str, node: Mapping[str, Any]) -> tuple[str, int] | None:
-    """(GPU type, GPUs) of a node that has some and is ready."""
+    """Return (GPU type, GPUs) of a node that is ready and has GPUs, otherwise None."""
     phase = (node.get("State") or {}).get("Phase", READY)
     gpus = round(_scalar(where, node.get("Allocatable")))
     labels = ((node.get("Node") or {}).get("metadata") or {}).get("labels") or {}
@@ -167,7 +169,7 @@ def _array(where: str, value: Any) -> list[Any]:
 
 
 def guarded(reader: str, body: bytes) -> tuple[bool, Any]:
-    """(True, result) of a reader, or (False, a problem's arguments): errors do not cross processes by themselves."""
+    """Return (True, result) of a reader, or (False, a problem's arguments), because a Problem cannot be pickled."""
     try:
         return True, {"session": read_session, "tasks": read_tasks}[reader](body)
     except Problem as problem:

@@ -1,4 +1,4 @@
-"""Jobs that wait, and for what: read off the plan in force, without a solve."""
+"""Waiting jobs and what they wait for, computed from the current plan without a solve."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MOST_WAITING = 200  # most waiting jobs whose reasons are given
 
 
 def waiting_document(state: ClusterState, book: PlanBook) -> dict[str, Any]:
-    """How many jobs wait, and of the oldest why.
+    """Return how many jobs wait, and why the oldest of them wait.
 
-    A reason is arithmetic on the plan in force: the fewest GPUs that are missing for one of the job's sizes, their
-    price, and which team (the part of a job's id before its first ``/``) holds as many. What would really start, the
-    question ``what-if`` answers.
+    The reason is computed from the current plan: the smallest number of missing GPUs over the job's sizes, their price,
+    and the team (the part of a job's id before its first ``/``) that holds as many. Use ``what-if`` to find out what
+    would really start.
     """
     given = book.allocations
     free = state.capacity()
@@ -43,13 +43,13 @@ def waiting_document(state: ClusterState, book: PlanBook) -> dict[str, Any]:
 
 
 def team_of(job_id: str) -> str:
-    """Whose job it is by its id: "vision" of "vision/train-1"; empty where the id does not say."""
+    """Return the team in a job's id, such as "vision" of "vision/train-1"; empty if the id has none."""
     team, slash, _ = job_id.partition("/")
     return team if slash else ""
 
 
 def sizes_of(job: JobRecord, state: ClusterState) -> Iterator[tuple[str, int]]:
-    """(GPU type, GPUs) of the sizes on which a job can run."""
+    """Return (GPU type, GPUs) of each size on which a job can run."""
     fixed = job.gpus or (job.requested_gpus if state.record.rated else job.min_gpus)
     most = job.max_gpus or float("inf")
     for kind in state.node_gpus:

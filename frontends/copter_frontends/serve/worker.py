@@ -54,11 +54,11 @@ class Worker:
         self.scheduler = Scheduler(state, book.allocations, book.version, book.attained, now_s)
         self.inbox, self.out = inbox, out
         self.record = state.record
-        self._changed_at: float | None = CLOCK.get().monotonic()  # a plan is due at once
+        self._changed_at: float | None = CLOCK.get().monotonic()  # the first plan is due at once
         self._planned_at = -float("inf")
 
     def run(self) -> None:
-        """Take messages and plan until the service has gone."""
+        """Process messages and plan until the service has gone."""
         self.send(READY)
         while self.listen():
             if CLOCK.get().monotonic() >= self._due():
@@ -92,7 +92,7 @@ class Worker:
         if kind == DELTA:
             change = json.loads(content)
             if change["sequence"] <= self.scheduler.state.sequence:
-                return  # it was in the start message
+                return  # the start message contained it
             if change["sequence"] != self.scheduler.state.sequence + 1:
                 raise OutOfStepError(f"delta {change['sequence']} after {self.scheduler.state.sequence}")
             self.scheduler.take(change)
@@ -102,7 +102,9 @@ class Worker:
             self.answer(json.loads(content))
 
     def answer(self, question: dict[str, str | int]) -> None:
-        """Send what a question asks for, a job's explanation or the effect of a change, or why there is none."""
+        """Send the answer to a question (a job's explanation or the effect of a change), or the reason why there is
+        none.
+        """
         reply: dict[str, object] = {"number": question["number"]}
         try:
             if "what_if" in question:
@@ -125,7 +127,7 @@ class Worker:
         self.send(PLAN, plan_document({**plan, "header": _finite(plan["header"])}))
 
     def _due(self) -> float:
-        """When the next plan is due: a while after a change, or a round after the last plan."""
+        """Return when the next plan is due: shortly after a change, or a round after the last plan."""
         due = self._planned_at + self.record.round_s
         if self._changed_at is not None:
             due = min(due, max(self._changed_at, self._planned_at + self.record.react_s))
@@ -150,7 +152,7 @@ def main() -> int:
     """Run; exit code 0 when the service is gone, 1 after an error, which is printed on stderr."""
     behind_others()
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print must not get between messages
+    os.dup2(2, 1)  # so that prints of libraries do not mix with the messages
     inbox: Inbox = queue.SimpleQueue()
     source = sys.stdin.buffer
 
@@ -179,4 +181,4 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stderr.flush()
-    os._exit(code)  # the thread that reads stdin would hold up an ordinary exit
+    os._exit(code)  # the thread that reads stdin would block an ordinary exit

@@ -29,17 +29,17 @@ from copter_frontends.serve.problems import Problem
 LOG = logging.getLogger("copter.serve")
 COMMAND = (sys.executable, "-m", "copter_frontends.serve.worker")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
-HEALTHY_S = 60.0  # seconds of life after which a process that dies is started again at once
+HEALTHY_S = 60.0  # a process that dies after this many seconds is restarted without a longer pause
 MOST_QUESTIONS = 1000  # most questions that wait for an answer
-START_POLL_S = 0.05  # seconds between two looks at whether the process has begun
-HOLD_S = 0.005  # seconds for which deltas are collected: each wake of the process stops its solver
+START_POLL_S = 0.05  # seconds between two checks whether the process has started
+HOLD_S = 0.005  # seconds for which deltas are collected, because each message interrupts the process's solver
 
 
 class Input(Protocol):
     """Interface of a process's input."""
 
     def write(self, data: bytes) -> None:
-        """Send, without waiting."""
+        """Send data without waiting."""
 
 
 class Process(Protocol):
@@ -78,7 +78,7 @@ async def start_process(threads: int) -> Process:
 
 
 LAUNCH: ContextVar[Callable[[int], Awaitable[Process]]] = ContextVar("launch", default=start_process)
-"""How processes are started: a simulation sets its own."""
+"""Function that starts processes; a simulation sets its own."""
 
 
 class WorkerLink:
@@ -87,11 +87,12 @@ class WorkerLink:
     Parameters
     ----------
     name : str
-        Of the cluster, for the log.
+        Name of the cluster, for the log.
     start : callable
-        Gives the snapshot that a new process begins with; called in the loop, its result in a thread.
+        Called in the event loop; returns a function that makes the snapshot for a new process and is called in a
+        thread.
     on_plan : callable
-        Given the content of every plan.
+        Called with the content of every plan.
     threads : int
         Of the solver.
 
@@ -99,7 +100,7 @@ class WorkerLink:
     ----------
     restarts : int
     ready : bool
-        Whether a process is there and has read its start.
+        Whether a process runs and has read its start message.
     error : str or None
         Why the last process died.
     """
@@ -113,9 +114,9 @@ class WorkerLink:
         self._process: Process | None = None
         self._feeding = False
         self._held: list[bytes] | None = None  # messages that wait until the start message is made
-        self._batch: list[bytes] = []  # deltas that are about to be sent
+        self._batch: list[bytes] = []  # deltas to be sent soon
         self._closing = False
-        self._muted = False  # the process has been told to end: what it has said since is not heard
+        self._muted = False  # whether the process was told to end, so that its later messages are ignored
         self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
         self._task = asyncio.create_task(self._keep_running(), name=f"scheduler of {name}")
@@ -128,10 +129,12 @@ class WorkerLink:
             self._batch.append(frame(DELTA, change))
 
     async def ask(self, question: dict[str, str], wait_s: float) -> dict[str, Any]:
-        """Answer to a question, ``job`` or ``what_if``, after the plan that is being made; a Problem where none is."""
+        """Return the answer to a question, ``job`` or ``what_if``, after the plan that is being made; raises Problem
+        without an answer.
+        """
         begun = asyncio.get_running_loop().time()
         while not self.ready and asyncio.get_running_loop().time() < begun + wait_s:
-            await asyncio.sleep(START_POLL_S)  # a cluster's process takes a second or two to begin
+            await asyncio.sleep(START_POLL_S)  # a cluster's process takes a second or two to start
         if not self.ready:
             raise Problem(503, "the scheduler is starting", fix="ask again in a few seconds")
         if len(self._questions) >= MOST_QUESTIONS:
@@ -140,7 +143,7 @@ class WorkerLink:
         number = self._number
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._questions[number] = future
-        self._send_batch()  # it is about what has been acknowledged
+        self._send_batch()  # the question refers to the acknowledged deltas, so these go first
         self._write(frame(QUESTION, json.dumps({"number": number, **question}).encode()))
         try:
             reply = await asyncio.wait_for(future, wait_s)
@@ -162,7 +165,7 @@ class WorkerLink:
                 self._process.kill()
 
     async def close(self) -> None:
-        """End the process for good, at once: everything it holds is in the journal."""
+        """End the process at once and for good; the journal has everything that it holds."""
         self._closing = True
         self.restart()
         self._task.cancel()
@@ -207,7 +210,7 @@ class WorkerLink:
         self._process = process = await LAUNCH.get()(self.threads)
         try:
             made, self._batch, self._muted = self._start(), [], False
-            self._feeding = True  # what comes from here on is not in the snapshot; it comes behind it
+            self._feeding = True  # later deltas are not in the snapshot and are sent after it
             held: list[bytes] = []
             self._held = held
             try:

@@ -1,8 +1,8 @@
-"""Kernels of the shim: load moved between the copies of shards along augmenting paths, and copies done without.
+"""Kernels of the shim: moving load between copies of shards along augmenting paths, and removing copies.
 
-Copies are given shard after shard: those of shard j are at ``first[j]`` to ``first[j + 1]``, `server` says where,
-`live` whether they are there, `part` how much load they serve (in mean loads). ``by_first`` and `by` list a server's
-copies.
+Copies are given shard after shard: shard j has the copies ``first[j]`` to ``first[j + 1] - 1``. For each copy, `server`
+is its server, `live` says whether it exists, and `part` is the load that it serves (in mean loads). ``by_first`` and
+`by` list the copies of each server.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-TINY = 1e-12  # loads, in mean loads of a server, below which a difference is rounding
+TINY = 1e-12  # differences of loads below this, in mean loads of a server, count as rounding
 
 
 @numba.njit(cache=True)
 def push(first, shard_of, server, by_first, by, live, part, load, source, limit, downwards, entry, exit_, queue):  # type: ignore[no-untyped-def]
     """Move load along the shortest chain of copies; returns how much.
 
-    Downwards: from a server that is over, to the first that is below `limit`. Otherwise: to a server that is short,
-    from the first that is above `limit`. `entry` and `exit_` hold, by server, the copies that a chain comes in and goes
-    out by.
+    Downwards: from an overloaded server to the first one found below `limit`. Otherwise: to an underloaded server from
+    the first one found above `limit`. `entry` and `exit_` hold, for each server, the copies by which a chain enters and
+    leaves it.
     """
     n = len(load)
     entry[:] = -1
@@ -50,7 +50,7 @@ def push(first, shard_of, server, by_first, by, live, part, load, source, limit,
     amount = abs(limit[end] - load[end])
     amount = min(amount, abs(load[source] - limit[n + source]))
     b = end
-    while b != source:  # what the copies along the chain have to give
+    while b != source:  # the least load of the copies along the chain limits the move
         giving = exit_[b] if downwards else entry[b]
         amount = min(amount, part[giving])
         b = server[exit_[b]]
@@ -70,7 +70,7 @@ def push(first, shard_of, server, by_first, by, live, part, load, source, limit,
 def rebalance(first, shard_of, server, by_first, by, live, part, load, lower, upper, most, whole):  # type: ignore[no-untyped-def]
     """Bring all servers into the band by moving load between live copies, in place; returns whether that succeeded.
 
-    `whole`: go on with the other servers where one cannot be brought into the band.
+    `whole`: whether to continue with the other servers if one cannot be brought into the band.
     """
     n = len(load)
     entry, exit_, queue = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)

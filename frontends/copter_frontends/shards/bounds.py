@@ -1,4 +1,4 @@
-"""Lower bounds on a round's cost: from prices (SH4), and from servers that need a copy in any case (SH5)."""
+"""Lower bounds on a round's cost: from prices (SH4), and from servers that need a new copy in any plan (SH5)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from copter_frontends.shards.cluster import Floats, ShardCluster
 
-ROUNDING = 1e-9  # relative rounding that is taken off a bound
+ROUNDING = 1e-9  # relative amount by which a bound is lowered to cover rounding
 
 
 def price_bound(cluster: ShardCluster, load: Floats, price: Floats, memory_price: Floats) -> tuple[float, Floats]:
-    """(bound, least reduced cost of every shard): the Lagrangian bound at any prices of servers (SH4).
+    """Return (bound, least reduced cost of every shard): the Lagrangian bound at any prices of servers (SH4).
 
     Parameters
     ----------
     cluster : ShardCluster
     load : ndarray (shards,)
-        In units of the mean load of a server.
+        Loads in units of the mean load of a server.
     price : ndarray (servers,)
-        Of load: above zero where a server asks for more.
+        Prices of load; positive for a server that needs more load.
     memory_price : ndarray (servers,)
-        At most zero.
+        Prices of memory, at most zero.
     """
     up, memory_price = cluster.is_up, np.minimum(memory_price, 0.0)
     least = np.empty(cluster.n_shards)
@@ -38,7 +38,7 @@ def price_bound(cluster: ShardCluster, load: Floats, price: Floats, memory_price
 def reduced_costs(
     cluster: ShardCluster, load: Floats, price: Floats, memory_price: Floats, own: slice = slice(None)
 ) -> Floats:
-    """Cost of serving a shard on a server, at the prices, (shards of `own`, servers)."""
+    """Return the cost of serving each shard on each server, at the prices, (shards of `own`, servers)."""
     found = -np.outer(load[own], price)
     found -= np.outer(cluster.size[own], memory_price)
     found += cluster.new_copy[own, None] * ~cluster.holds[own]
@@ -46,11 +46,11 @@ def reduced_costs(
 
 
 def copies_bound(cluster: ShardCluster, load: Floats) -> float:
-    """New copies that no plan can do without (SH5).
+    """Return a number of new copies that every plan needs (SH5).
 
-    A server that would be below the band with all the load of all shards it holds needs new copies: as many as the
-    largest other shards take to fill it. A shard with too few copies needs the others. Both hold for all plans, and no
-    copy is counted for two servers.
+    A server that is below the band even with the whole load of all shards it holds needs new copies: at least as many
+    as it takes to fill it with the largest other shards. A shard with too few copies needs the missing ones. Both hold
+    for all plans, and no copy is counted twice.
     """
     up = np.flatnonzero(cluster.is_up)
     potential = load @ cluster.holds[:, up]

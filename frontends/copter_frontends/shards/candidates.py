@@ -1,4 +1,4 @@
-"""Initial columns of a round's program, few of all shards times servers; pricing adds missing ones."""
+"""Initial columns of a round's program: a few of the pairs of shard and server; pricing adds missing ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 
 from copter_frontends.shards.cluster import Bools, Floats, ShardCluster
 
-HEAVIEST = 8  # heaviest shards, each of which may go to every server below the band
-OF_A_SERVER = 2  # shards of a server above the band that may leave it
-TARGETS = 48  # least loaded servers that shards may go to
+HEAVIEST = 8  # this many heaviest shards may go to every server below the band
+OF_A_SERVER = 2  # shards that may leave each server above the band
+TARGETS = 48  # shards may go to this many least loaded servers
 
 
 def first_columns(cluster: ShardCluster, load: Floats) -> Bools:

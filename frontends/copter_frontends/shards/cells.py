@@ -1,7 +1,7 @@
 """Shard balancing in cells: each cell balances its own servers, and cells exchange load (SH10).
 
-A new copy costs the same on any server. So a cell need not know which server of another cell takes the load that it
-gives away: it is enough that all cells together take in as much load as they give away.
+A new copy costs the same on any server, so a cell need not know which server of another cell takes its outgoing load.
+It suffices that the cells together take in as much load as they give away.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from copter.distributed.cells import Cells
 
 ROOM, NEED = "room for load of other cells", "load that other cells take"
-TAKEN, STANDING, OUT = "taken in", "standing", "out of band"  # ids of requests that are no shards
-ALONE = 1e-9  # smaller shares of a shard's load count as zero
+TAKEN, STANDING, OUT = "taken in", "standing", "out of band"  # ids of requests that are not shards
+ALONE = 1e-9  # shares of a shard's load below this count as zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class Block:
     load : ndarray (len(shards),)
         In units of the mean load of a server.
     most_in, most_out : float
-        Load that the cell can take in, and give away, at most.
+        Most load that the cell can take in and give away.
     """
 
     servers: Ints
@@ -56,7 +56,7 @@ class ShardCells:
     load : ndarray (shards,)
         In units of the mean load of a server.
     parts : int
-        Cells: blocks of servers, in order, of nearly the same size.
+        Number of cells: blocks of consecutive servers, of nearly equal size.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class ShardCells:
 
     @property
     def counts(self) -> dict[Hashable, float]:
-        """Counts of the cells' shared resources: room for incoming load, and load that may leave."""
+        """Return the counts of the cells' shared resources: room for incoming load, and load that may leave."""
         return {ROOM: sum(each.most_in for each in self.blocks), NEED: sum(each.most_out for each in self.blocks)}
 
     @property
@@ -131,12 +131,12 @@ class ShardCells:
     def shares(self, solutions: Sequence[Solution]) -> Shares:
         """Combine the cells' solutions to shares of every copy in the whole program (SH2).
 
-        What cells give away is handed to the servers that take load in, in order.
+        Outgoing load is assigned to the servers that take load in, in order.
 
         Raises
         ------
         ShardError
-            If a cell is out of band, or load that was handed over does not fit a server's memory.
+            If a cell is outside the band, or moved load does not fit a server's memory.
         """
         entries: list[tuple[int, int, float]] = []
         away: list[tuple[int, float]] = []
@@ -181,12 +181,13 @@ class ShardCells:
         return found
 
     def cost(self, shares: Shares) -> float:
-        """Objective of SH2 at these shares."""
+        """Return the objective of SH2 at these shares."""
         shard, server, share = shares
         return float((share * self.cluster.new_copy[shard] * ~self.cluster.holds[shard, server]).sum())
 
     def cells(self) -> Cells:
         """Return cells over these models, initially independent."""
-        from copter.distributed.cells import Cells  # the rest of this file needs no distributed session
+        # imported here, because the rest of this file needs no distributed session
+        from copter.distributed.cells import Cells
 
         return Cells(self.models(), self.counts, capacity=self.alone)

@@ -13,31 +13,31 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-BAND = 0.05  # half width of the band over the mean load, as published
-MEMORY = 16.0  # memory of a server by default; a copy takes 1 by default
+BAND = 0.05  # half width of the band, as a share of the mean load, as published
+MEMORY = 16.0  # default memory of a server; a copy's default size is 1
 COSTS = ("unit", "size")
-MOST_LOAD = 1e18  # largest load of a shard, so that sums stay exact enough
+MOST_LOAD = 1e18  # largest load of a shard, so that sums stay accurate
 
 
 @dataclass(frozen=True, eq=False)
 class ShardCluster:
-    """Shards, servers and copies that a round starts from.
+    """Shards, servers and the copies at the start of a round.
 
     Parameters
     ----------
     size : ndarray (shards,)
-        Memory that a copy takes, above zero.
+        Memory of a copy of each shard, above zero.
     memory : ndarray (servers,)
     holds : ndarray (shards, servers) of bool
-        T: which server holds a copy of which shard.
+        T: whether each server holds a copy of each shard.
     band : float
-        How far a server's load may be from the mean of the servers that are up, as a share of it.
+        Largest distance of a server's load from the mean load of the running servers, as a share of the mean.
     replicas : int
-        Copies that every shard must have at least.
+        Least number of copies of every shard.
     cost : {"unit", "size"}
-        What a new copy costs: one, or the shard's size.
+        Cost of a new copy: one, or the shard's size.
     up : ndarray (servers,) of bool
-        Servers that are there.
+        Whether each server is running.
 
     Raises
     ------
@@ -104,7 +104,7 @@ class ShardCluster:
 
     @property
     def is_up(self) -> Bools:
-        """Mask of running servers."""
+        """Return the mask of running servers."""
         if self.up is None:
             raise ShardError("a cluster without its servers' state")
         return self.up
@@ -116,12 +116,12 @@ class ShardCluster:
 
     @property
     def n_servers(self) -> int:
-        """Number of servers, N, those that are down included."""
+        """Number of servers, N, including failed ones."""
         return len(self.memory)
 
     @property
     def new_copy(self) -> Floats:
-        """Cost of a new copy of each shard, (shards,)."""
+        """Return the cost of a new copy of each shard, (shards,)."""
         return np.ones(self.n_shards) if self.cost == "unit" else self.size
 
     def checked_loads(self, loads: ArrayLike) -> Floats:

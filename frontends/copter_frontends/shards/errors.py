@@ -4,7 +4,7 @@ from copter_frontends.vocabulary.errors import FrontendError
 
 
 class ShardError(FrontendError, ValueError):
-    """Shards, servers or loads that cannot be: a shard larger than any server, more replicas than servers, NaN."""
+    """Invalid shards, servers or loads: a shard larger than any server, more replicas than servers, NaN."""
 
 
 class NoRoomError(ShardError):

@@ -17,14 +17,15 @@ def read_rows(path: str | Path, what: str, length: int) -> list[Floats]:
     ----------
     path : path
     what : str
-        What the numbers are, for messages ("loads").
+        Name of the numbers in messages, such as "loads".
     length : int
-        Numbers of a line: of shards or of servers.
+        Numbers per line: the number of shards or of servers.
 
     Raises
     ------
     ShardError
-        Names the file and the line: it cannot be read, is no text, has a word that is no number or another length.
+        If the file cannot be read or is not text, or a line has another length or a word that is not a number. The
+        message names file and line.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -54,7 +55,7 @@ def read_column(path: str | Path, what: str, length: int) -> Floats:
     try:
         lines = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError):
-        lines = []  # said by read_rows
+        lines = []  # read_rows reports the error
     if len([line for line in lines if not line.startswith("#")]) <= 1:
         return read_rows(path, what, length)[0]
     rows = read_rows(path, what, 1)

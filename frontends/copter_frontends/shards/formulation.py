@@ -1,9 +1,9 @@
-"""Shard balancing on the differential model: the program in R alone, with the columns that a round needs (SH2, SH3).
+"""Shard balancing on the differential model: the program in R only, with the columns that a round needs (SH2, SH3).
 
-A request per shard that has a choice, a column per server it may be served by; a ranged resource per server for its
-load, one for its memory where that can bind. Shards that have no reason to leave their servers, and light ones on
-several, are constants. All columns that are not there are priced every pass, constants too, and the bound is that of
-the whole program.
+Each shard with a choice is a request, with a column for every server that may serve it. Each server has a ranged
+resource for its load, and one for its memory if that can bind. Shards without reason to leave their servers, and light
+shards with several copies, are constants. Every pass prices all missing columns, including those of constant shards, so
+the bound holds for the whole program.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from copter_frontends.shards.bounds import price_bound, reduced_costs
 from copter_frontends.shards.candidates import first_columns
 from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
 
-SOFT = "out of band"  # id of the request whose columns leave the band, or the memory, at a price
-PENALTY = 20.0  # cost of a mean load out of the band, over that of moving it shard by shard
+SOFT = "out of band"  # id of the request whose columns allow violations of band and memory at a price
+PENALTY = 20.0  # cost of one mean load outside the band, relative to the cost of moving it shard by shard
 MOST_PASSES = 20  # most passes of solving and pricing in a round
-NEW_OF_A_SHARD = 8  # most columns added for a shard in a pass
-NEW_SHARDS = 256  # most shards that get columns in a pass
-ENOUGH = 1e-6  # relative gap at which a round's program is solved
+NEW_OF_A_SHARD = 8  # most columns added per shard in a pass
+NEW_SHARDS = 256  # most shards that get new columns in a pass
+ENOUGH = 1e-6  # relative gap at which a round's program counts as solved
 VANISHING = 1e-9  # smaller shares count as zero
 Shares = tuple[Ints, Ints, Floats]  # shard, server, share of every copy
 
@@ -36,17 +36,17 @@ class Relaxed:
     Attributes
     ----------
     shard, server, share : ndarray (entries,)
-        R where it is not zero.
+        Nonzero entries of R.
     objective, bound : float
-        The bound is certified for the program with all columns.
+        Cost, and a certified bound of the program with all columns.
     columns, passes, iterations : int
     edit_s, solve_s : float
     out_of_band : float
-        Load that no choice of R can bring into the band, in mean loads.
+        Load outside the band that R cannot avoid, in mean loads.
     price, memory_price : ndarray (servers,)
-        Of the last pass.
+        Prices of the last pass.
     least : ndarray (shards,)
-        Least reduced cost of every shard at them: the duals of the shards' own rows.
+        Least reduced cost of every shard at these prices: the duals of the shards' own rows.
     """
 
     shard: Ints
@@ -71,7 +71,7 @@ class ShardFormulation:
     Parameters
     ----------
     cluster : ShardCluster
-        Of the first round; its servers' number stays.
+        Cluster of the first round; the number of servers stays the same.
     settings : Settings, optional
     """
 
@@ -82,14 +82,15 @@ class ShardFormulation:
             self.model.set_count(("load", server), 1.0, 0.0)
         self.session = Session(self.model, settings or Settings())
         self.with_memory: list[int] = []
-        self.columns: dict[int, Ints] = {}  # servers that each request's columns stand for
+        self.columns: dict[int, Ints] = {}  # servers of each request's columns
 
     def solve(
         self, cluster: ShardCluster, load: Floats, standing: Shares | None = None, deadline_s: float | None = None
     ) -> Relaxed:
-        """Return an optimum for the round's loads, in units of the mean load; at the deadline, the last pass's shares.
+        """Return an optimum for the round's loads (in mean loads), or the last pass's shares if the deadline comes
+        first.
 
-        `standing` are the shares of the copies that there are, which shards without a choice keep.
+        `standing` are the shares of existing copies, which shards without a choice keep.
         """
         started = time.perf_counter()
         allowed = first_columns(cluster, load)
@@ -120,7 +121,9 @@ class ShardFormulation:
     # Building a round ---------------------------------------------------------------------------------------------
 
     def _begin(self, cluster: ShardCluster, load: Floats, allowed: Bools, standing: Shares) -> None:
-        """Bring the model to the round: constants into the servers' bands, requests for the shards with a choice."""
+        """Update the model to the round: constant shards change the servers' bands, shards with a choice become
+        requests.
+        """
         heavy = np.zeros(cluster.n_shards, dtype=np.bool_)
         heavy[np.argsort(-load, kind="stable")[: self.n]] = True
         count = allowed.sum(axis=1)
@@ -136,7 +139,7 @@ class ShardFormulation:
             self._count(cluster, load)
 
     def _count(self, cluster: ShardCluster, load: Floats) -> None:
-        """Set bands and memories, minus what fixed shards use."""
+        """Set the counts of bands and memories, less the usage of constant shards."""
         up = cluster.is_up
         there = summed(self.fixed_on, self.fixed_share * load[self.fixed], self.n)
         lower = np.where(up, 1.0 - cluster.band, 0.0) - there
@@ -191,7 +194,7 @@ class ShardFormulation:
     # Passes -------------------------------------------------------------------------------------------------------
 
     def _prices(self, solution: Solution) -> tuple[Floats, Floats]:
-        """Prices of load and of memory, (servers,) each."""
+        """Return the prices of load and of memory, (servers,) each."""
         price = solution.prices([("load", server) for server in range(self.n)])
         memory = np.zeros(self.n)
         if self.with_memory:

@@ -14,7 +14,7 @@ from copter_frontends.shards.shim import Copies, memory_repaired
 
 
 def homes_of(cluster: ShardCluster, load: Floats) -> Ints:
-    """Return the single server of every shard, (shards,), moved if memory is exceeded.
+    """Return the single server of every shard, (shards,); shards are moved off servers whose memory is exceeded.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from copter_frontends.shards.policy import ShardBase, with_homes
 from copter_frontends.shards.shim import repair
 
 GAP = 0.05  # relative gap at which HiGHS ends the integer program, as published
-LIMIT_S = 600.0  # seconds that HiGHS has for a program
+LIMIT_S = 600.0  # HiGHS's time limit for a program, in seconds
 VANISHING = 1e-9  # smaller shares count as zero
 
 
@@ -27,17 +27,18 @@ def solve_whole(
     cluster: ShardCluster, load: Floats, integer: bool, time_limit_s: float, gap: float = GAP,
     start: Shares | None = None,
 ) -> tuple[Shares | None, float]:  # fmt: skip
-    """Return (nonzero R, bound) by HiGHS, for SH1 with X or SH2 in R alone; None without a solution in time.
+    """Return (nonzero R, bound) by HiGHS, for SH1 with X or SH2 in R only; None instead of R without a solution in
+    time.
 
     Parameters
     ----------
     cluster : ShardCluster
     load : ndarray (shards,)
-        In mean loads.
+        Loads in mean loads.
     integer : bool
     time_limit_s, gap : float
     start : tuple of ndarrays, optional
-        Shares to begin with.
+        Shares to start from.
     """
     up = np.flatnonzero(cluster.is_up)
     d, n = cluster.n_shards, len(up)
@@ -73,7 +74,8 @@ def solve_whole(
     bound = float(info.mip_dual_bound) if integer else float(info.objective_function_value)
     kept = share > VANISHING
     shard, server, share = shard[kept], server[kept], share[kept]
-    return (shard, up[server], share / np.bincount(shard, share, d)[shard]), bound  # HiGHS' sums are one to a tolerance
+    # HiGHS's shares sum to one only within a tolerance
+    return (shard, up[server], share / np.bincount(shard, share, d)[shard]), bound
 
 
 def _highs(matrix: sp.csc_array, cost: Floats, lower: Floats, upper: Floats, binaries: int) -> highspy.Highs:
@@ -113,7 +115,7 @@ class HighsBase(ShardBase):
     ----------
     cluster : ShardCluster
     time_limit_s : float
-        Of a round.
+        Time limit of a round.
     """
 
     def __init__(self, cluster: ShardCluster, time_limit_s: float = LIMIT_S) -> None:
@@ -131,7 +133,7 @@ class HighsBase(ShardBase):
         if shim:
             try:
                 found = repair(self.cluster, load, *found, reduce=False)
-            except NoRoomError:  # full servers: HiGHS's shares leave no whole copies that fit
+            except NoRoomError:  # servers are too full for whole copies by HiGHS's shares
                 found, status = repair(self.cluster, load, *self.standing(load), reduce=False), "kept_previous"
         seconds["shim"] = time.perf_counter() - begun
         return self.adopt(plan_of(self.cluster, loads, *found, bound=bound, status=status, seconds=seconds))
@@ -151,7 +153,7 @@ class Exact(HighsBase):
         self.gap = gap
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """HiGHS's plan."""
+        """Return HiGHS's plan."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         limit = self.time_limit_s if deadline_s is None else deadline_s
@@ -181,19 +183,19 @@ class LpRelaxed(HighsBase):
 
 
 class PopShards(HighsBase):
-    """POP-k: k blocks of servers, shards in parts of alike load, each part a mixed-integer program (SH14).
+    """POP-k: k blocks of servers and k parts of the shards with similar load, each a mixed-integer program (SH14).
 
     Parameters
     ----------
     cluster, time_limit_s
     parts : int
     seed : int
-        Of the order in which shards are looked for.
+        Seed of the order in which shards are assigned.
 
     Attributes
     ----------
     sequential_s : float
-        Time that the last round's parts took one after the other; the time that counts is the longest part's.
+        Time of the last round's parts, summed; the reported time is that of the longest part.
     """
 
     def __init__(self, cluster: ShardCluster, parts: int, time_limit_s: float = LIMIT_S, seed: int = 0) -> None:
@@ -218,7 +220,7 @@ class PopShards(HighsBase):
                     cluster.size[shards], cluster.memory[servers], cluster.holds[np.ix_(shards, servers)], cluster.band,
                     1, cluster.cost,
                 )  # fmt: skip
-            except ShardError:  # a part of the load alike does not fit into a part of the memory
+            except ShardError:  # a part's shards do not fit into the memory of its servers
                 return self.answered(checked, load, None, np.nan, {"edit": 0.0, "solve": time.perf_counter() - started})
             own = load[shards] * weight
             mean = float(own.sum()) / len(servers)

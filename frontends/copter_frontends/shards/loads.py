@@ -20,7 +20,7 @@ _A, _B, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
 
 
 def java_uniforms(seed: int = SEED) -> Iterator[float]:
-    """Java's ``Random(seed).nextDouble()``, again and again."""
+    """Yield the numbers of Java's ``Random(seed).nextDouble()``, without end."""
     state = (seed ^ _A) & _MASK
     while True:
         state = (state * _A + _B) & _MASK
@@ -30,10 +30,10 @@ def java_uniforms(seed: int = SEED) -> Iterator[float]:
 
 
 def exponents(kind: str, rounds: int, seed: int = SEED) -> list[float]:
-    """z of every round.
+    """Yield the exponent z of every round.
 
-    ``stateless``: independent, uniform in [0.25, 0.75]. ``stateful``: the last one times 1 - 0.1 or 1 + 0.1, a fair
-    choice, kept inside the same range (SH7).
+    ``stateless``: independent, uniform in [0.25, 0.75]. ``stateful``: the last one times 0.9 or 1.1 with equal
+    probability, kept inside the same range (SH7).
     """
     if kind not in SEQUENCES:
         raise ShardError(f"unknown sequence {kind!r}: one of {', '.join(SEQUENCES)}")
@@ -50,12 +50,12 @@ def exponents(kind: str, rounds: int, seed: int = SEED) -> list[float]:
 
 
 def zipf_loads(shards: int, z: float) -> Floats:
-    """POP's loads: round(1e6 (j + 1)^-z), half up."""
+    """Return POP's loads: 1e6 (j + 1)^-z, rounded half up."""
     return np.floor(1e6 * np.arange(1, shards + 1, dtype=np.float64) ** -z + 0.5)
 
 
 def dede_loads(shards: int, z: float) -> Floats:
-    """DeDe's loads: the same curve stretched to 1,024 places, in units of 1e4."""
+    """Return DeDe's loads: the same curve stretched to 1,024 ranks, in units of 1e4."""
     return np.floor(1e6 * (1024.0 * np.arange(shards) / shards + 1.0) ** -z + 0.5) / 1e4
 
 

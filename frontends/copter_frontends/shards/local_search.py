@@ -14,20 +14,20 @@ from copter_frontends.shards.policy import ShardBase
 from copter_frontends.shards.search_kernel import search
 
 MOVE_PRICE = 1e-3
-"""Of a shard that is not where it was, in mean loads outside the band: the second goal, far below the first."""
+"""Price of a moved shard, in mean loads outside the band: few moves are a second goal, far below balance."""
 
 SLICE = 64
-"""Moves between two looks at the clock."""
+"""Moves between two checks of the clock."""
 
 
 class LocalSearch(ShardBase):
-    """Keeps one copy of every shard; moves shards, or swaps two if no move improves, until nothing improves.
+    """Local search with one copy of every shard: move a shard, or swap two if no move improves, until nothing improves.
 
     Parameters
     ----------
     cluster : ShardCluster
     time_limit_s : float
-        Seconds of a round that is given no deadline.
+        Seconds per round if no deadline is given.
     """
 
     def __init__(self, cluster: ShardCluster, time_limit_s: float = 600.0) -> None:

@@ -1,4 +1,4 @@
-"""New copies for servers that no load moved between copies brings into the band (SH9)."""
+"""New copies for servers that moving load between existing copies cannot bring into the band (SH9)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from copter_frontends.shards.cluster import Floats, Ints, ShardCluster, summed
 
-WORTH = 1e-12  # least load, in mean loads, that is worth a copy
+WORTH = 1e-12  # a copy must serve at least this load, in mean loads
 
 
 class NewCopies:
@@ -18,9 +18,9 @@ class NewCopies:
     ----------
     cluster : ShardCluster
     shard, server, part : ndarray (copies,)
-        Copies that there are, and the load that they serve in mean loads.
+        Existing copies, and the load that each serves, in mean loads.
     lower, upper : ndarray (servers,)
-        The band.
+        Bounds of the band.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class NewCopies:
             if surplus >= -WORTH and lack >= -WORTH:
                 break
             if giver == taker or not self._give(giver, taker):
-                # Whichever is out of the band by less is of no use to the other.
+                # Give up the server that is outside the band by less: it cannot help the other one.
                 heapq.heappop(takers if -lack <= -surplus else givers)
                 continue
             heapq.heapreplace(givers, (-(self.load[giver] - self.upper[giver]), giver))

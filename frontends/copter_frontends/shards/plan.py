@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
 
-ROUNDING = 1e-9  # relative rounding up to which a load counts as within the band
+ROUNDING = 1e-9  # a load counts as within the band up to this relative excess
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,22 +22,22 @@ class ShardPlan:
     shard, server : ndarray (copies,)
         The copies.
     share : ndarray (copies,)
-        R; those of a shard sum to one.
+        R; the shares of a shard sum to one.
     holds : ndarray (shards, servers) of bool
-        The same copies as a table.
+        The copies as a table.
     server_load : ndarray (servers,)
     movements, moved_size, cost : float
-        New copies, their memory, and what they cost (SH11).
+        Number of new copies, their memory, and their cost (SH11).
     bound : float
-        Certified: no plan costs less. NaN where a scheme has none.
+        Certified bound: no plan costs less. NaN if the scheme has no bound.
     imbalance : float
-        Most loaded server less the least loaded, over the mean.
+        Difference between the most and the least loaded server, divided by the mean load.
     in_band : bool
     status : {"optimal", "feasible", "kept_previous", "out_of_band"}
     seconds : dict
-        Of the round's ``edit``, ``solve`` and ``shim``.
+        Times of the round's ``edit``, ``solve`` and ``shim``.
     columns, fractional : int
-        Columns that the program had; shards that it split.
+        Columns of the program, and shards that it split.
     """
 
     shard: Ints

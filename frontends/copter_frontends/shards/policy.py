@@ -16,7 +16,7 @@ from copter_frontends.shards.formulation import ShardFormulation, Shares
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.shim import moved_between, repair
 
-# Above this many servers no program is solved while the shim's plan is in the band: its basis is dense.
+# With more servers, no program is solved while the shim's plan is in the band, because the program's basis is dense.
 MOST_SERVERS = 1000
 
 
@@ -38,9 +38,9 @@ class ShardBase:
         Raises
         ------
         UnknownServerError
-            If there is no such server, or it is out already.
+            If there is no such server, or it has already been removed.
         ShardError
-            If the copies that every shard needs do not fit on the servers that are left.
+            If the required copies do not fit on the remaining servers.
         """
         self.cluster = self.cluster.without_server(server)
 
@@ -50,13 +50,13 @@ class ShardBase:
         Raises
         ------
         UnknownServerError
-            If there is no such server, or it is not out.
+            If there is no such server, or it has not been removed.
         """
         self.cluster = self.cluster.with_server(server)
 
     def scaled(self, loads: ArrayLike) -> tuple[Floats, Floats]:
-        """(loads, loads over the mean load of a server); raises ShardError if a load is negative, infinite or too
-        large.
+        """Return (loads, loads in units of a server's mean load); raises ShardError if a load is negative, infinite or
+        too large.
         """
         checked = self.cluster.checked_loads(loads)
         mean = float(checked.sum()) / int(self.cluster.is_up.sum())
@@ -71,9 +71,9 @@ class ShardBase:
         return plan
 
     def standing(self, load: Floats) -> Shares:
-        """(shard, server, share) of the existing copies, with load moved between them towards the band.
+        """Return (shard, server, share) of the existing copies, with load moved between them towards the band.
 
-        Shards that have lost all their copies get one where there is most memory.
+        A shard that has lost all its copies gets one on the server with the most free memory.
         """
         cluster = self.cluster
         shard, server = np.nonzero(cluster.holds)
@@ -111,8 +111,8 @@ class CopterShards(ShardBase):
     cluster : ShardCluster
     settings : Settings, optional
     keep_idle : bool
-        Keep copies that serve nothing while there is room for them. They cost nothing, and save movements later; the
-        published benchmarks drop them.
+        Whether to keep copies that serve no load while there is memory for them. They cost nothing and save movements
+        later; the published benchmarks drop them.
     """
 
     def __init__(self, cluster: ShardCluster, settings: Settings | None = None, keep_idle: bool = False) -> None:
@@ -126,14 +126,14 @@ class CopterShards(ShardBase):
         Raises
         ------
         ShardError
-            A load that is NaN, infinite or negative; the state is as it was.
+            If a load is NaN, infinite or negative; the state is then unchanged.
         """
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         cluster = self.cluster
         needed = copies_bound(cluster, load)
         standing = self.standing(load)
-        alone = cluster.n_servers > MOST_SERVERS  # no program: new copies are made and done without by the shim alone
+        alone = cluster.n_servers > MOST_SERVERS  # without a program, only the shim makes and removes copies
         found = repair(cluster, load, *standing, reduce=alone, idle=self.keep_idle)
         seconds = {"edit": time.perf_counter() - started, "solve": 0.0, "shim": 0.0}
         kept = plan_of(cluster, checked, *found, bound=needed, status="kept_previous", seconds=seconds)
@@ -155,7 +155,7 @@ class CopterShards(ShardBase):
         begun = time.perf_counter()
         try:
             found = repair(cluster, load, relaxed.shard, relaxed.server, relaxed.share, idle=self.keep_idle)
-        except NoRoomError:  # full servers: the program's shares leave no whole copies that fit, the kept ones do
+        except NoRoomError:  # servers are too full for whole copies by the program's shares, but the kept copies fit
             found = kept.shard, kept.server, kept.share
         bound = max(kept.bound, relaxed.bound if np.isfinite(relaxed.bound) else 0.0)
         if cluster.cost == "unit":

@@ -13,7 +13,7 @@ from copter_frontends.shards.plan import ShardScheme
 from copter_frontends.shards.policy import CopterShards
 
 SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "greedy")
-"""And pop-K for any K."""
+"""Names of the schemes; pop-K, for any number K, is another one."""
 
 _POP = re.compile(r"^pop-(\d+)$")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 
 LEAST_GAIN = 1e-9
-"""Gain of a move, in mean loads, below which it counts as none: rounding must not make moves for ever."""
+"""A move must gain at least this, in mean loads, so that rounding errors cannot cause endless moves."""
 
 
 @numba.njit(cache=True)
@@ -35,7 +35,7 @@ def best_move(worst, home, first, load, size, total, used, memory, up, band, pri
 
 @numba.njit(cache=True)
 def best_swap(worst, home, first, load, size, total, used, memory, band, price):  # type: ignore[no-untyped-def]
-    """(gain, shard of the worst server, shard of another) of the best exchange of two shards."""
+    """Return (gain, shard of the worst server, shard of another server) of the best exchange of two shards."""
     gain, best, other = LEAST_GAIN, -1, -1
     for shard in range(len(home)):
         if home[shard] != worst:

@@ -1,8 +1,8 @@
 """The shim from the program's R to copies: repair memory, add replicas, drop new copies, stay in the band (SH8).
 
-The thesis's shim takes the least loaded copies off a server whose memory is exceeded and shifts their load to the other
-copies. Where a shard has one copy only, it is moved. Then load is moved between copies along augmenting paths until all
-servers are in the band, and new copies that the others can make up for are taken out, the least loaded first.
+As in the thesis's shim, the least loaded copies leave a server whose memory is exceeded, and their load goes to the
+other copies of their shards. A shard's only copy is moved instead. Then load moves between copies along augmenting
+paths until all servers are in the band, and new copies that the others can replace are removed, the least loaded first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, s
 from copter_frontends.shards.errors import NoRoomError
 from copter_frontends.shards.new_copies import NewCopies
 
-INSIDE = 1e-7  # share of the band's width that stays free, so that sums in another order are in it too
+INSIDE = 1e-7  # share of the band's width that stays free, so that sums in another order also stay inside
 MOST_PUSHES = 5000  # most pushes of load from one server
 MOST_ROUNDS = 8  # most rounds of new copies (SH9)
 
@@ -41,7 +41,7 @@ class Copies:
 
     @classmethod
     def of(cls, shard: Ints, server: Ints, part: Floats) -> Copies:
-        """Copies in order of their shards."""
+        """Sort copies by their shards."""
         order = np.lexsort((server, shard))
         return cls(shard[order].astype(np.int64), server[order].astype(np.int64), part[order].copy(),
                    np.ones(len(shard), dtype=np.bool_))  # fmt: skip
@@ -52,7 +52,7 @@ class Copies:
         return Copies(self.shard[live], self.server[live], self.part[live], np.ones(int(live.sum()), dtype=np.bool_))
 
     def server_load(self, servers: int) -> Floats:
-        """Load of every server."""
+        """Return the load of every server."""
         return summed(self.server, self.part * self.live, servers)
 
 
@@ -71,13 +71,13 @@ def repair(
     ----------
     cluster : ShardCluster
     load : ndarray (shards,)
-        As multiples of the mean load of a server.
+        Loads as multiples of the mean load of a server.
     shard, server, share : ndarray (entries,)
-        The LP's R, without its zeros: the share of a shard's load that a server serves.
+        The nonzero entries of the LP's R: the share of a shard's load that a server serves.
     reduce : bool
-        Whether to drop new copies that the other copies can make up for; the thesis's shim does not.
+        Whether to drop new copies that the other copies can replace; the thesis's shim does not.
     idle : bool
-        Whether copies that are there and serve nothing stay, where the memory allows it: they may be of use later.
+        Whether existing copies that serve no load stay if the memory allows it; they may be useful later.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def repair(
     Raises
     ------
     NoRoomError
-        No arrangement within the memory was found.
+        If no arrangement within the memory was found.
     """
     copies = Copies.of(shard, server, share * load[shard])
     copies = with_replicas(cluster, copies)
@@ -109,7 +109,7 @@ def share_of(cluster: ShardCluster, load: Floats, copies: Copies) -> Floats:
 
 
 def by_shard(cluster: ShardCluster, copies: Copies) -> tuple[Ints, Ints, Ints]:
-    """(first copy of every shard, first place of every server, copies by server)."""
+    """Return (first copy of every shard, first entry of every server in the last array, copies by server)."""
     first = np.searchsorted(copies.shard, np.arange(cluster.n_shards + 1))
     by = np.argsort(copies.server, kind="stable")
     by_first = np.searchsorted(copies.server[by], np.arange(cluster.n_servers + 1))
@@ -149,7 +149,7 @@ def with_replicas(cluster: ShardCluster, copies: Copies) -> Copies:
 def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copies:
     """Return copies that fit every server's memory (SH8); raises NoRoomError.
 
-    Copies are taken away or moved one by one; where none fits elsewhere, all shards are packed anew.
+    Copies are removed or moved one by one; if no copy fits elsewhere, all shards are packed anew.
     """
     try:
         return _thinned(cluster, copies)
@@ -161,7 +161,9 @@ def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copi
 
 
 def _packed(cluster: ShardCluster, load: Floats) -> Copies | None:
-    """Return the minimum number of copies, largest shards first: in place, otherwise where they fit tightest."""
+    """Return the minimum number of copies, largest shards first: on their servers if possible, otherwise where they
+    fit tightest.
+    """
     room = np.where(cluster.is_up, cluster.memory, -np.inf)
     taken = np.zeros_like(cluster.holds)
     for shard in np.argsort(-cluster.size, kind="stable").tolist():
@@ -208,7 +210,7 @@ def _thinned(cluster: ShardCluster, copies: Copies) -> Copies:
 
 
 def _shift(own: dict[int, float], server: int) -> None:
-    """Take a copy out and give its load to the others, in proportion to theirs."""
+    """Remove a copy and divide its load among the shard's other copies, in proportion to their loads."""
     amount = own.pop(server)
     total = sum(own.values())
     for other in own:
@@ -218,7 +220,7 @@ def _shift(own: dict[int, float], server: int) -> None:
 def _move(
     cluster: ShardCluster, server: int, on: list[list[int]], parts: dict[int, dict[int, float]], used: Floats
 ) -> int:
-    """Move a shard off a full server: the least served one that fits elsewhere."""
+    """Move a shard off a full server: the one with the least load that fits elsewhere."""
     room = np.where(cluster.is_up, cluster.memory - used, -np.inf)
     for shard in sorted(on[server], key=lambda shard: (parts[shard][server], shard)):
         fits = room - cluster.size[shard]
@@ -241,7 +243,7 @@ def _move(
 def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = False) -> Copies:
     """Return copies with all servers in the band, as far as possible, and with few new copies.
 
-    `grow`: where the copies that there are do not bring all servers into the band, others are made.
+    `grow`: whether to make new copies if the existing ones do not bring all servers into the band.
     """
     if not copies.part.sum() > 0.0:
         return copies
@@ -256,7 +258,7 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
             break
         count = len(copies.shard)
         copies = Copies.of(*NewCopies(cluster, copies.shard, copies.server, copies.part, lower, upper).make())
-        if len(copies.shard) == count:  # no copy helps: memory is full, or no load can be shared out
+        if len(copies.shard) == count:  # no copy helps: memory is full, or no load can be moved
             break
     if done and reduce:
         new = np.flatnonzero(~cluster.holds[copies.shard, copies.server])
@@ -282,7 +284,7 @@ def moved_between(
 
 
 def without_idle(cluster: ShardCluster, copies: Copies) -> Copies:
-    """Remove copies that serve no load, new ones first, as long as their shard has more than ``cluster.replicas``.
+    """Remove copies that serve no load, new ones first, while their shard has more copies than ``cluster.replicas``.
 
     Changes ``copies.live``; returns the copies that stay.
     """
@@ -296,7 +298,7 @@ def without_idle(cluster: ShardCluster, copies: Copies) -> Copies:
 
 
 def with_idle(cluster: ShardCluster, copies: Copies) -> Copies:
-    """Copies that are there already stay while their servers have room for them, the heaviest shards' first."""
+    """Keep existing copies while their servers have room for them, those of the heaviest shards first."""
     room = cluster.memory - summed(copies.server, cluster.size[copies.shard], cluster.n_servers)
     here = np.zeros_like(cluster.holds)
     here[copies.shard, copies.server] = True

@@ -1,4 +1,4 @@
-"""Rounds of loads through one scheme: copies that moved, imbalance, certified gap, time."""
+"""Simulation of rounds of loads with one scheme: moved copies, imbalance, certified gap, time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ShardResult:
     scheme : str
     shards, servers : int
     warmup : int
-        Rounds at the beginning that figures leave out.
+        Number of first rounds that are left out of the figures.
     """
 
     scheme: str
@@ -56,11 +56,11 @@ class ShardResult:
 
     @property
     def counted(self) -> list[ShardRound]:
-        """Rounds that figures are of."""
+        """Rounds after the warm-up, from which the figures are computed."""
         return self.rounds[self.warmup :] or self.rounds
 
     def summary(self) -> dict[str, Any]:
-        """The object that ``copter simulate shards --json`` prints."""
+        """Return the object that ``copter simulate shards --json`` prints."""
         rounds = self.counted
 
         def spread(name: str) -> dict[str, float]:
@@ -102,7 +102,7 @@ def simulate_shards(
     lost: Mapping[int, int] | None = None,
     back: Mapping[int, int] | None = None,
 ) -> ShardResult:
-    """Run rounds of loads through a scheme.
+    """Simulate rounds of loads with a scheme.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def simulate_shards(
     warmup : int
     deadline_s : float, optional
     lost, back : mapping of round to server, optional
-        Servers that are lost before a round, or come back.
+        Servers that fail, or come back, before a round.
     """
     result = ShardResult(name, scheme.cluster.n_shards, scheme.cluster.n_servers, warmup)
     for at, load in enumerate(loads):

@@ -14,16 +14,16 @@ from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.job_table import Ints, JobTable
 from copter_frontends.vocabulary import Allocation, Configuration
 
-ORACLE_NODES, ORACLE_GPUS = 16, 64  # what a job's oracle has profiled
+ORACLE_NODES, ORACLE_GPUS = 16, 64  # nodes and GPUs up to which a job's oracle has profiles
 
 
 class AgentTraining:
     """Jobs that train with an agent each (a :class:`~copter_frontends.simulator.training.Training`).
 
-    Progress is in scale-invariant iterations, epoch by epoch. Within an epoch and batch the rate is constant: gain of
-    the batch over the time of its step and accumulation steps, divided by the slowdown. The batch is chosen again when
-    an allocation begins, at the end of each epoch and at the end of each round. The end of an epoch, and so of a job,
-    is rounded to a whole second.
+    Progress counts scale-invariant iterations, epoch by epoch. While epoch and batch stay the same, the rate is
+    constant: the batch's gain divided by the time of its step with accumulation, divided by the slowdown. The batch is
+    chosen anew when an allocation begins and at the end of each epoch and each round. The end of an epoch, and so of a
+    job, is rounded to a whole second.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class AgentTraining:
                 table.work_samples[row] = float(application.epoch_ends[-1]) * application.init_batch_size
 
     def arrive(self, row: int) -> Mapping[str, Any]:
-        """Make the job's agent, with the steps that are profiled beforehand."""
+        """Make the job's agent, with the steps that were profiled in advance."""
         job = self._table.jobs[row]
         application = self._profiles[job.application]
         most = application.max_batch_size
@@ -85,7 +85,7 @@ class AgentTraining:
         self._agents.pop(row, None)
 
     def fall_back(self, row: int) -> None:
-        """To the end of the last whole epoch."""
+        """Return the job to the end of its last complete epoch."""
         application = self._agents[row].application
         epoch = min(int(self._table.phase[row]), application.epochs)
         done = float(application.epoch_ends[epoch - 1]) if epoch else 0.0
@@ -141,7 +141,7 @@ class AgentTraining:
         noise = noise_of(application, batch, epoch)
         first = application.init_batch_size
         gain = batch / first * (noise + first) / (noise + batch)
-        if pipeline is not None:  # a step is one pass of all micro-batches
+        if pipeline is not None:  # one step processes all micro-batches
             place = Configuration(len(placement), sum(placement), kind)
             step_s, sync_s = pipeline_step_s(application.application, place)
             agent.observe(kind, placement, step_s, sync_s, noise)

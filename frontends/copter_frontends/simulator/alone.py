@@ -16,21 +16,21 @@ Floats = NDArray[np.float64]
 
 
 class AloneTimes(Protocol):
-    """Times of jobs that run alone."""
+    """Interface: times of jobs that run alone."""
 
     def seconds(self, job: Job, gpu_type: str, gpus: int) -> float:
         """Return seconds from start to end on at most `gpus` GPUs of a type; infinite if it cannot run."""
 
 
 class GoodputAloneTimes:
-    """Times from a goodput model: a job takes the size that ends it first and keeps it.
+    """Times from a goodput model: a job runs on the size with the shortest time throughout.
 
-    A job that runs only on more GPUs than these has them for a fraction of the time: these over those.
+    A job that needs more GPUs than `gpus` has them for a fraction of the time: `gpus` over the number needed.
 
     Parameters
     ----------
     model : GoodputSource
-        Its configurations are the sizes that there are.
+        Model whose configurations are the possible sizes.
     """
 
     def __init__(self, model: GoodputSource) -> None:
@@ -51,7 +51,7 @@ class GoodputAloneTimes:
         if len(sizes) == 0:
             return math.inf
         fastest = self._fastest(job, gpu_type)
-        if at < 0 or math.isinf(fastest[at]):  # it runs only on more than these: it has them for a part of the time
+        if at < 0 or math.isinf(fastest[at]):  # the job needs more GPUs, so it has them for a part of the time
             runs = np.flatnonzero(np.isfinite(fastest))
             if len(runs) == 0:
                 return math.inf
@@ -62,7 +62,7 @@ class GoodputAloneTimes:
         return float(facts.restart_s) + share * float(fastest[at]) / share_of_size
 
     def _fastest(self, job: Job, gpu_type: str) -> Floats:
-        """Seconds of a full run on the best size up to each of the type's, (sizes,)."""
+        """Return the seconds of a full run on the best size up to each of the type's sizes, (sizes,)."""
         key = (job.shape, gpu_type)
         if key not in self._best:
             columns = self._columns[gpu_type]
@@ -78,9 +78,10 @@ class GoodputAloneTimes:
 
 
 def isolated_jct_s(alone: AloneTimes, job: Job, gpu_type: str, gpus: float) -> float:
-    """Seconds on an isolated part of so many GPUs of a type, which need not be whole (B39).
+    """Return the seconds of a job on an isolated part of the cluster: a number of GPUs that need not be whole (B39).
 
-    Between whole sizes it is linear; below one GPU it is the time on one, divided by the part.
+    Between whole numbers the time is interpolated linearly; below one GPU it is the time on one GPU divided by the
+    part.
     """
     if gpus <= 0:
         return math.inf
@@ -95,7 +96,7 @@ def isolated_jct_s(alone: AloneTimes, job: Job, gpu_type: str, gpus: float) -> f
 
 
 def fastest_alone_s(alone: AloneTimes, job: Job, types: Mapping[str, int]) -> float:
-    """Seconds on the GPUs that the job asks for, of the type that is fastest (`types` gives the GPUs of each)."""
+    """Return the seconds on the job's requested GPUs of its fastest type (`types` has the GPUs of each type)."""
     return min(
         (alone.seconds(job, kind, min(job.requested_gpus, most)) for kind, most in types.items()), default=math.inf
     )

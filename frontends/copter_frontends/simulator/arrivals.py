@@ -1,4 +1,4 @@
-"""When submitted jobs join: at the next round, or once they have been profiled."""
+"""Joining of submitted jobs: at the next round, or after they have been profiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import Allocation, FrontendError, Job
 
 
 class Arrivals:
-    """The jobs of a table that have not joined.
+    """The jobs of a table that have not joined yet.
 
     Parameters
     ----------
@@ -24,18 +24,18 @@ class Arrivals:
     """
 
     def __init__(self, table: JobTable, semantics: Semantics, capacity: Mapping[str, int], round_s: float) -> None:
-        self._table, self._next = table, 0  # rows from here on have not been submitted
+        self._table, self._next = table, 0  # rows from this one on have not been submitted
         shared = semantics.profiling_share is not None
         self._queue = ProfilingQueue(capacity, semantics, round_s) if shared else None
         self._wait_s = semantics.profiling_s if semantics.profiling == "bootstrap" and not shared else 0.0
 
     @property
     def left(self) -> int:
-        """Jobs that have not joined."""
+        """Number of jobs that have not joined."""
         return len(self._table) - self._next + (0 if self._queue is None else len(self._queue))
 
     def joining(self, now_s: float, training: Training, add_probe: Callable[[Job], None]) -> list[int]:
-        """Return the rows that join now; adds probes for jobs waiting to be profiled."""
+        """Return the rows that join now, and add probes for jobs that wait to be profiled."""
         table, first, queue = self._table, self._next, self._queue
         while self._next < len(table) and table.submit_s[self._next] + self._wait_s <= now_s:
             self._next += 1
@@ -55,9 +55,9 @@ class Arrivals:
         return active if self._queue is None else {*active, *self._queue.probes}
 
     def without_probes(self, active: Collection[str], changes: Changes) -> Changes:
-        """Return a plan's changes without those of probes."""
+        """Return a plan's changes without the changes of probes."""
         return changes if self._queue is None else changes.of(active)
 
     def end_round(self, allocations: Mapping[str, Allocation]) -> list[str]:
-        """Probes that are done after a round with these allocations."""
+        """Record a round with these allocations; returns the ids of finished probes."""
         return [] if self._queue is None else self._queue.end_round(allocations)

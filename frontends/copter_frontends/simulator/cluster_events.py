@@ -21,14 +21,14 @@ class ClusterEvent:
     ----------
     time_s : float
     what : {"fail", "repair", "add", "remove"}
-        A node that *fails* takes its jobs' GPUs and what they have trained since their last checkpoint, the start of
-        their phase; one that is *repaired* comes back under its old name. *add* and *remove* are the operator's: jobs
-        on a removed node checkpoint first.
+        When a node *fails*, its jobs lose their GPUs and their training since the last checkpoint, the start of their
+        phase. A *repaired* node comes back under its old name. *add* and *remove* are the operator's changes: jobs on a
+        removed node write a checkpoint first.
     gpu_type : str
     nodes : tuple of str
-        Names of the nodes; for *add* they may be left out.
+        Names of the nodes; optional for *add*.
     count : int
-        Nodes to add, where they have no names.
+        Number of nodes to add, if no names are given.
     """
 
     time_s: float

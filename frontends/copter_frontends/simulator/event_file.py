@@ -10,7 +10,7 @@ from copter_frontends.vocabulary import Cluster, InvalidClusterError
 from copter_frontends.yaml_files import LARGEST, check_fields, load_yaml, read_count, read_positive, read_word
 
 LISTS = ("events", "random_failures")
-MOST_DRAWN = 1_000_000  # most failures drawn, of all nodes together
+MOST_DRAWN = 1_000_000  # most failures drawn for all nodes together
 MOST_SEED = 2**63  # seeds are below this
 DRAWN = ("hours", "mean_hours_between", "mean_repair_hours")
 
@@ -27,13 +27,13 @@ def read_events(path: str | Path, cluster: Cluster) -> list[ClusterEvent]:
           - {time_s: 9900, what: remove, gpu_type: a100, nodes: [a100-2]}
         random_failures: {hours: 24, mean_hours_between: 500, mean_repair_hours: 2, seed: 0}
 
-    Nodes are named by type and number from 0, those that are added too unless they are given names.
+    A node's name is its type and a number from 0; added nodes get such names unless names are given.
 
     Parameters
     ----------
     path : str or Path
     cluster : Cluster
-        As the run begins with it; types and nodes are checked against it.
+        Cluster at the start of the run; types and nodes are checked against it.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def read_events(path: str | Path, cluster: Cluster) -> list[ClusterEvent]:
     Raises
     ------
     InvalidClusterError, UnknownGpuTypeError
-        If the file cannot be read, or for the first entry that is wrong; the message names it.
+        If the file cannot be read or an entry is wrong; the message names the first wrong entry.
     """
     content = load_yaml(path)
     if not isinstance(content, dict) or not content or set(content) - set(LISTS):

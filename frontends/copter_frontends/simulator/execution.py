@@ -7,16 +7,16 @@ import numpy as np
 from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
 
-ROUNDING_S = 1e-6  # seconds by which sums of a job's progress may be off
+ROUNDING_S = 1e-6  # seconds of allowance for rounding in sums of a job's progress
 
 
 def advance(table: JobTable, rates: RateTable, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
     """Train the running jobs from `begin_s` to `end_s`; `table` is updated in place.
 
-    Within a phase a job's rate is constant, so the time of each phase's end is a quotient and no step size enters:
-    a job whose restart ends at r trains from max(begin_s, r) on, phase after phase, and completes when its progress
-    is 1. All jobs take one phase a pass. A phase that ends with the round but for rounding ends in it: a job that was
-    promised just the time that it needs has had it.
+    Within a phase a job's rate is constant, so each phase's end is computed by a division, without time steps. A job
+    whose restart ends at r trains from max(begin_s, r) on, phase after phase, and completes when its progress is 1.
+    Each pass advances all jobs by one phase. A phase that would end with the round, up to rounding, ends in it, so that
+    a job with exactly the time it needs completes.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Ratios:
         return ascending, np.arange(1, len(ascending) + 1) / max(len(ascending), 1)
 
     def summary(self) -> dict[str, Any]:
-        """``worst``, ``unfair_fraction``, ``mean`` and ``cdf`` (percentiles by name)."""
+        """Return ``worst``, ``unfair_fraction``, ``mean`` and ``cdf`` (percentiles by name)."""
         some = len(self.values) > 0
         return {
             "worst": self.worst,
@@ -65,8 +65,8 @@ def finish_time_fairness(result: SimulationResult, jobs: Iterable[Job], alone: A
     Returns
     -------
     dict
-        ``"thesis"``: the mean over types of JCT over isolated JCT (equation 3.6, B40). ``"artifact"``: JCT over the
-        mean isolated JCT, as Sia's public tool has it (B41); it is never the larger one.
+        ``"thesis"``: the mean, over GPU types, of JCT divided by isolated JCT (equation 3.6, B40). ``"artifact"``: JCT
+        divided by the mean isolated JCT, as in Sia's public tool (B41); it is never larger than the other.
     """
     capacity = dict(result.rounds[0].gpus_capacity) if result.rounds else {}
     known = {job.id: job for job in jobs}
@@ -91,7 +91,7 @@ def finish_time_fairness(result: SimulationResult, jobs: Iterable[Job], alone: A
 
 
 def mean_contention(result: SimulationResult) -> Floats:
-    """Mean number of jobs in the cluster over the rounds of each job, (jobs,), 1 or more (B39)."""
+    """Return the mean number of jobs in the cluster over the rounds of each job, (jobs,), at least 1 (B39)."""
     starts = np.array([record.now_s for record in result.rounds])
     active = np.concatenate([[0.0], np.cumsum([record.active_jobs for record in result.rounds])])
     submit_s, end_s = (result.jobs[name].astype(np.float64) for name in ("submit_s", "completion_s"))
@@ -107,8 +107,8 @@ def mean_contention(result: SimulationResult) -> Floats:
 def latency_ratios(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> Ratios:
     """Divide each completed job's waiting time by its expected running time (B42; Hops, equation 6).
 
-    The waiting time is the time without GPUs. The expected running time is that of the job alone, on as many GPUs as it
-    asks for, of the type on which it is fastest. Jobs that are not in `jobs`, or that can run on no type, are left out.
+    The waiting time is the time without GPUs. The expected running time is that of the job alone, with its requested
+    GPUs, on its fastest type. Jobs that are not in `jobs` or cannot run on any type are left out.
     """
     capacity = dict(result.rounds[0].gpus_capacity) if result.rounds else {}
     known = {job.id: job for job in jobs}
@@ -161,9 +161,10 @@ def partly_used_gpus(allocations: Mapping[str, Allocation], cluster: Cluster) ->
 
 
 def fairness_summary(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> dict[str, Any]:
-    """``finish_time_fairness`` (both ways, over so many ``jobs``), ``latency_ratio`` and ``fragmentation_gpus``.
+    """Return ``finish_time_fairness`` (both definitions, and the number of ``jobs``), ``latency_ratio`` and
+    ``fragmentation_gpus``.
 
-    The latency ratio is that of the worst job, the mean, and the mean of the worst hour (Hops' equation 7).
+    Latency ratios are given for the worst job, as a mean, and as the mean of the worst hour (Hops' equation 7).
     """
     listed = list(jobs)
     latency = latency_ratios(result, listed, alone)

@@ -13,11 +13,11 @@ from copter_frontends.vocabulary import Configuration, InvalidJobError, Job, Own
 
 
 class ApplicationFacts(Protocol):
-    """Constants of one application."""
+    """Interface: constants of one application."""
 
     @property
     def work_samples(self) -> float:
-        """Samples of one full training run at perfect statistical efficiency."""
+        """Number of samples of one full training run at perfect statistical efficiency."""
 
     @property
     def restart_s(self) -> float:
@@ -29,11 +29,11 @@ class ApplicationFacts(Protocol):
 
 
 class GoodputSource(Protocol):
-    """A goodput model that is constant within each phase of a job's training.
+    """Interface of a goodput model that is constant within each phase of a job's training.
 
-    The same model over other configurations is what its ``over(configurations)`` returns, or, without such a method,
-    its class made from ``(configurations, applications)``: a policy has configurations of its own, and the simulator
-    asks about allocations whose shape is not in `configurations`, such as one over more nodes than it needs.
+    Policies have configurations of their own, and the simulator needs allocations that are not in `configurations`,
+    such as one over more nodes than necessary. So a model may have a method ``over(configurations)`` that returns the
+    same model over other configurations; without it, the class is called with ``(configurations, applications)``.
     """
 
     @property
@@ -48,7 +48,7 @@ class GoodputSource(Protocol):
         """Return efficient samples per second in each configuration; 0 if the application cannot run."""
 
     def phase(self, application: str, progress: float) -> int:
-        """Number of the phase that a job is in when this fraction of its work is done."""
+        """Return the number of the phase that a job is in when this fraction of its work is done."""
 
     def phase_end(self, application: str, phase: int) -> float:
         """Return the fraction of the work at which a phase ends; 1 for the last."""
@@ -66,9 +66,9 @@ def same_model_for(model: GoodputSource, configurations: Iterable[Configuration]
 
 
 def row_of(model: GoodputSource, job: Job, progress: float) -> NDArray[np.float64]:
-    """Return a job's row with its own limits; a fixed batch or count needs a model with ``job_row``.
+    """Return a job's row, with the job's own limits; a fixed batch or number of GPUs needs a model with ``job_row``.
 
-    A job that brings its own goodput is asked itself, in the middle of the phase.
+    A job with its own goodput function is evaluated by it, in the middle of the phase.
     """
     if job.own_goodput is not None:
         return _own_row(model, job, job.own_goodput, progress)
@@ -87,7 +87,7 @@ def slowdown_of(model: GoodputSource, job: Job) -> float:
 def _own_row(model: GoodputSource, job: Job, goodput: OwnGoodput, progress: float) -> NDArray[np.float64]:
     """Return a job's own goodput in each configuration, at the middle of the phase of `progress`.
 
-    Of exactly so many GPUs where their number is fixed, and 0 but for the configurations that hold just those.
+    If the job's number of GPUs is fixed, configurations with other numbers get 0.
     """
     phase = model.phase(job.application, progress)
     begin = model.phase_end(job.application, phase - 1) if phase else 0.0

@@ -21,18 +21,18 @@ class JobTable:
     jobs : list of Job
     index : dict of job id to row
     submit_s, first_start_s, completion_s : float64 arrays
-        Seconds from the start of the simulation; NaN for what has not happened.
+        Seconds from the start of the simulation; NaN for events that have not happened.
     progress : float64 array
         Fraction of the work done, 0 to 1.
     work_samples : float64 array
     application, phase, curve : int64 arrays
-        Number of the application, of its phase, and of the rate curve of the present allocation (-1: none).
+        Numbers of the application, of its phase, and of the rate curve of the present allocation (-1: none).
     resume_s : float64 array
         Time at which the last start or restart ends and training goes on.
     gpus : int64 array
-        GPUs held now.
+        GPUs held at present.
     gpu_seconds, queue_s : float64 arrays
-        GPUs times seconds held so far; seconds without GPUs since submission.
+        GPU-seconds held so far; seconds without GPUs since submission.
     restarts : int64 array
     """
 

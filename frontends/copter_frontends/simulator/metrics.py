@@ -22,7 +22,7 @@ def job_columns(table: JobTable, rows: NDArray[np.int64]) -> dict[str, NDArray[n
 
     Columns: ``id``, ``application``, ``submit_s``, ``first_start_s``, ``completion_s``, ``jct_s`` (completion minus
     submission), ``gpu_seconds``, ``restarts`` (starts after the first), ``queue_s`` (seconds without GPUs) and
-    ``progress`` (0 to 1). What has not happened is NaN.
+    ``progress`` (0 to 1). Times of events that have not happened are NaN.
     """
     jobs = [table.jobs[i] for i in rows.tolist()]
     return {
@@ -42,19 +42,19 @@ def job_columns(table: JobTable, rows: NDArray[np.int64]) -> dict[str, NDArray[n
 def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.generic]]) -> dict[str, Any]:
     """Summarise a simulation.
 
-    Statistics over rounds leave the warm-up out; those over jobs do not. Times of jobs are in hours, wall-clock times
-    in seconds, memory in MB (10^6 bytes). A figure that no job or round gives is None.
+    Statistics over rounds leave out the warm-up; those over jobs do not. Times of jobs are in hours, wall-clock times
+    in seconds, memory in MB (10^6 bytes). A figure without a job or round is None.
 
     Returns
     -------
     dict
         ``rounds``, ``warmup_rounds``, ``variables``, ``jobs_completed``, ``avg_jct_h``, ``p99_jct_h``, ``makespan_h``
-        (first submission to last completion), ``utilisation`` (GPU-seconds held over those there were), ``contention``
-        and ``contention_max`` (mean and largest number of jobs in the cluster over the rounds that have any),
-        ``gpu_hours_per_job`` (held, in whole rounds) and ``queue_h_per_job`` (hours without GPUs) of the jobs that
-        completed, ``round_s``, ``edit_s``, ``solve_s``, ``shim_s``, ``place_s``, ``gap``,
-        ``fractional_jobs``, ``restarts_per_job`` (over the jobs that started), ``peak_rss_mb`` and
-        ``rss_growth_mb`` (peak at the end less peak after the first round).
+        (first submission to last completion), ``utilisation`` (GPU-seconds held, as a share of those available),
+        ``contention`` and ``contention_max`` (mean and largest number of jobs in the cluster over the rounds that have
+        any), ``gpu_hours_per_job`` (held, in whole rounds) and ``queue_h_per_job`` (hours without GPUs) of the jobs
+        that completed, ``round_s``, ``edit_s``, ``solve_s``, ``shim_s``, ``place_s``, ``gap``, ``fractional_jobs``,
+        ``restarts_per_job`` (over the jobs that started), ``peak_rss_mb`` and ``rss_growth_mb`` (peak at the end less
+        peak after the first round).
     """
     measured = [record for record in rounds if not record.warmup]
     summary: dict[str, Any] = {
@@ -81,7 +81,8 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
 
 
 def spread(values: Iterable[float], which: Sequence[str] = ("p50", "p99", "max")) -> dict[str, float | None]:
-    """Median, 99th percentile and largest of some values (or the 95th too, by name), linear between order statistics.
+    """Return the median, the 99th percentile and the largest of some values (or other percentiles, by name),
+    interpolated linearly.
 
     None if there are no values.
     """
@@ -92,7 +93,7 @@ def spread(values: Iterable[float], which: Sequence[str] = ("p50", "p99", "max")
 
 def peak_rss_mb() -> float:
     """Return the largest resident size of this process, in MB (10^6 bytes)."""
-    unit = 1 if sys.platform == "darwin" else 1024  # getrusage counts bytes there, KiB elsewhere
+    unit = 1 if sys.platform == "darwin" else 1024  # getrusage counts bytes on macOS, KiB elsewhere
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 

@@ -29,7 +29,7 @@ class Changes:
 class Occupancy:
     """The GPUs in use on every node, kept between rounds.
 
-    Only what a plan changes is looked at, so a round costs one comparison for each job that stays as it is.
+    Only a plan's changes are processed, so a round takes one comparison for each unchanged job.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -60,7 +60,7 @@ class Occupancy:
             elif held != wanted:
                 changes.changed.append((job, held, wanted))
             else:
-                before[job] = wanted  # so that the next comparison is by identity
+                before[job] = wanted  # makes the next comparison one by identity
         for job in pinned:
             if job not in plan or plan[job] != before[job]:
                 raise SimulationError(f"the plan moves job {job!r}, which is pinned to {before[job]}")
@@ -89,14 +89,14 @@ class Occupancy:
                 )
 
     def release(self, job: str) -> Allocation | None:
-        """Take away a job's GPUs; returns None if it held none."""
+        """Release a job's GPUs and return them; None if it held none."""
         held = self.allocations.pop(job, None)
         if held is not None:
             self._count(held, -1)
         return held
 
     def jobs_on(self, nodes: Collection[str]) -> list[str]:
-        """Ids of the jobs with a GPU on any of these nodes."""
+        """Return the ids of the jobs with a GPU on any of these nodes."""
         return [job for job, held in self.allocations.items() if any(node in nodes for node, _ in held.nodes)]
 
     def _count(self, allocation: Allocation, sign: int) -> None:

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2000  # resamples of a bootstrap interval
-LEVEL = 95.0  # per cent of them inside it
+LEVEL = 95.0  # confidence level of the interval, per cent
 
 
 def bootstrap(values: Sequence[float] | Floats, seed: int = 0) -> tuple[float, float] | None:
-    """Interval of the mean by resampling, 95%; None for fewer than two values."""
+    """Return the 95% confidence interval of the mean, by resampling; None for fewer than two values."""
     found = np.asarray(values, dtype=np.float64)
     if len(found) < 2:
         return None
     rng, means = np.random.default_rng(seed), np.empty(RESAMPLES)
-    for k in range(RESAMPLES):  # one at a time: all at once take RESAMPLES times the jobs in memory
+    for k in range(RESAMPLES):  # one resample at a time, to limit the memory
         means[k] = found[rng.integers(0, len(found), len(found))].mean()
     low, high = np.percentile(means, [(100.0 - LEVEL) / 2.0, (100.0 + LEVEL) / 2.0])
     return float(low), float(high)
@@ -29,14 +29,14 @@ def bootstrap(values: Sequence[float] | Floats, seed: int = 0) -> tuple[float, f
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Completion times of the jobs that completed in both of two runs, hours.
+    """Completion times, in hours, of the jobs that completed in both of two runs.
 
     Attributes
     ----------
     names : list of str
     before, after : ndarray (n,)
     only_before, only_after : int
-        Jobs that completed in one of them alone.
+        Number of jobs that completed only in the first, and only in the second run.
     """
 
     names: list[str]
@@ -47,7 +47,7 @@ class Paired:
 
     @classmethod
     def of(cls, before: Mapping[str, float], after: Mapping[str, float]) -> Paired:
-        """Pair two tables of job to hours; jobs that did not complete are not in them."""
+        """Pair two tables of job to hours, which contain the completed jobs only."""
         names = [name for name in before if name in after]
         return cls(
             names,
@@ -59,11 +59,11 @@ class Paired:
 
     @property
     def difference(self) -> Floats:
-        """After less before, hours, of each job."""
+        """Hours after less hours before, of each job."""
         return self.after - self.before
 
     def as_dict(self) -> dict[str, Any]:
-        """Figures for JSON; None where no job completed in both."""
+        """Return the figures for JSON; None if no job completed in both runs."""
         some, difference = bool(self.names), self.difference
         interval = bootstrap(difference)
         return {
@@ -79,14 +79,14 @@ class Paired:
         }
 
     def extremes(self, most: int) -> list[tuple[str, float, float]]:
-        """(job, hours before, after) of the jobs that gain most, then of those that lose most."""
+        """Return (job, hours before, hours after) of the jobs that gain most, then of those that lose most."""
         order = np.argsort(self.difference, kind="stable")
         at = [k for k in order[:most].tolist() if self.difference[k] < 0]
         at += [k for k in order[::-1][:most].tolist() if self.difference[k] > 0]
         return [(self.names[k], float(self.before[k]), float(self.after[k])) for k in at]
 
     def as_text(self, most: int = 4) -> str:
-        """Lines for a reader."""
+        """Return the figures as lines of text."""
         told = self.as_dict()
         ends = f"{told['only_before']:,} completed only before, {told['only_after']:,} only after"
         if not self.names:
@@ -105,6 +105,6 @@ class Paired:
 
 
 def completed_h(jobs: Mapping[str, NDArray[np.generic]]) -> dict[str, float]:
-    """Hours from submission to completion by job, of a result's columns; jobs that completed only."""
+    """Return the hours from submission to completion of every completed job, from a result's columns."""
     hours = jobs["jct_s"].astype(np.float64) / 3600.0
     return {str(name): float(h) for name, h in zip(jobs["id"], hours, strict=True) if np.isfinite(h)}

@@ -1,7 +1,7 @@
 """Profiling that occupies GPUs: before a job joins, its steps are measured on one GPU of every type.
 
-A *probe* is a job of one reserved GPU that the policy plans around like any other. It measures as many of the waiting
-jobs, one after another, as its rounds have time for; a job joins when it has been measured on every type.
+A *probe* is a job with one reserved GPU, which the policy treats like any other job. It measures waiting jobs one after
+another while its rounds have time. A job joins when it has been measured on every type.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.vocabulary import Allocation, Job
 
-MOST_ELSEWHERE = 10  # most rounds in which a probe may have other GPUs than it reserved; then the run stops
+MOST_ELSEWHERE = 10  # the run stops if a probe has had other GPUs than it reserved in more rounds than this
 
 
 @dataclass(slots=True)
 class Probe:
-    """One GPU that measures jobs: the jobs' rows, the rounds still needed, and the rounds on other GPUs."""
+    """One GPU that measures jobs: the jobs' rows, the remaining rounds, and the rounds on other GPUs."""
 
     job: Job
     rows: tuple[int, ...]
@@ -34,7 +34,7 @@ class ProfilingQueue:
     ----------
     capacity : mapping of GPU type to int
     semantics : Semantics
-        With `profiling_s` and `profiling_share`.
+        Its `profiling_s` and `profiling_share` are used.
     round_s : float
     """
 
@@ -53,11 +53,11 @@ class ProfilingQueue:
         self.probes: dict[str, Probe] = {}
 
     def __len__(self) -> int:
-        """Jobs that have not joined."""
+        """Number of jobs that have not joined."""
         return len(self._missing) + len(self._ready)
 
     def enter(self, row: int, job: Job, kinds: Iterable[str]) -> None:
-        """Queue a job; it is ready at once if it is measured nowhere."""
+        """Queue a job; it is ready at once if it needs no measurement."""
         wanted = [kind for kind in kinds if kind in self._waiting]
         if not wanted:
             self._ready.append(row)
@@ -100,7 +100,7 @@ class ProfilingQueue:
     def end_round(self, allocations: Mapping[str, Allocation]) -> list[str]:
         """Record a round with these allocations; returns the ids of finished probes.
 
-        A round on another GPU measures nothing: a reservation may have to wait for jobs in checkpoint-restore.
+        A round on another GPU measures nothing; this happens if a reservation must wait for jobs in checkpoint-restore.
 
         Raises
         ------

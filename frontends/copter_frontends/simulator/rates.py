@@ -9,13 +9,13 @@ from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for, slowdown_of
 from copter_frontends.vocabulary import Allocation, Configuration, Job, Shape
 
-_MOST_ROWS = 4096  # rows of goodput kept at a time; a row has one float64 per configuration
+_MOST_ROWS = 4096  # most cached rows of goodput; a row has one float64 per configuration
 
 
 class RateTable:
     """Rates by (curve, phase), where a *curve* is a job's shape (see :attr:`.Job.shape`) on a configuration.
 
-    The rates are filled in as they are asked for, so that a simulation pays only for what its jobs run on.
+    Rates are computed at their first use, so only those of the jobs' actual allocations are computed.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class RateTable:
         self._odd: dict[Configuration, GoodputSource] = {}
 
     def curve(self, job: Job, allocation: Allocation) -> int:
-        """Number of the curve of jobs of this shape on an allocation."""
+        """Return the number of the curve of jobs of this shape on an allocation."""
         place = Configuration(len(allocation.nodes), allocation.gpus, allocation.gpu_type)
         key = (job.shape, place)
         result = self._curves.get(key)
@@ -54,7 +54,7 @@ class RateTable:
         return result
 
     def rates(self, curves: NDArray[np.int64], phases: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Efficient samples per second of wall-clock time, the slowdown included, for pairs (curve, phase)."""
+        """Return efficient samples per second, with the slowdown included, for pairs (curve, phase)."""
         result = self._rates[curves, phases]
         for i in np.flatnonzero(np.isnan(result)).tolist():
             result[i] = self._fill(int(curves[i]), int(phases[i]))

@@ -19,11 +19,11 @@ from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.saved_classes import SavedClasses, function_of, method_of
 from copter_frontends.simulator.saved_objects import BITS, FACTORIES, MAPPINGS, PLAIN_KINDS, SPARSE, Node, slots_of
 
-MISSING = object()  # what is not made yet
+MISSING = object()  # stands for an object that is not made yet
 
 
 class Rebuilder:
-    """Makes the objects of a run again. Of a class of the frontends nothing is called.
+    """Rebuilds the objects of a run without calling any code of the frontends' classes.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Rebuilder:
         Raises
         ------
         SimulationError
-            If the nodes name what is no part of a run. Nodes that make no sense raise errors of many kinds.
+            If the nodes name something that a run cannot contain. Other invalid nodes raise errors of many kinds.
         """
         if sorted(self.order) != list(range(len(self.nodes))):
             raise SimulationError("its objects are not all in order")
@@ -60,7 +60,7 @@ class Rebuilder:
         return self.made[0]
 
     def _find_templates(self) -> None:
-        """Take the templates from the models that they belong to."""
+        """Find the templates in the models to which they belong."""
         of_model: dict[int, list[Template]] = {}
         for number, node in enumerate(self.nodes):
             if node[0] == "template":

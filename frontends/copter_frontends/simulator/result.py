@@ -35,11 +35,11 @@ class SimulationResult:
     seed : int
     rounds : tuple of RoundRecord
     jobs : mapping of str to array
-        One entry a column, one row for each job that was not skipped: see
+        Columns of the table of jobs, with a row for each job that was not skipped; see
         :func:`~copter_frontends.simulator.metrics.job_columns`.
     skipped : tuple of SkippedJob
     spans : tuple of Span
-        Which job had which GPUs when.
+        Periods in which each job had which GPUs.
     """
 
     gpus: int
@@ -58,7 +58,7 @@ class SimulationResult:
     def summary(self) -> dict[str, Any]:
         """Return statistics over the jobs and over the rounds after the warm-up; see :func:`.metrics.summarise`.
 
-        ``simulated_h``, hours from the first of those rounds to the end of the last, is added.
+        It also has ``simulated_h``, the hours from the first of these rounds to the end of the last.
         """
         figures = summarise(self.rounds, self.jobs)
         return {**figures, "simulated_h": figures["rounds"] * self.round_s / 3600.0}

@@ -15,24 +15,24 @@ class RoundRecord:
     Attributes
     ----------
     index : int
-        Rounds before this one.
+        Number of rounds before this one.
     now_s : float
         Simulated seconds at which the round starts.
     warmup : bool
-        Left out of the statistics over rounds.
+        Whether the round is left out of the statistics over rounds.
     active_jobs, running_jobs, queued_jobs : int
-        Jobs in the cluster, with GPUs, and without, this round.
+        Jobs in the cluster in this round: all, with GPUs, and without.
     started, stopped, moved : int
-        Jobs that got GPUs, lost them, and changed type, number or nodes.
+        Jobs that got GPUs, that lost them, and that changed type, number or nodes.
     gpus_used, gpus_capacity : mapping of GPU type to int
     objective, bound, gap, fractional_jobs, status, prices
         See :class:`~copter_frontends.vocabulary.Plan`.
     timings : mapping of str to float
-        Wall-clock seconds in ``edit``, ``solve``, ``shim`` and ``place``, as the policy says.
+        Wall-clock seconds in ``edit``, ``solve``, ``shim`` and ``place``, as reported by the policy.
     round_s : float
-        Wall-clock seconds that the policy took: the edits since the last round, and the plan.
+        Wall-clock seconds of the policy: the edits since the last round, and the plan.
     overhead_s : float
-        Wall-clock seconds that the simulator itself took.
+        Wall-clock seconds of the simulator itself.
     variables : int
         Variables of the policy's linear program; 0 if it has none.
     completed : tuple of job ids

@@ -1,6 +1,6 @@
 """The closed list of classes and functions that a saved run may contain.
 
-Instances are made without calling anything of the class: an empty one gets its attributes from the file.
+Instances are made without calling code of the class: an empty instance gets its attributes from the file.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ METHODS = {
 _ENGINE = {f"{kind.__module__}:{kind.__name__}": kind for kind in (Settings, Status)}
 _NAME = re.compile(r"(copter_frontends(?:\.[a-z][a-z0-9_]*)+):([A-Za-z_][A-Za-z0-9_]*)")
 _COMMANDS = ("copter_frontends.cli.options", "copter_frontends.cli.saving")
-"""The modules of the command line that have classes of a run's note; others would do things when imported."""
+"""The modules of the command line with classes that a run's note may contain; importing others could have side
+effects.
+"""
 
 
 def name_of(kind: type) -> str:
-    """Name of a class in a file."""
+    """Return the name of a class in a file."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
@@ -42,7 +44,7 @@ class SavedClasses:
     Parameters
     ----------
     more : iterable of type
-        Classes from elsewhere: those of a policy of one's own.
+        The caller's own classes, such as those of a policy.
     """
 
     def __init__(self, more: Iterable[type] = ()) -> None:

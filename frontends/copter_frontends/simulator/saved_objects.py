@@ -24,18 +24,18 @@ from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.saved_classes import SavedClasses, function_of, method_of, name_of
 
 Node = tuple[Any, ...]
-Parts = tuple[Node, Iterator[Any] | None]  # the node's beginning and the values that it goes on with, if any
+Parts = tuple[Node, Iterator[Any] | None]  # the beginning of a node, and the values that follow, if any
 
 ATOMS = (type(None), bool, int, float, str, bytes)
 MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "ordered": OrderedDict, "counter": Counter}
 FACTORIES: dict[str, Callable[[], Any]] = {kind.__name__: kind for kind in (list, dict, set, int, float)}
 BITS: dict[str, Callable[[], np.random.BitGenerator]] = {
     kind.__name__: kind
-    for kind in (np.random.PCG64, np.random.PCG64DXSM)  # whose state holds no index into a buffer
+    for kind in (np.random.PCG64, np.random.PCG64DXSM)  # their states hold no index into a buffer
 }
 SPARSE = {kind.__name__: kind for kind in (sp.csc_array, sp.csr_array, sp.csc_matrix, sp.csr_matrix)}
-PLAIN_KINDS = "biufcSUmM"  # of arrays without objects
-LONG = 16  # numbers in a list from which on it is an array in the file
+PLAIN_KINDS = "biufcSUmM"  # dtype kinds of arrays without objects
+LONG = 16  # a list of at least this many numbers is an array in the file
 INT64 = range(-(2**63), 2**63)
 
 _KIND_OF_MAPPING = {kind: name for name, kind in MAPPINGS.items()}
@@ -53,9 +53,9 @@ class Flattener:
     def __init__(self, classes: SavedClasses) -> None:
         self.classes = classes
         self.nodes: list[Node] = []
-        self.order: list[int] = []  # of completion: what a node refers to comes before it, but for cycles
+        self.order: list[int] = []  # order of completion: except in cycles, a node comes after those that it refers to
         self._number: dict[int, int] = {}
-        self._kept: list[object] = []  # so that no id is given twice
+        self._kept: list[object] = []  # keeps objects alive, so that no id() is reused
         self._class_names: dict[type, str] = {}
         self._templates: list[tuple[int, Template]] = []
         self._models: dict[int, tuple[int, Model]] = {}
@@ -67,7 +67,7 @@ class Flattener:
         Raises
         ------
         SimulationError
-            If some object is neither data nor of the closed list of classes; the message names it.
+            If an object is neither data nor of a listed class; the message names it.
         """
         stack = [self._open(root)]
         while stack:

@@ -1,4 +1,6 @@
-"""A run in one file, written completely or not at all, from which it can continue. The file contains data only."""
+"""A run saved in one file, from which it can continue. The file is written completely or not at all, and contains
+data only.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from copter_frontends.simulator.simulation import Simulation
 
 RUN = Seal(b"\x89COPTERR", 4, "a saved run of copter")
 PICKLES = {b"copter-run-1\n": "copter 0.1.0 (format 1)", b"copter-run-3\n": "copter 0.1.0 (format 3)"}
-"""How files of older formats begin, which were pickles, and what wrote them."""
+"""First bytes of files in older formats, which were pickles, and the versions that wrote them."""
 
 
 def save_run(simulation: Simulation, path: str | Path, classes: Iterable[type] = ()) -> None:
@@ -30,7 +32,7 @@ def save_run(simulation: Simulation, path: str | Path, classes: Iterable[type] =
     path : path
         A link is followed.
     classes : iterable of type, optional
-        Those of a policy, goodput model or note of your own: the file may name them besides copter's.
+        Classes of your own policy, goodput model or note, which the file may contain besides copter's.
 
     Raises
     ------
@@ -58,14 +60,14 @@ def require_savable(path: str | Path) -> None:
 def load_run(path: str | Path, classes: Iterable[type] = ()) -> Simulation:
     """Read a run that :func:`save_run` wrote.
 
-    The file holds data only, and no code of it is run: objects of copter's classes, and of those that you name, are
-    filled with values, and nothing else can be in it. The checksum finds damage, not forgery.
+    The file contains data only, and none of it is executed: objects of copter's classes and of `classes` are filled
+    with values. The checksum detects damage, not forgery.
 
     Parameters
     ----------
     path : path
     classes : iterable of type, optional
-        Those that it was saved with.
+        The classes given to :func:`save_run`.
 
     Raises
     ------
@@ -88,7 +90,7 @@ def load_run(path: str | Path, classes: Iterable[type] = ()) -> Simulation:
         if values["copter"] != __version__:
             raise SimulationError(f"saved by copter {values['copter']}, this is {__version__}: run it again")
         result: Any = Rebuilder(values["run"], SavedClasses(classes)).rebuild()
-    except Exception as error:  # whatever a forged file makes of the values
+    except Exception as error:  # a forged file can cause any error
         raise SimulationError(f"{path}: cannot be read: {error}") from error
     if type(result) is not Simulation:
         raise SimulationError(f"{path}: does not hold a run")

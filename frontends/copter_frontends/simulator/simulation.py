@@ -40,55 +40,54 @@ from copter_frontends.vocabulary import (
 )
 
 STALL_ROUNDS = 100
-"""Rounds in which nothing runs and nothing arrives, after which a run without an end gives its queue up."""
+"""A run to the last job ends after this many rounds in which nothing runs and nothing arrives."""
 
 
 class Simulation:
     """A discrete-time simulation of a policy on a cluster.
 
-    Each round the policy is told of arrivals, ends, phases and restarts, and asked for a plan; the plan is checked and
-    carried out for `round_s` seconds. Training is exact within the round (see :func:`.execution.advance`); a job's
-    GPUs stay held until the round's end. A start, and any change that is charged, first takes the application's
-    `restart_s`; jobs still inside it when a round begins are pinned (but for semantics without `pin_restoring`).
+    In each round the policy is informed of arrivals, ends, phases and restarts and asked for a plan, which is checked
+    and carried out for `round_s` seconds. Training is exact within the round (see :func:`.execution.advance`); a job
+    holds its GPUs until the round's end. A start, and a charged change, first takes the application's `restart_s`. Jobs
+    that are still restarting when a round begins are pinned (unless the semantics lack `pin_restoring`).
 
     Parameters
     ----------
     cluster : Cluster
-        Copied; the policy must have been made for the same one.
+        The cluster, which is copied; the policy must have been made for the same one.
     jobs : iterable of Job
-        In any order. Jobs that cannot be simulated are skipped and reported in the result.
+        Jobs in any order. Those that cannot be simulated are skipped and reported in the result.
     policy : SchedulingPolicy
-        If it has an attribute `learns` that is true, it is told before each plan what running jobs were seen to do on
-        the GPUs that it gave them: ``update_job(job_id, observed=samples_per_s)``; with `learns_loading` also of some
-        data loads (``loads``, ``waits``), if the goodput model's applications can draw them. If it has an attribute
-        `follows` that is true, it is told each round how far the jobs that ran are, not only when one enters another
-        phase.
+        If its attribute `learns` is true, it gets the observed speed of running jobs before each plan:
+        ``update_job(job_id, observed=samples_per_s)``. With `learns_loading` it also gets some data loads (``loads``,
+        ``waits``), if the goodput model's applications can draw them. If its attribute `follows` is true, it gets the
+        progress of all running jobs in each round, not only when one enters another phase.
     goodput_model : GoodputSource
-        Says how fast jobs train; the policy may believe another.
+        The true speed of jobs; the policy may use another model.
     round_s : float
         Seconds from one plan to the next.
     seed : int
-        Kept with the result. All that the simulator itself draws are observed data loads, by this seed.
+        Kept with the result. The simulator uses it only to draw observed data loads.
     charge : {"allocation", "type_and_count", "type_and_shape"}, optional
-        Whether a move to other nodes of the same type and number restarts a job, or only a change of type or number, or
-        of type or of the GPUs on each node; by default as the semantics say.
+        Changes that restart a job: any change of the allocation, a change of type or number, or a change of type or of
+        the numbers of GPUs per node. By default that of the semantics.
     deadline_s : float, optional
-        Wall-clock seconds that the policy has for a plan; `round_s` if not given.
+        Wall-clock limit of a plan, in seconds; `round_s` by default.
     semantics : Semantics
-        How jobs train and what of it the policy is told.
+        Rules of how jobs train and of what the policy is told.
     profiles : mapping of str to ProfiledApplication, optional
-        How applications truly train with an agent; by default as the fitted constants have it.
+        True training speeds of applications with an agent; by default from fitted constants.
     events : sequence of ClusterEvent
         Failures, repairs and changes of capacity.
     plan_latency : float
-        How many times the wall-clock seconds of the policy's edits and plan pass before jobs that start or change do,
-        their GPUs idle; 1 charges plans as measured on this machine, 0 (the default) none, so that a run is the same
-        on every machine.
+        Jobs that start or change wait, with idle GPUs, this many times the wall-clock seconds of the policy's edits and
+        plan: 1 charges plans as measured on this machine, 0 (the default) charges nothing, so that a run is the same on
+        every machine.
 
     Attributes
     ----------
     note : object
-        Not looked at: what the caller wants kept with the run when it is saved.
+        The caller's own data, saved with the run.
 
     Raises
     ------
@@ -117,7 +116,7 @@ class Simulation:
         if not 0 <= plan_latency < math.inf:
             raise ValueError(f"plan_latency is {plan_latency}, must be finite and >= 0")
         self.plan_latency = plan_latency
-        self._late_s = 0.0  # seconds into the round at which its plan is there
+        self._late_s = 0.0  # seconds after the round's start at which its plan is ready
         charge = semantics.charge if charge is None else charge
         if charge not in get_args(Charge):
             raise ValueError(f"charge is {charge!r}, must be one of {', '.join(map(repr, get_args(Charge)))}")
@@ -144,9 +143,9 @@ class Simulation:
             self._training = ExactTraining(self._table, rates or RateTable(goodput_model, names), facts)
         self._occupancy = Occupancy(self.cluster)
         self._arrivals = Arrivals(self._table, semantics, self._capacity(), self.round_s)
-        self._dropped: set[int] = set()  # rows that the policy refused
+        self._dropped: set[int] = set()  # rows of jobs that the policy refused
         self._active: dict[str, int] = {}
-        self._rows: Ints = np.empty(0, dtype=np.int64)  # of the active jobs, in order of arrival
+        self._rows: Ints = np.empty(0, dtype=np.int64)  # rows of the active jobs, in order of arrival
         self._pinned: dict[str, Allocation] = {}
         self._restoring: set[str] = set()
         self._news: dict[str, dict[str, Any]] = {}
@@ -210,13 +209,14 @@ class Simulation:
         ----------
         rounds : int, optional
         hours : float, optional
-            Simulated hours, rounded up to whole rounds. With `rounds` too, what ends first.
+            Simulated hours, rounded up to whole rounds. If `rounds` is also given, the earlier end counts.
         on_round : callable, optional
-            Called after each round, before the policy is told what came of it: its model is still the one solved.
+            Called after each round, before the policy is informed of the outcome, so that its model is still the solved
+            one.
         warmup_rounds : int
-            Rounds simulated first, on top of the others, that the statistics over rounds leave out.
+            Additional first rounds, which are left out of the statistics over rounds.
         must_stop : callable, optional
-            Asked before each round: whether the run is to end here.
+            Called before each round; True ends the run.
         """
         limits = [float(rounds)] if rounds is not None else []
         limits += [math.ceil(hours * 3600 / self.round_s - 1e-9)] if hours is not None else []
@@ -289,7 +289,7 @@ class Simulation:
                 self._occupancy.release(job)
                 self._edit(lambda job=job: self.policy.pin(job, None))  # type: ignore[misc]
                 continue
-            drop_observed(self._news.get(job, {}))  # the policy would ask on what
+            drop_observed(self._news.get(job, {}))  # the policy could not relate observations to GPUs
             self._occupancy.release(job)
             self._halt(self._active[job])
             held = not self._table.jobs[self._active[job]].preemptible
@@ -413,7 +413,7 @@ class Simulation:
 
         self._edit(tell)
 
-    # What the plan does.
+    # Carrying out a plan.
 
     def _carry_out(self, plan: Plan) -> tuple[Ints, Changes]:
         named = self._arrivals.with_probes(self._active)
@@ -504,7 +504,7 @@ class Simulation:
             status=plan.status,
             prices=dict(plan.prices),
             timings={"edit": edit_s, **plan.timings},
-            round_s=edit_s + plan_s - plan.timings.get("observe", 0.0),  # a comparison's time is not the policy's
+            round_s=edit_s + plan_s - plan.timings.get("observe", 0.0),  # the time of a comparison is not the policy's
             overhead_s=max(0.0, perf_counter() - begun - plan_s - edit_s),
             variables=int(getattr(self.policy, "variables", 0)),
             completed=completed,

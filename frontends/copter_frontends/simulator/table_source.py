@@ -1,4 +1,4 @@
-"""Plain throughput tables as a goodput model, so that the simulator runs jobs of which only rates are known."""
+"""Plain throughput tables as a goodput model, so that the simulator can run jobs with known rates only."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from copter_frontends.vocabulary import Configuration, InvalidJobError
 
 @dataclass(frozen=True, slots=True)
 class TableApplication:
-    """An application of which only the speed is known; a :class:`~.goodput_source.ApplicationFacts`.
+    """An application with known speed only; implements :class:`~.goodput_source.ApplicationFacts`.
 
     Parameters
     ----------
     name : str
     per_gpu : mapping of GPU type to float
-        Iterations per second on one GPU; a type that is absent, or has 0, cannot run it. More GPUs are that many times
-        as fast (Hadar's constraint (1a)).
+        Iterations per second on one GPU of each type; a type that is missing or 0 cannot run it. The speed is
+        proportional to the number of GPUs (Hadar's constraint (1a)).
     per_node : mapping of GPU type to int
-        GPUs of a node.
+        GPUs per node of each type.
     work_samples : float
-        Iterations of a job that does not say how many it has.
+        Iterations of a job without a number of its own.
     restart_s : float
         Seconds that a start or a change of GPUs takes.
     spread_cost : float
-        Share of the speed that is lost on more nodes than so many GPUs need.
+        Share of the speed lost on more nodes than the GPUs need.
     """
 
     name: str
@@ -56,7 +56,7 @@ class TableApplication:
             )
 
     def rate(self, configuration: Configuration) -> float:
-        """Iterations per second of a job."""
+        """Return the iterations per second of a job."""
         gpus, kind = configuration.gpus, configuration.gpu_type
         whole = self.per_gpu.get(kind, 0.0) * gpus
         spread = configuration.nodes > -(-gpus // self.per_node.get(kind, gpus))
@@ -64,7 +64,7 @@ class TableApplication:
 
 
 class RatedApplication(ApplicationFacts, Protocol):
-    """An application whose speed on a configuration is known."""
+    """Interface of an application with a known speed on every configuration."""
 
     def rate(self, configuration: Configuration) -> float:
         """Return a job's work per second; 0 if it cannot run."""
@@ -77,7 +77,7 @@ class TableSource:
     ----------
     configurations : sequence of Configuration
     applications : mapping of name to RatedApplication
-        :class:`TableApplication`, or others that know their rates.
+        :class:`TableApplication` or another implementation of :class:`RatedApplication`.
     """
 
     def __init__(self, configurations: Sequence[Configuration], applications: Mapping[str, RatedApplication]) -> None:

@@ -12,7 +12,7 @@ from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.vocabulary import Allocation
 
-TOLD_LOADS = 20  # data loads of each running job that a policy which learns loading is told of in a round
+TOLD_LOADS = 20  # data loads of each running job reported per round to a policy with `learns_loading`
 
 
 class Training(Protocol):
@@ -25,7 +25,7 @@ class Training(Protocol):
         """Return the GPU types on which a job is profiled before it joins, if profiling takes GPUs."""
 
     def begin(self, row: int, allocation: Allocation) -> None:
-        """Note that a job gets GPUs, or other ones."""
+        """Note that a job gets GPUs or changes them."""
 
     def halt(self, row: int) -> None:
         """Note that a job loses its GPUs."""
@@ -40,12 +40,12 @@ class Training(Protocol):
         """Train the running jobs; returns the rows that changed without completing, and those that completed."""
 
     def news(self, row: int) -> Mapping[str, Any]:
-        """Facts for the policy about a job that changed (fields of ``update_job``)."""
+        """Return facts for the policy about a changed job (fields of ``update_job``)."""
 
 
 @runtime_checkable
 class MeasuredTraining(Protocol):
-    """Training whose speed a policy may observe."""
+    """Interface of training whose speed a policy may observe."""
 
     def rates(self, rows: Ints) -> Floats:
         """Return current samples per second of jobs with GPUs, (k,)."""
@@ -53,7 +53,7 @@ class MeasuredTraining(Protocol):
 
 @runtime_checkable
 class LoadingTraining(Protocol):
-    """Training whose data-loading times a policy may observe."""
+    """Interface of training whose data-loading times a policy may observe."""
 
     def loads(self, row: int, rng: np.random.Generator) -> Mapping[str, Any]:
         """Return some ``loads`` of a job on its GPUs, and ``waits`` on several; empty if unknown."""
@@ -61,7 +61,7 @@ class LoadingTraining(Protocol):
 
 @runtime_checkable
 class DrawnLoads(Protocol):
-    """Facts of an application that can draw data loads."""
+    """Interface of an application's facts that can draw data loads."""
 
     def draw_loads(self, gpu_type: str, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw seconds of `count` loads and of the corresponding waits for slower processes."""
@@ -70,9 +70,9 @@ class DrawnLoads(Protocol):
 def observed_facts(
     policy: object, training: Training, table: JobTable, running: Ints, span: tuple[float, float], seed: int
 ) -> list[tuple[int, dict[str, Any]]]:
-    """(row, facts of ``update_job``) of the jobs that train in a round of this span, for a policy that learns.
+    """Yield (row, facts for ``update_job``) of the jobs that train in a round of this span, for a policy that learns.
 
-    Loads are drawn by the seed, the round and the job, whatever else is drawn.
+    Drawn loads depend on seed, round and job only.
     """
     if not (getattr(policy, "learns", False) and isinstance(training, MeasuredTraining)):
         return []
@@ -101,10 +101,10 @@ class ExactTraining:
 
     def __init__(self, table: JobTable, rates: RateTable, facts: Mapping[str, object] | None = None) -> None:
         self._table, self._rates, self._facts = table, rates, facts or {}
-        self._where: dict[int, tuple[str, int]] = {}  # GPU type and GPUs, of jobs whose loads can be drawn
+        self._where: dict[int, tuple[str, int]] = {}  # GPU type and number of GPUs of jobs whose loads can be drawn
 
     def arrive(self, row: int) -> Mapping[str, Any]:
-        """No facts: the policy's own model says all."""
+        """Return no facts: the policy's own model has all of them."""
         return {}
 
     def profiled_on(self, row: int) -> Sequence[str]:
@@ -123,11 +123,11 @@ class ExactTraining:
         self._where.pop(row, None)
 
     def leave(self, row: int) -> None:
-        """Nothing to drop: all that is kept of a job is its row."""
+        """Do nothing: a job has no state besides its row."""
         self.halt(row)
 
     def fall_back(self, row: int) -> None:
-        """To the start of the phase."""
+        """Return the job to the start of its phase."""
         phase = int(self._table.phase[row])
         ends = self._rates.phase_ends[self._table.application[row]]
         self._table.progress[row] = ends[phase - 1] if phase else 0.0
@@ -137,7 +137,7 @@ class ExactTraining:
         return advance(self._table, self._rates, running, begin_s, end_s)
 
     def rates(self, rows: Ints) -> Floats:
-        """Samples per second of the phase that each job is in, its slowdown included, (k,)."""
+        """Return samples per second in each job's present phase, with the slowdown included, (k,)."""
         return self._rates.rates(self._table.curve[rows], self._table.phase[rows])
 
     def loads(self, row: int, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -17,13 +17,13 @@ from copter_frontends.simulator.job_table import JobTable
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidClusterError, InvalidJobError, Job
 
 GPU_COUNTS = (2, 4, 6, 8, 12, 16, 24, 32, 48)
-"""GPU counts that are tried, those of Pollux's public workloads."""
+"""Numbers of GPUs that are tried, as in Pollux's public workloads."""
 
 BAND = (0.5, 0.8)
-"""Shares of ideal speedup between which a combination has to be."""
+"""Range of a combination's speedup, as a share of ideal speedup."""
 
 LONGEST_S = 12 * 3600.0
-"""A combination that trains for longer is left out, as in those workloads."""
+"""Combinations with a longer training time (seconds) are left out, as in Pollux's workloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Tuning:
     ----------
     gpus : int
     batch_size : int
-        Total batch, samples: of those measured the one that ends the job soonest on so many GPUs.
+        Total batch in samples: the measured batch with the shortest training time on this number of GPUs.
     training_s : float
-        Seconds of training alone, without the start and the application's slowdown.
+        Seconds of training, without the start and the application's slowdown.
     efficiency : float
-        Speedup over one GPU with its own best batch, over `gpus`.
+        Speedup over one GPU with its best batch, divided by `gpus`.
     """
 
     gpus: int
@@ -53,17 +53,17 @@ class JobTuner:
     Parameters
     ----------
     cluster : Cluster
-        Says how many GPUs per node has, and how many there are. Read once.
+        Gives the GPUs per node and in total; read once.
     gpu_type : str, optional
-        The type that jobs are tuned on; by default the cluster's only one.
+        GPU type for which jobs are tuned; by default the cluster's only type.
     most_gpus : int
         Most GPUs of a job; 64 for the thesis's homogeneous cluster, 16 for its others.
     seed : int
-        The same seed gives a job of the same id the same combination, whichever others there are.
+        With the same seed, a job's combination depends on its id only, not on the other jobs.
     profiles : mapping of application to ProfiledApplication, optional
-        How applications train; by default as the fitted constants have it.
+        Training speeds of applications; by default from fitted constants.
     gpu_counts : sequence of int
-        Counts above 1 that are tried.
+        Numbers of GPUs above 1 that are tried.
     band : (float, float)
     longest_s : float
         See :data:`LONGEST_S`.
@@ -71,7 +71,7 @@ class JobTuner:
     Raises
     ------
     InvalidClusterError, UnknownGpuTypeError
-        If the type is not there, or has to be said.
+        If the cluster lacks the type, or has several types and none is given.
     SettingsError
         If another parameter is out of range.
     """
@@ -108,7 +108,7 @@ class JobTuner:
         Raises
         ------
         InvalidJobError
-            If nothing is known of how the job trains on the type, or its GPUs are fixed.
+            If the job's speed on the type is unknown, or its number of GPUs is fixed.
         """
         if job.gpus is not None:
             raise InvalidJobError(
@@ -121,7 +121,7 @@ class JobTuner:
         return tuple(fits) or self._known[key][:1]
 
     def tune_all(self, jobs: Iterable[Job]) -> list[Job]:
-        """Each of the jobs, tuned."""
+        """Return the tuned jobs."""
         return [self.tune(job) for job in jobs]
 
     def tune(self, job: Job) -> Job:
@@ -190,7 +190,7 @@ def tuned_jobs(
     seed: int = 0,
     profiles: Mapping[str, ProfiledApplication] | None = None,
 ) -> list[Job]:
-    """TunedJobs of thesis 3.4.3: each job with GPUs and a batch at 50 to 80% of ideal speedup (B38).
+    """Return the TunedJobs of thesis 3.4.3: each job with GPUs and a batch at 50 to 80% of ideal speedup (B38).
 
     Parameters and errors are those of :class:`JobTuner` and :meth:`JobTuner.choices`.
     """

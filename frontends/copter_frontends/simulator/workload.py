@@ -25,16 +25,16 @@ from copter_frontends.vocabulary import Job
 Work = Literal["trace", "full"]
 
 JOBS_PER_GPU_DAY = 4.0
-"""Default load: jobs for each GPU in 24 hours, as in the thesis's 40,000 jobs on 10,000 GPUs."""
+"""Default load: jobs per GPU in 24 hours, as in the thesis (40,000 jobs on 10,000 GPUs)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Jobs with a description of their source and the trace's unusable lines; whether a day was sampled.
+    """Jobs, with a description of their source, the trace's unusable lines, and whether a day was sampled.
 
-    `weights` are those of the jobs that have one, by id; `round_s` is the seconds between plans where the workload
-    sets them; `deadlines` are the trace's own, by job: seconds after submission and what ending by then is worth.
-    `drawn_from` is how many jobs of a trace a day was sampled from.
+    `weights` holds the weights of jobs that have one, by id; `round_s` the seconds between plans, if the workload sets
+    them; `deadlines` the trace's own deadlines by job (seconds after submission, and the reward for ending by then);
+    `drawn_from` the number of the trace's jobs from which a day was sampled.
     """
 
     jobs: list[Job]
@@ -63,12 +63,12 @@ def make_workload(
     Parameters
     ----------
     trace : str, optional
-        File to sample from, or "sample" for the shipped workload; without one the jobs are made up by the embedded
-        generator. A workload file, which has its own times and applications, and another scheduler's trace, which has
-        its own times, are taken as they stand.
+        File to sample from, or "sample" for the shipped workload; without a trace the embedded generator makes the
+        jobs. Workload files, which have times and applications, and other schedulers' traces, which have times, are
+        used unchanged.
     jobs : int, optional
-        Number of jobs over `hours`; by default :data:`JOBS_PER_GPU_DAY` for each of `gpus` and 24 hours. Of a trace
-        that is taken as it stands the first so many, by default all.
+        Number of jobs over `hours`; by default :data:`JOBS_PER_GPU_DAY` for each of `gpus` and 24 hours. Of a file that
+        is used unchanged, the number of first jobs used, by default all.
     hours : float
         Length of the window in which jobs arrive.
     gpus : int
@@ -76,12 +76,13 @@ def make_workload(
     seed : int
         The same seed gives the same jobs.
     work : {"trace", "full"}
-        A sampled job's work: what takes the trace's duration on the GPUs asked for, or its application's full run.
+        Work of a sampled job: either as much as takes the trace's duration on the requested GPUs, or a full run of its
+        application.
     cap_batch : bool
-        Whether a workload file's batch sizes are its jobs' `max_batch_size` (see :attr:`.Semantics.batch_limit`).
+        Whether a workload file's batch sizes limit the jobs' batches (see :attr:`.Semantics.batch_limit`).
     throughputs : str, optional
-        File of measured steps per second, for a trace that has steps and no durations (Gavel's); by default that of
-        the data directory, where there is one.
+        File of measured steps per second, for a trace with steps instead of durations (Gavel's); by default the file in
+        the data directory, if there is one.
     applications : collection of str
         Names that a workload file may use.
 

@@ -15,7 +15,7 @@ from copter_frontends.traffic.network import Floats, Ints, summed
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.scheme import RoundScheme
 
-TOP = 0.1  # share of the demands, the largest, in LP-Top's program
+TOP = 0.1  # LP-Top's program has this share of the demands, the largest ones
 WORKERS = 64  # workers on which POP's parts are assumed to run, as in the thesis
 
 Answer = tuple[Floats, float, Floats, float | None]
@@ -41,9 +41,9 @@ class LpTop(RoundScheme):
     ----------
     paths, demands
     share : float
-        Of the demands that the program has.
+        Share of the demands that are in the program.
     pinned_first : bool
-        Pin the small demands to their shortest paths first, and give the program what they leave (demand pinning).
+        Route the small demands on their shortest paths first; the program gets the remaining capacity (demand pinning).
     """
 
     def __init__(self, paths: Paths, demands: ArrayLike, share: float = TOP, pinned_first: bool = False) -> None:
@@ -77,7 +77,7 @@ class LpTop(RoundScheme):
         return flows, np.nan, np.zeros(0), None
 
     def _pin(self, pairs: Ints, flows: Floats, room: Floats) -> None:
-        """Route some pairs on their shortest paths as far as there is capacity, largest first."""
+        """Route some pairs on their shortest paths as far as capacity allows, largest demands first."""
         paths = self.paths
         order = pairs[np.argsort(-self.demands[pairs], kind="stable")]
         for pair in order[np.diff(paths.first)[order] > 0].tolist():
@@ -90,26 +90,26 @@ class LpTop(RoundScheme):
 
 
 class Pop(RoundScheme):
-    """POP-k: k random parts of the demands, each with a k-th of every capacity (Narayanan et al., SOSP 2021).
+    """POP-k: demands in k random parts, each solved with 1/k of every capacity (Narayanan et al., SOSP 2021).
 
-    Large demands are split into halves first (client splitting), so that the parts are alike: the pieces of a demand go
-    to different parts, each of which has a share of its links.
+    First, large demands are halved repeatedly (client splitting), so that the parts are alike: the pieces of a demand
+    go to different parts, which all have a share of the links.
 
     Parameters
     ----------
     paths, demands
     parts : int
     split : float
-        Pieces that splitting adds, as a share of the demands.
+        Number of pieces that splitting adds, as a share of the number of demands.
     seed : int
-        Of the parts, which are drawn anew every round.
+        Seed of the parts, which are drawn anew every round.
     workers : int
-        On which the parts are taken to run side by side: the time that counts is of the longest worker.
+        Assumed number of parallel workers: the reported time is that of the busiest worker.
 
     Attributes
     ----------
     sequential_s : float
-        Time that the last round's parts took one after the other.
+        Time of the last round's parts, summed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Bounds that need nothing but prices of links: right whatever the solver did (TE4, TE5)."""
+"""Bounds computed from prices of links only, and so correct for any prices (TE4, TE5)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from copter_frontends.traffic.flow_kernels import dead_paths
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
 
-ROUNDING = 1e-12  # relative rounding of sums that is taken off a bound
+ROUNDING = 1e-12  # relative amount by which a bound is weakened to cover rounding
 
 
 def total_flow_bound(paths: Paths, price: Floats, demands: Floats, capacity: Floats) -> float:
@@ -20,16 +20,18 @@ def total_flow_bound(paths: Paths, price: Floats, demands: Floats, capacity: Flo
 
 
 def utilisation_bound(paths: Paths, price: Floats, demands: Floats, capacity: Floats) -> float:
-    """No flows that serve all demands use every link less: demands at their shortest paths by price (TE5)."""
+    """Return a lower bound on the largest utilisation of flows that serve all demands: every demand at its cheapest
+    path's price (TE5).
+    """
     price = np.maximum(np.nan_to_num(price), 0.0)
     worth = float(capacity @ price)
     if worth <= 0.0:
         return 0.0
     lengths = paths.least(alive_lengths(paths, price, capacity), none=0.0)
-    lengths[~np.isfinite(lengths)] = 0.0  # stranded: nothing is served
+    lengths[~np.isfinite(lengths)] = 0.0  # stranded pairs get no flow
     return float(demands @ lengths) / worth * (1.0 - ROUNDING)
 
 
 def alive_lengths(paths: Paths, price: Floats, capacity: Floats) -> Floats:
-    """Prices along every path, infinite where an arc has no capacity, (paths,)."""
+    """Return the sum of prices along every path, (paths,); infinite for a path with an arc without capacity."""
     return np.where(dead_paths(paths.start, paths.arc, capacity), np.inf, paths.lengths(price))

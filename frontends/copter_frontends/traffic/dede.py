@@ -27,7 +27,7 @@ FIRST_STEPS, STEPS, REPAIRS = 1000, 10, 3
 
 
 class DeDe(RoundScheme):
-    """DeDe at its published setting, each half step to convergence, warm from the last round.
+    """DeDe at its published setting, each half step to convergence, started from the last round.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class DeDe(RoundScheme):
     rho : float
         Penalty, per Mbit/s.
     first_steps, steps, repairs : int
-        ADMM steps in the first round and in the others; steps of the repair.
+        ADMM steps in the first round, ADMM steps in later rounds, steps of the repair.
     """
 
     def __init__(

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numba
 
 SWEEPS = 200
-"""Most sweeps of coordinate descent over one source's paths in a half step; mostly ten reach the tolerance."""
+"""Most sweeps of coordinate descent over one source's paths in a half step; usually ten reach the tolerance."""
 
 TOLERANCE = 1e-6
-"""Change of a path's flow, relative to the largest capacity, below which a source's half step has ended."""
+"""A source's half step ends when no path's flow changes by more than this share of the largest capacity."""
 
 BISECTIONS = 60
-"""Halvings of the interval that holds a link's excess: more than a double has bits."""
+"""Halvings of the interval that contains a link's excess: more than the bits of a double."""
 
 
 @numba.njit(cache=True)
 def links_step(first, cell, wanted, capacity, price, given):  # type: ignore[no-untyped-def]
-    """Give every link's capacity to sources, in place (TE19): the projection of `wanted` and its price's excess.
+    """Divide every link's capacity among the sources, in place (TE19).
 
-    The link's cells hold ``x = max(v - t, 0)`` with ``v`` wanted and ``t = max(sum x - capacity + price, 0)``; the
-    price of the link becomes ``t``.
+    A link's cells get ``x = max(v - t, 0)``, where ``v`` is `wanted` and ``t = max(sum x - capacity + price, 0)``; the
+    link's price becomes ``t``.
     """
     for link in range(len(capacity)):
         total, largest = 0.0, 0.0
@@ -47,10 +47,10 @@ def links_step(first, cell, wanted, capacity, price, given):  # type: ignore[no-
 
 @numba.njit(cache=True)
 def sources_step(first_pair, first, start, cell, demand, price, target, worth, scale, flow, load):  # type: ignore[no-untyped-def]
-    """Choose each source's flows, in place (TE20): coordinate descent on its paths, from where they are.
+    """Choose each source's flows, in place (TE20), by coordinate descent from the present flows.
 
     Minimises ``-worth sum f + 1/2 sum_d max(F_d - demand_d + price_d, 0)^2 + 1/2 sum_e (load_e - target_e)^2`` over
-    f >= 0; `load` is kept equal to the flow over each cell, and `price` becomes the demands' new one.
+    f >= 0; `load` is kept equal to the flow over each cell, and `price` becomes the demands' new price.
     """
     for source in range(len(first_pair) - 1):
         for _ in range(SWEEPS):
@@ -66,7 +66,7 @@ def sources_step(first_pair, first, start, cell, demand, price, target, worth, s
                         pull -= load[cell[entry]] - target[cell[entry]]
                     over = served - demand[pair] + price[pair]
                     step = pull / hops
-                    if over + step > 0.0:  # the demand's own square counts too
+                    if over + step > 0.0:  # the square of the demand's excess adds curvature
                         step = max((pull - over) / (hops + 1.0), min(-over, step))
                     step = max(step, -flow[path])
                     if step != 0.0:

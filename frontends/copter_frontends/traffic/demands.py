@@ -1,7 +1,7 @@
 """Demand matrices: the published generators, by seed (TE8 to TE11 in docs/method/traffic.md), and their check.
 
-The generators are those of POP (Narayanan et al., SOSP 2021) and NCFlow (Abuzaid et al., NSDI 2021), with
-NumPy's legacy random numbers, so that published instances come out again to the last bit of float32.
+The generators are those of POP (Narayanan et al., SOSP 2021) and NCFlow (Abuzaid et al., NSDI 2021) with NumPy's legacy
+random numbers, so they reproduce the published instances to the last bit of float32.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 MODELS = ("gravity", "uniform", "bimodal", "poisson-high-intra", "poisson-high-inter")
 MOST_DEMAND = 1e15
-"""Demands above this are refused: sums of flows would have no exact meaning."""
+"""Larger demands are refused, because sums of flows would lose precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class DemandConstants:
     Attributes
     ----------
     gravity_total : float
-        Demand of all pairs together at scale 1.
+        Total demand of all pairs at scale 1.
     uniform_max : float
     bimodal_fraction : float
         Share of pairs with high demand.
     bimodal_low, bimodal_high : (float, float)
-        Ranges.
+        Ranges of the low and the high demands.
     intra, inter : (float, float, float)
         Rate, decay per hop, and factor of the two Poisson models.
     """
@@ -50,7 +50,9 @@ class DemandConstants:
 
     @classmethod
     def for_network(cls, network: Network) -> DemandConstants:
-        """Return constants for a network without published ones: total demand is the arcs' capacity over 400."""
+        """Return constants for a network without published ones: total demand is the arcs' total capacity divided by
+        400.
+        """
         total = float(network.capacity.sum()) / 400.0
         pairs = network.n_nodes * (network.n_nodes - 1)
         mean = total / pairs
@@ -73,7 +75,7 @@ def demand_matrix(network: Network, constants: DemandConstants, model: str, scal
     Raises
     ------
     DemandError
-        No such model; a scale that is no number, or negative.
+        For an unknown model, and for a scale that is negative or not finite.
     """
     if model not in MODELS:
         raise DemandError(f"unknown demand model {model!r}: one of {', '.join(MODELS)}")

@@ -1,7 +1,8 @@
 """Kernel of the arc-disjoint rule for paths (TE6): a unit maximum flow from every source, decomposed.
 
-A graph is given as lists of neighbours: those of node u are at ``start[u]`` to ``start[u + 1]``; `arc` is the number of
-the arc there, -1 where only the way back exists, and `reverse` the place of the node in the neighbour's own list.
+A graph is given as lists of neighbours: entries ``start[u]`` to ``start[u + 1] - 1`` are those of node u. `arc` is the
+number of the arc to the neighbour, -1 if only the opposite arc exists; `reverse` is the index of u's entry in the
+neighbour's list.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import numpy as np
 
 @numba.njit(cache=True)
 def paths_from(start, neighbour, arc, reverse, s, targets, most):  # type: ignore[no-untyped-def]
-    """(paths of each target, hops of each path, arcs): the maximum flow of unit arcs from s, decomposed."""
+    """Return (paths of each target, hops of each path, arcs): maximum flows of unit arcs from s, decomposed into
+    paths.
+    """
     n = len(start) - 1
     count = np.zeros(len(targets), np.int64)
     hops = np.empty(most * len(targets), np.int64)
@@ -39,7 +42,7 @@ def paths_from(start, neighbour, arc, reverse, s, targets, most):  # type: ignor
 def augment(start, neighbour, arc, reverse, flow, s, t):  # type: ignore[no-untyped-def]
     """Send one more unit along a path found by bidirectional search; returns whether there is one."""
     n = len(start) - 1
-    # Places of the arcs by which each side entered a node, towards the target; -1 if it has not, -2 at its own end.
+    # Entries of the arcs by which each side of the search reached a node; -1: not reached; -2: the side's own end.
     before, after = np.full(n, -1), np.full(n, -1)
     before[s], after[t] = -2, -2
     ahead, back = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -56,7 +59,7 @@ def augment(start, neighbour, arc, reverse, flow, s, t):  # type: ignore[no-unty
             for place in range(start[u], start[u + 1]):
                 v = neighbour[place]
                 used = place if forwards else reverse[place]
-                if entered[v] == -1 and flow[used] < (arc[used] >= 0):  # without an arc: only to take flow back
+                if entered[v] == -1 and flow[used] < (arc[used] >= 0):  # without an arc, flow can only be taken back
                     entered[v] = used
                     if other[v] != -1:
                         meeting = v
@@ -88,10 +91,12 @@ def augment(start, neighbour, arc, reverse, flow, s, t):  # type: ignore[no-unty
 
 @numba.njit(cache=True)
 def decompose(start, neighbour, flow, s, t):  # type: ignore[no-untyped-def]
-    """(places of arcs of each path, (paths, most), lengths): from a node on by the last arc with flow that is left."""
+    """Return (entries of each path's arcs, (paths, most); lengths): from each node, follow the last arc with flow
+    left.
+    """
     degree = start[s + 1] - start[s]
     own, length = np.empty((degree, len(neighbour)), np.int64), np.zeros(degree, np.int64)
-    left = start[1:].copy()  # of a node's arcs those before this place are left
+    left = start[1:].copy()  # the unused arcs of a node are those before this entry
     paths = 0
     for first in range(start[s], start[s + 1]):
         if flow[first] < 1:

@@ -38,7 +38,7 @@ def read_dot(text: str) -> RawNetwork:
 
 
 def _statements(tokens: list[tuple[str, bool]]) -> list[tuple[list[str], dict[str, str]]]:
-    """(names along the edge, attributes) of every statement about nodes or edges."""
+    """Yield (names along the edge, attributes) of every statement about nodes or edges."""
     found: list[tuple[list[str], dict[str, str]]] = []
     names: list[str] = []
     facts: dict[str, str] = {}
@@ -49,7 +49,7 @@ def _statements(tokens: list[tuple[str, bool]]) -> list[tuple[list[str], dict[st
             joined = True
         elif mark and word == "[":
             at = _attributes(tokens, at + 1, facts)
-        elif mark and word == "=":  # of the graph itself: not a node
+        elif mark and word == "=":  # an attribute of the graph, not a node
             names, at = [], at + 1
         elif not mark:
             if names and not joined:

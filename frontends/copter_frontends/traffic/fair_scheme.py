@@ -19,7 +19,7 @@ class MaxMin(RoundScheme):
     ----------
     paths, demands
     settings : Settings, optional
-        Of the programs of the sequence.
+        Settings of the sequence's programs.
     """
 
     def __init__(self, paths: Paths, demands: ArrayLike, settings: Settings | None = None) -> None:

@@ -1,9 +1,9 @@
 """Max-min fairness as a sequence of programs, each re-solved from the last basis (TE14).
 
-The level of all pairs that can still rise is raised until a link is full: to the last level at which all is served with
-a largest utilisation of one. The duals of a program at a higher level prove a bound on the utilisation at every level,
-so the level where the bound is one is the next to try: a few programs, from above. Pairs whose demand has a price in
-the last proof can rise no further and are settled.
+The level of all unsettled pairs is raised until a link is full, that is, to the highest level at which everything can
+be served with a largest utilisation of one. The search comes from above: the duals of a program at too high a level
+bound the utilisation at every level, and the level where this bound is one is tried next. A few programs suffice. Then
+the pairs whose demand has a price in the last proof can rise no further and are settled.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from copter_frontends.traffic.plan import is_stranded
 from copter_frontends.traffic.shim import exact_sums, feasible_flows
 
 FULL = 1e-9
-"""Relative distance of the largest utilisation from one at which a level counts as found."""
+"""A level is found when the largest utilisation is this close to one."""
 
 PRICED = 1e-6
-"""Share of the largest dual from which a demand counts as priced: smaller duals are rounding."""
+"""A demand counts as priced if its dual exceeds this share of the largest dual; smaller duals are rounding errors."""
 
 MOST_STEPS = 60
-"""Programs for one level before it is taken as it is."""
+"""Most programs for one level; then the last one is used."""
 
 CLOSE = 1e-8
-"""Relative residuals and gap up to which a program counts as solved although an absolute residual is too large still:
-flows of hundreds leave 1e-6 of a unit, and the flows that are handed out are made feasible by the shim."""
+"""A program counts as solved if its relative residuals and gap are at most this, even if an absolute residual is too
+large: with flows of hundreds, residuals of 1e-6 remain. The shim makes the returned flows exactly feasible.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,15 +44,15 @@ class FairPlan:
     Attributes
     ----------
     flows : ndarray (paths,)
-        Feasible exactly.
+        Exactly feasible flows.
     share : ndarray (pairs,)
-        Level that each pair reached: served demand over its weight.
+        Level that each pair reached: its flow divided by its weight.
     levels : ndarray
         Levels at which pairs were settled, ascending.
     programs : int
-        Programs that were solved.
+        Number of programs solved.
     settled : ndarray (pairs,) of bool
-        Pairs whose level is final; others are at the last level at least (where `most_levels` ended the sequence).
+        Pairs whose level is final; if `most_levels` ended the sequence, the others have at least the last level.
     seconds : float
     """
 
@@ -71,18 +72,19 @@ def max_min_fair(
     most_levels: int = 1000,
     settings: Settings | None = None,
 ) -> FairPlan:
-    """Max-min fair flows.
+    """Compute max-min fair flows.
 
     Parameters
     ----------
     paths : Paths
     demands : ndarray (pairs,)
     capacity : ndarray (arcs,), optional
-        The network's own if not given.
+        Capacities; those of the network by default.
     weight : {"demand", "equal"}
-        What is shared fairly: the served part of each demand, or flow.
+        Whether to share fairly the served part of each demand, or the flow itself.
     most_levels : int
-        Levels after which the sequence ends: shares up to there are exact, those above at least the last level.
+        The sequence ends after this many levels: pairs settled by then have exact shares, the others at least the last
+        level.
     settings : Settings, optional
 
     Raises
@@ -110,9 +112,9 @@ class Filling:
     rising : ndarray (pairs,) of bool
         Pairs that are not settled.
     reached : ndarray (pairs,)
-        Flow of those that are.
+        Flow of the settled pairs.
     level : float
-        Where the others are.
+        Level of the other pairs.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class Filling:
         return np.where(self.rising, np.minimum(level * self.weight, self.demands), self.reached)
 
     def utilisation(self, level: float) -> tuple[float, Floats]:
-        """(least largest utilisation at a level, its derivative by every pair's flow)."""
+        """Return (the least possible largest utilisation at a level, its derivative by every pair's flow)."""
         self.form.set_demands(self.asked(level))
         solution = self.form.session.solve()
         self.programs += 1
@@ -187,7 +189,7 @@ class Filling:
         whole = self.rising & (asked >= self.demands * (1.0 - FULL))
         priced = self.rising & (binding > PRICED * float(binding.max(initial=0.0)))
         done = whole | priced
-        if not done.any():  # rounding has hidden the prices: all that rise stay where they are
+        if not done.any():  # rounding has hidden the prices: settle all rising pairs
             done = self.rising.copy()
         self.reached[done] = asked[done]
         self.level = level
@@ -195,7 +197,7 @@ class Filling:
         self.rising &= ~done
 
     def flows(self, served: Floats) -> Floats:
-        """Return the last program's flows, scaled to what every pair is served; exactly feasible."""
+        """Return the last program's flows, scaled to the settled flow of every pair; exactly feasible."""
         self.form.set_demands(served)
         solution = self.form.session.solve()
         self.programs += 1

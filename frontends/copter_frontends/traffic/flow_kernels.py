@@ -1,6 +1,6 @@
 """Kernels of the exact shim: loads by compensated sums, flows scaled to fit, greedy filling.
 
-Sums are Neumaier's: the result is the exact sum but for two roundings, however many terms there are.
+Sums use Neumaier's method: the result is the exact sum up to two roundings, for any number of terms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def add_up(total, rest, at, value):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def compensated(first, start, arc, flow, n_arcs):  # type: ignore[no-untyped-def]
-    """(flow of every pair, load of every arc), each correct to two roundings."""
+    """Return (flow of every pair, load of every arc), each exact up to two roundings."""
     pairs = len(first) - 1
     served, served_rest, load, load_rest = np.zeros(pairs), np.zeros(pairs), np.zeros(n_arcs), np.zeros(n_arcs)
     for pair in range(pairs):
@@ -57,7 +57,7 @@ def stranded_pairs(first, start, arc, capacity):  # type: ignore[no-untyped-def]
 def scale_to_fit(first, start, arc, flow, served, demand, load, capacity, keep):  # type: ignore[no-untyped-def]
     """Scale paths, in place, by their worst link and their demand; returns how many were scaled.
 
-    A link or demand that is over is brought to `keep`, a little less than one, of what there is.
+    An exceeded link or demand is scaled to the share `keep`, a little less than one, of its capacity or size.
     """
     scaled = 0
     factor = np.ones(len(capacity))
@@ -82,9 +82,9 @@ def scale_to_fit(first, start, arc, flow, served, demand, load, capacity, keep):
 
 @numba.njit(cache=True)
 def fill(order, first, start, arc, flow, want, room, least):  # type: ignore[no-untyped-def]
-    """Give every pair of `order`, path by path, as much more as it wants and the links allow, in place.
+    """Add flow to the pairs of `order`, path by path, as far as their demands and the links allow, in place.
 
-    Amounts up to `least` are not given. Returns the sum of what was given.
+    Amounts up to `least` are skipped. Returns the total flow added.
     """
     given = 0.0
     for pair in order:
@@ -107,7 +107,7 @@ def fill(order, first, start, arc, flow, want, room, least):  # type: ignore[no-
 
 @numba.njit(cache=True)
 def dead_paths(start, arc, capacity):  # type: ignore[no-untyped-def]
-    """Whether each path has a link without capacity."""
+    """Return, for each path, whether it has a link without capacity."""
     found = np.zeros(len(start) - 1, np.bool_)
     for path in range(len(start) - 1):
         for entry in range(start[path], start[path + 1]):
@@ -119,7 +119,7 @@ def dead_paths(start, arc, capacity):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def largest_remainders(first, ideal, buckets, weight):  # type: ignore[no-untyped-def]
-    """Whole buckets by the largest remainders, in place: `ideal` sums to `buckets` or to zero in every pair."""
+    """Round `ideal` to whole numbers by largest remainders, in place; it sums to `buckets` or zero in every pair."""
     for pair in range(len(first) - 1):
         left, total = buckets, 0.0
         for path in range(first[pair], first[pair + 1]):

@@ -1,8 +1,8 @@
 """Traffic engineering on the differential model: a request per pair, a column per path, a resource per arc (TE1-TE3).
 
-The common share and the largest utilisation are one program: with all demands served in full, the least largest
-utilisation z* gives the largest common share min(1, 1/z*) (TE2). So every block keeps one private row, its sum, and
-z is one more request.
+One program serves both the common share and the largest utilisation: if z* is the least possible largest utilisation
+with all demands served, the largest common share is min(1, 1/z*) (TE2). So every request has one private row, its sum,
+and z is one more request.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, plan_of, score
 from copter_frontends.traffic.shim import exact_sums, feasible_flows, prepare
 
-SHARE = "largest utilisation"  # id of the request that is z
-MOST_COLUMNS = 20_000_000  # most columns of a model for interior points
-AFTER = 3.0  # time kept for the shim after a solve, over what it took for the kept flows
+SHARE = "largest utilisation"  # id of the request whose column is z
+MOST_COLUMNS = 20_000_000  # models with more columns are not solved by interior points
+AFTER = 3.0  # time reserved for the shim, as a multiple of its time for the kept flows
 OPTIMAL = 1e-6  # relative gap up to which a plan counts as optimal
 
 
@@ -36,17 +36,17 @@ class TrafficFormulation:
     Parameters
     ----------
     paths : Paths
-        Of all pairs that ever have a demand; pairs without a path cannot be served.
+        Paths of all pairs that may ever have a demand; pairs without a path cannot be served.
     demands : array_like (pairs,)
     objective : {"total", "concurrent", "utilisation"}
     settings : Settings, optional
-        Of the session.
+        Settings of the session.
 
     Attributes
     ----------
     demands : ndarray (pairs,)
     nominal, capacity : ndarray (arcs,)
-        What arcs can carry when they are up; what they can carry now.
+        Capacity of the arcs when intact, and their present capacity.
     last : FlowPlan or None
 
     Raises
@@ -78,7 +78,7 @@ class TrafficFormulation:
 
     @property
     def serves_all(self) -> bool:
-        """Whether the program serves every demand and asks how full the links are."""
+        """Whether the program serves every demand and minimises the largest utilisation."""
         return self.objective != "total"
 
     def _build(self) -> None:
@@ -125,10 +125,10 @@ class TrafficFormulation:
         )
 
     def _wanted(self, places: Ints) -> Floats:
-        """Demands of some pairs, as far as they matter.
+        """Return the demands of some pairs, limited to what can matter.
 
-        Nothing where it would make the program infeasible; no more than the paths carry at most, so that a demand
-        beyond all measure does not set the scale of the program's figures.
+        Zero if the demand would make the program infeasible, and at most what the pair's paths can carry, so that a
+        huge demand does not spoil the program's scale.
         """
         found = self.demands[places]
         return np.where(self.stranded[places], 0.0, found) if self.serves_all else np.minimum(found, self.reach[places])
@@ -164,7 +164,7 @@ class TrafficFormulation:
         self.edit_s += time.perf_counter() - started
 
     def _limit(self, places: Ints) -> None:
-        """Bring the sums of some pairs up to date."""
+        """Update the limits of some pairs' sums to their demands."""
         places = places[np.diff(self.paths.first)[places] > 0]
         if len(places):
             wanted = self._wanted(places)
@@ -194,7 +194,7 @@ class TrafficFormulation:
         self._carry(self.nominal, self.down - set(self.paths.network.link(u, v).tolist()))
 
     def _carry(self, nominal: Floats, down: set[int]) -> None:
-        """Bring the arcs up to date."""
+        """Update the model to the arcs' present capacities."""
         started = time.perf_counter()
         capacity = nominal.copy()
         capacity[list(down)] = 0.0
@@ -223,10 +223,10 @@ class TrafficFormulation:
         self.edit_s += time.perf_counter() - started
 
     def _forbid(self, before: Floats) -> None:
-        """Bring the bounds of paths over arcs that were cut, or came back, up to date.
+        """Update the bounds of paths over arcs that were cut or restored.
 
-        Where all demands are served, a cut arc shuts its paths by their bounds: its own row, whose right-hand side is
-        its capacity times z, then stays as it is, and so does the basis.
+        If all demands are served, a cut arc closes its paths by their bounds. The arc's row, whose right-hand side is
+        its capacity times z, then stays the same, and so does the basis.
         """
         paths = self.paths
         dead = dead_paths(paths.start, paths.arc, self.capacity)
@@ -279,9 +279,9 @@ class TrafficFormulation:
     def plan(self, deadline_s: float | None = None) -> FlowPlan:
         """Return exactly feasible flows for the current network, with a certified bound, by the deadline.
 
-        The last flows, cut to what is now possible and filled up, are there within milliseconds; the session's solve
-        has the rest of the time, and the better of the two is the plan. The edits since the last plan are part of the
-        deadline: it runs from them to the flows.
+        The last flows, reduced to what is still possible and filled up, are ready at once. The session's solve gets the
+        remaining time, and the plan is the better of the two. The time of the edits since the last plan counts towards
+        the deadline.
         """
         started = time.perf_counter()
         kept = self._kept_flows()
@@ -295,7 +295,8 @@ class TrafficFormulation:
         if solution is not None:
             solve_s, iterations = solution.solve_time_s, solution.iterations
             price = np.abs(solution.prices(self._arcs()))
-            for known in (price, self.last_price):  # any prices prove a bound: a solve that was cut short has poor ones
+            # any prices prove a bound; those of an interrupted solve may be worse than the last ones
+            for known in (price, self.last_price):
                 bound = self._bound(known, bound) if len(known) else bound
             self.last_price = price if solution.status.value == "optimal" else self.last_price
             flows = self._shim(self._flows(solution))
@@ -317,11 +318,11 @@ class TrafficFormulation:
         return self.last_solution
 
     def _flows(self, solution: Solution) -> Floats:
-        """Values of all paths."""
+        """Return the flows of all paths."""
         return np.asarray(solution.values_of(self.requests)[1], dtype=np.float64)
 
     def _shim(self, flows: Floats) -> Floats:
-        """Flows that are feasible for the objective."""
+        """Return flows that are feasible for the objective."""
         if self.objective == "total":
             return feasible_flows(self.paths, flows, self.demands, self.capacity)
         dead = dead_paths(self.paths.start, self.paths.arc, self.capacity)
@@ -375,7 +376,7 @@ class TrafficFormulation:
 
 
 def reach_of(paths: Paths, capacity: Floats) -> Floats:
-    """Return the most flow on each pair's paths if every path were alone, (pairs,)."""
+    """Return, for each pair, the sum of its paths' capacities, (pairs,): an upper bound on its flow."""
     if not paths.n_paths:
         return np.zeros(paths.n_pairs)
     least = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1])

@@ -13,7 +13,7 @@ class Greedy(RoundScheme):
     """Shortest path first: the largest demands first, each on its shortest paths with capacity (CSPF)."""
 
     def solve(self, deadline_s: float | None) -> tuple[Floats, float, Floats, float | None]:
-        """Filled, no program."""
+        """Return the greedy flows; no program is solved."""
         flows = np.zeros(self.paths.n_paths)
         order = np.argsort(-self.demands, kind="stable")
         order = order[(self.demands > 0.0)[order]]

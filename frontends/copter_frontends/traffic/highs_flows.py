@@ -12,13 +12,14 @@ from copter_frontends.traffic.paths import Paths
 
 
 class HighsFlows:
-    """The largest total flow by HiGHS: interior point first, then dual simplex from the last basis.
+    """The largest total flow by HiGHS: the interior-point method in the first round, then dual simplex from the last
+    basis.
 
     Parameters
     ----------
     paths : Paths
     warm : bool
-        Keep the basis. Without it every solve is an interior-point one from nothing.
+        Whether to keep the basis; without it every solve uses interior points from scratch.
     """
 
     def __init__(self, paths: Paths, warm: bool = True) -> None:
@@ -44,7 +45,7 @@ class HighsFlows:
         self.highs.passModel(data)
 
     def solve(self, demands: Floats, capacity: Floats, time_limit_s: float = np.inf) -> tuple[Floats, Floats, bool]:
-        """(flows, prices of arcs, whether they are optimal)."""
+        """Return (flows, prices of arcs, whether the flows are optimal)."""
         upper = np.concatenate((capacity, demands))
         rows = np.arange(len(upper), dtype=np.int32)
         self.highs.changeRowsBounds(len(upper), rows, np.full(len(upper), -np.inf), upper)

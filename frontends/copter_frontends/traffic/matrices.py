@@ -23,9 +23,9 @@ def read_matrices(
         ``.txt`` (n * n numbers a line, row by row), ``.npz`` or ``.npy`` (matrices, n, n), ``.xml`` (SNDlib).
     network : Network
     unit : float
-        What one unit of the file is in the network's (1e-6 for bit/s on a network in Mbit/s).
+        The file's unit, expressed in the network's unit (1e-6 for a file in bit/s and a network in Mbit/s).
     hosts : list of str, optional
-        Names of the rows of the file, in order, where they are not the network's nodes in order.
+        Names of the file's rows, in order; by default the network's nodes in order.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def _read(path: Path, network: Network) -> list[Floats]:
 
 
 class _Array(dict[str, Floats]):
-    """A file with one array, read as an archive of one."""
+    """A file with one array, read like an archive with one member."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(array=np.load(path))
@@ -89,7 +89,7 @@ class _Array(dict[str, Floats]):
 
 
 def _sndlib(path: Path, network: Network) -> Floats:
-    """Demands of an SNDlib file, summed by pair."""
+    """Return the demands of an SNDlib file, summed by pair."""
     found = np.zeros((network.n_nodes, network.n_nodes))
     for element in ElementTree.parse(path).getroot().iter():
         if element.tag.rpartition("}")[2] != "demand":

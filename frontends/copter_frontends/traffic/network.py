@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 ArcOf = dict[tuple[int, int], int]
 
 MOST_CAPACITY = 1e15
-"""Capacities above this are refused: sums of flows would have no exact meaning."""
+"""Larger capacities are refused, because sums of flows would lose precision."""
 
 
 def summed(places: Ints, values: Floats, count: int) -> Floats:
@@ -33,15 +33,15 @@ class Network:
     Parameters
     ----------
     nodes : tuple of str
-        Names, none twice.
+        Names of the nodes, all different.
     source, target : ndarray (arcs,) of int64
-        Places in `nodes`. The order of the arcs is part of the network: the arc-disjoint rule for paths looks at
+        Indices in `nodes` of each arc's ends. The order of the arcs matters: the arc-disjoint rule for paths visits
         neighbours in the order in which their links first appear.
     capacity : ndarray (arcs,)
-        At least zero, in one unit throughout (Mbit/s in the published instances).
+        Capacities, at least zero, all in the same unit (Mbit/s in the published instances).
     name : str
     position : ndarray (nodes, 2), optional
-        Longitude and latitude, or any coordinates of a drawing; NaN where they are not known.
+        Longitude and latitude, or other coordinates for drawing; NaN if unknown.
 
     Raises
     ------
@@ -81,8 +81,8 @@ class Network:
     ) -> Network:
         """Make a network of (source, target, capacity); self-loops are dropped, parallel links merged.
 
-        A link that is not directed is two arcs. Arcs are ordered by source, and by first appearance of the neighbour.
-        Of parallel links the first one's capacity counts, as in the published instances.
+        An undirected link becomes two arcs. Arcs are ordered by source, then by first appearance of the neighbour. Of
+        parallel links only the first one's capacity counts, as in the published instances.
         """
         out: list[dict[int, float]] = [{} for _ in nodes]
         for u, v, capacity in links:
@@ -97,12 +97,12 @@ class Network:
 
     @cached_property
     def arc_of(self) -> ArcOf:
-        """Number of every arc by its ends."""
+        """Return the number of every arc by its ends."""
         return {ends: arc for arc, ends in enumerate(zip(self.source.tolist(), self.target.tolist(), strict=True))}
 
     @cached_property
     def node_of(self) -> dict[str, int]:
-        """Number of every node by its name."""
+        """Return the number of every node by its name."""
         return {name: at for at, name in enumerate(self.nodes)}
 
     @property

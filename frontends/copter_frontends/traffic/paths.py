@@ -21,9 +21,9 @@ from copter_frontends.traffic.errors import PathError, UnknownPairError
 from copter_frontends.traffic.network import Floats, Ints, Network, summed
 from copter_frontends.traffic.shortest_kernel import k_shortest
 
-PATHS = 4  # most paths of a pair, as published
+PATHS = 4  # most paths of a pair by default, as published
 RULES = ("disjoint", "shortest")
-RULE_VERSION = 1  # version of the rules, a part of kept files' names
+RULE_VERSION = 1  # version of the rules, part of the names of cached files
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +34,11 @@ class Paths:
     ----------
     network : Network
     pairs : ndarray (pairs, 2) of int64
-        Source and target; none twice.
+        Source and target of each pair, all different.
     first : ndarray (pairs + 1,)
-        Where a pair's paths begin.
+        First path of each pair.
     start : ndarray (paths + 1,)
-        Where a path's arcs begin.
+        First entry of each path in `arc`.
     arc : ndarray (start[-1],)
     """
 
@@ -60,22 +60,22 @@ class Paths:
 
     @cached_property
     def hops(self) -> Ints:
-        """Arcs of each path."""
+        """Return the number of arcs of each path."""
         return np.diff(self.start)
 
     @cached_property
     def pair_of(self) -> Ints:
-        """The pair of each path."""
+        """Return the pair of each path."""
         return np.repeat(np.arange(self.n_pairs), np.diff(self.first))
 
     @cached_property
     def path_of_entry(self) -> Ints:
-        """The path of each entry of `arc`."""
+        """Return the path of each entry of `arc`."""
         return np.repeat(np.arange(self.n_paths), self.hops)
 
     @cached_property
     def number_of(self) -> dict[tuple[int, int], int]:
-        """Place of every pair."""
+        """Return the index of every pair by its ends."""
         return {pair: at for at, pair in enumerate(zip(*self.pairs.T.tolist(), strict=True))}
 
     def pair(self, source: int | str, target: int | str) -> int:
@@ -94,26 +94,26 @@ class Paths:
         return f"{self.network.nodes[u]!r} -> {self.network.nodes[v]!r}"
 
     def arcs_of(self, path: int) -> Ints:
-        """Arcs of a path, in order."""
+        """Return the arcs of a path, in order."""
         return self.arc[self.start[path] : self.start[path + 1]]
 
     def nodes_of(self, path: int) -> list[int]:
-        """Nodes of a path, in order."""
+        """Return the nodes of a path, in order."""
         arcs = self.arcs_of(path)
         return [int(self.network.source[arcs[0]]), *self.network.target[arcs].tolist()]
 
     # Sums ---------------------------------------------------------------------------------------------------------
 
     def loads(self, flows: Floats) -> Floats:
-        """Flow over every arc, (arcs,)."""
+        """Return the flow over every arc, (arcs,)."""
         return summed(self.arc, flows[self.path_of_entry], self.network.n_arcs)
 
     def served(self, flows: Floats) -> Floats:
-        """Flow of every pair, (pairs,)."""
+        """Return the flow of every pair, (pairs,)."""
         return summed(self.pair_of, flows, self.n_pairs)
 
     def lengths(self, price: Floats) -> Floats:
-        """Sum of a price of arcs along every path, (paths,)."""
+        """Return the sum of the arcs' prices along every path, (paths,)."""
         return np.add.reduceat(price[self.arc], self.start[:-1]) if self.n_paths else np.zeros(0)
 
     def least(self, of_paths: Floats, none: float = np.inf) -> Floats:
@@ -124,7 +124,7 @@ class Paths:
             found[has] = np.minimum.reduceat(of_paths, self.first[:-1][has])
         return found
 
-    # Others like it -----------------------------------------------------------------------------------------------
+    # Derived path sets -----------------------------------------------------------------------------------------------
 
     def demands_of(self, matrix: Floats) -> Floats:
         """Return a matrix's demands of the pairs, (pairs,)."""
@@ -161,7 +161,7 @@ class Paths:
         return np.array([self.network.arc_of[ends] for ends in pairwise(numbers)])
 
     def digest(self) -> str:
-        """SHA-256 of the lines ``s,t,v0-v1-...-vk``, as published for the path sets of whole topologies."""
+        """Return the SHA-256 of the lines ``s,t,v0-v1-...-vk``, as published for the path sets of whole topologies."""
         found, head = hashlib.sha256(), self.network.target[self.arc].tolist()
         first, start = self.first.tolist(), self.start.tolist()
         for at, (s, t) in enumerate(self.pairs.tolist()):
@@ -182,7 +182,7 @@ def ranges(begin: Ints, end: Ints) -> Ints:
 
 
 def all_pairs(network: Network) -> Ints:
-    """Ordered pairs of different nodes, row by row."""
+    """Return the ordered pairs of different nodes, row by row."""
     return np.argwhere(~np.eye(network.n_nodes, dtype=np.bool_))
 
 
@@ -193,19 +193,19 @@ def make_paths(
     most: int = PATHS,
     folder: str | Path | None = None,
 ) -> Paths:
-    """Paths of some pairs.
+    """Find the paths of some pairs.
 
     Parameters
     ----------
     network : Network
     pairs : array_like (pairs, 2), optional
-        All ordered pairs if not given.
+        Pairs of nodes; all ordered pairs by default.
     rule : {"disjoint", "shortest"}
         Arc-disjoint paths as in the published instances (TE6), or the shortest ones by hops, loopless (TE7).
     most : int
-        Paths of a pair.
+        Most paths of a pair.
     folder : path, optional
-        Where path sets are kept: one that is there is read, one that is not is written.
+        Folder of cached path sets: an existing set is read, a new one is written.
 
     Raises
     ------
@@ -237,10 +237,10 @@ def _checked_pairs(network: Network, pairs: ArrayLike) -> Ints:
 
 
 def adjacency(network: Network) -> tuple[Ints, Ints, Ints, Ints]:
-    """(start, neighbour, arc, reverse): neighbours by the first appearance of their link in the list of arcs.
+    """Return (start, neighbour, arc, reverse), with neighbours in the order in which their links appear among the arcs.
 
-    `arc` is the number of the arc to the neighbour, -1 where only the way back exists; `reverse` is the place of the
-    node in the neighbour's own list.
+    `arc` is the number of the arc to the neighbour, -1 if only the opposite arc exists; `reverse` is the index of the
+    node's entry in the neighbour's list.
     """
     neighbours: list[dict[int, None]] = [{} for _ in range(network.n_nodes)]
     for u, v in network.arc_of:
@@ -254,7 +254,7 @@ def adjacency(network: Network) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _disjoint(network: Network, pairs: Ints, most: int) -> tuple[Ints, Ints, Ints]:
-    """(paths of a pair, hops of a path, arcs) by the arc-disjoint rule."""
+    """Return (number of paths of each pair, hops of each path, arcs) by the arc-disjoint rule."""
     start, neighbour, arc, reverse = adjacency(network)
     parts = []
     for s, own in _grouped(pairs[:, 0]):
@@ -263,7 +263,7 @@ def _disjoint(network: Network, pairs: Ints, most: int) -> tuple[Ints, Ints, Int
 
 
 def _shortest(network: Network, pairs: Ints, most: int) -> tuple[Ints, Ints, Ints]:
-    """(paths of a pair, hops of a path, arcs), shortest first."""
+    """Return (number of paths of each pair, hops of each path, arcs), shortest paths first."""
     start, neighbour, arc, reverse = adjacency(network)
     backward = np.where(arc[reverse] >= 0, reverse, -1)
     parts = []
@@ -303,7 +303,7 @@ def _key(network: Network, pairs: Ints, rule: str, most: int) -> str:
 
 
 def _keep(target: Path, first: Ints, start: Ints, arc: Ints) -> None:
-    """Write a path set whole or not at all."""
+    """Write a path set to a file, completely or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, suffix=".npz")
     try:

@@ -21,8 +21,8 @@ OBJECTIVES = ("total", "concurrent", "utilisation")
 class FlowPlan:
     """Flows that exceed no link and no demand, in exact arithmetic.
 
-    (With the objective ``utilisation`` all demands are served whatever the capacities, so links may be over-used there:
-    how much is what that objective says.)
+    The objective ``utilisation`` is an exception: all demands are served, so flows may exceed capacities; the objective
+    says by how much.
 
     Attributes
     ----------
@@ -30,16 +30,16 @@ class FlowPlan:
     served : ndarray (pairs,)
     load : ndarray (arcs,)
     objective : float
-        Total flow, common share or largest utilisation, of these flows.
+        Total flow, common share or largest utilisation of these flows.
     bound : float
-        Certified: no flows have a better objective. NaN where a scheme has none.
+        Certified bound: no flows have a better objective. NaN if the scheme has no bound.
     status : {"optimal", "feasible", "kept_previous"}
     prices : ndarray (arcs,)
-        What one more unit of capacity would add; of no links where a scheme has none.
+        Change of the objective per unit of capacity; empty if the scheme has no prices.
     stranded : ndarray of pairs
-        With a demand, but no path over links that have capacity.
+        Pairs with a demand but without a path whose links all have capacity.
     seconds : dict
-        Of the round's ``edit``, ``solve`` and ``shim``.
+        Times of the round's ``edit``, ``solve`` and ``shim``.
     iterations : int
     """
 
@@ -56,7 +56,7 @@ class FlowPlan:
 
     @property
     def total(self) -> float:
-        """Total flow."""
+        """Total flow of all paths."""
         return float(self.served.sum())
 
     @property
@@ -65,7 +65,7 @@ class FlowPlan:
         return abs(self.bound - self.objective) / max(abs(self.bound), 1e-12) if self.bound != self.objective else 0.0
 
     def utilisation(self, capacity: Floats) -> Floats:
-        """Return every arc's load over its capacity; zero for arcs without both."""
+        """Return every arc's load divided by its capacity; zero for arcs with neither."""
         return np.divide(self.load, capacity, out=np.where(self.load > 0.0, np.inf, 0.0), where=capacity > 0.0)
 
 
@@ -81,7 +81,7 @@ class TrafficScheme(Protocol):
         """Set the capacity of some arcs, zero for failed ones; raises NetworkError."""
 
     def plan(self, deadline_s: float | None = None) -> FlowPlan:
-        """Flows for the round."""
+        """Return flows for the round."""
 
 
 def score(paths: Paths, flows: Floats, demands: Floats, capacity: Floats, objective: str) -> float:
@@ -102,7 +102,7 @@ def score_of(served: Floats, load: Floats, paths: Paths, demands: Floats, capaci
 
 
 def is_stranded(paths: Paths, capacity: Floats) -> NDArray[np.bool_]:
-    """Whether every pair has no path over links that have capacity, (pairs,)."""
+    """Return, for every pair, whether it has no path whose links all have capacity, (pairs,)."""
     if not paths.n_paths:
         return np.ones(paths.n_pairs, dtype=np.bool_)
     return np.asarray(stranded_pairs(paths.first, paths.start, paths.arc, capacity), dtype=np.bool_)

@@ -1,6 +1,7 @@
-"""Published instances: topologies, demands by seed, and the optima and times to compare with.
+"""Published instances: topologies, demands by seed, and published optima and times for comparison.
 
-Read from the folder ``te`` of the data (COPTER_DATA). Sources: stanford-futuredata/POP (MIT), netcontract/ncflow.
+They are read from the folder ``te`` of the data (COPTER_DATA). Sources: stanford-futuredata/POP (MIT),
+netcontract/ncflow.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Instance:
 
     @property
     def name(self) -> str:
-        """Words that no other instance of this objective has."""
+        """Unique name among the instances of this objective."""
         return f"{self.topology} {self.model} x{self.scale:g} {self.seed}"
 
     def network(self) -> Network:
@@ -69,7 +70,7 @@ def data_folder() -> Path:
 
 
 def table(name: str) -> list[dict[str, str]]:
-    """Rows of a CSV file of the folder."""
+    """Return the rows of a CSV file of the folder."""
     with open(data_folder() / name, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 

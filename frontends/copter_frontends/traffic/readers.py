@@ -30,14 +30,14 @@ def read_network(path: str | Path, default_capacity: float | None = None, strong
         ``.graphml``, ``.json`` (node-link), ``.dot`` or ``.gv``, ``.xml`` (SNDlib), ``.csv`` (a
         table of source, target, capacity).
     default_capacity : float, optional
-        Of links for which the file says none. Without it such a link is an error.
+        Capacity of links for which the file has none. Without it such a link is an error.
     strongest : bool
-        Keep the largest strongly connected part only.
+        Whether to keep only the largest strongly connected component.
 
     Raises
     ------
     NetworkFileError
-        The file is not there, is no such file, or a link has no capacity; the message names the link.
+        If the file is missing or of another format, or a link has no capacity; the message names the link.
     """
     path = Path(path)
     reader = READERS.get(path.suffix.lower())
@@ -113,7 +113,7 @@ def _graphml(text: str) -> RawNetwork:
         if "Longitude" in own and "Latitude" in own:
             raw.position[name] = (float(own["Longitude"]), float(own["Latitude"]))
         drawn = next((part for part in node.iter() if part.tag.endswith("}Geometry")), None)
-        if drawn is not None:  # as yEd draws it: y grows downwards
+        if drawn is not None:  # yEd's coordinates, in which y grows downwards
             raw.position[name] = (float(drawn.get("x", "nan")), -float(drawn.get("y", "nan")))
     for edge in graph.findall(f"{space}edge"):
         own = facts(edge)
@@ -202,4 +202,4 @@ READERS: dict[str, Callable[[str], RawNetwork]] = {
     ".xml": _sndlib,
     ".csv": _table,
 }
-"""How each kind of file is read."""
+"""The reader of each file name ending."""

@@ -26,7 +26,7 @@ class RoundScheme(ABC):
     demands : array_like (pairs,)
     """
 
-    refill = False  # whether what a scheme leaves is filled greedily: copter's own shim does, opponents as published
+    refill = False  # whether remaining capacity is filled greedily, as copter's shim does; opponents run as published
 
     def __init__(self, paths: Paths, demands: ArrayLike) -> None:
         self.paths, self.names = paths, PairNames(paths)
@@ -47,7 +47,7 @@ class RoundScheme(ABC):
         self.capacity[places] = given
 
     def plan(self, deadline_s: float | None = None) -> FlowPlan:
-        """Flows for the round."""
+        """Return flows for the round."""
         if deadline_s is not None and not deadline_s > 0.0:
             raise DemandError(f"the deadline is {deadline_s} s: give a positive number, or none")
         started = time.perf_counter()

@@ -18,7 +18,7 @@ from copter_frontends.traffic.plan import TrafficScheme
 _POP = re.compile(r"^pop-(\d+)$")
 
 SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "dede", "greedy")
-"""And pop-K for any K."""
+"""Names of the schemes; pop-K, for any number K, is another one."""
 NEEDS_HIGHS = ("lp-all", "lp-top", "pinning", "pop")
 
 
@@ -54,13 +54,13 @@ def make_scheme(
     paths : Paths
     demands : ndarray (pairs,)
     objective : str
-        Of copter; the others know one only: the total flow, or a fair one.
+        Objective of copter; every other scheme has only one, total flow or fairness.
     threads : int
-        Of copter; 0 for all.
+        Threads of copter; 0 for all processors.
     seed : int
-        Of POP's parts.
+        Seed of POP's parts.
     client_split : float
-        Pieces that POP's splitting adds, as a share of the demands.
+        Number of pieces that POP's splitting adds, as a share of the number of demands.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Kernel of the k shortest loopless paths (TE7): Yen's algorithm, with bounds in place of searches.
 
-The length of a deviation is bounded by the distances to the target, which one search from the target finds for all
-sources. Only a deviation whose bound is the least of all is looked for in the graph, and mostly its bound's own path
-has no loop, so that no search is needed.
+One search from the target gives the distances of all sources, and these bound the length of every deviation from below.
+A deviation is computed only when its bound is the smallest one. Usually the path behind the bound has no loop, so no
+search is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def distances_to(start, neighbour, backward, t):  # type: ignore[no-untyped-def]
         u = queue[first]
         first += 1
         for place in range(start[u], start[u + 1]):
-            way = backward[place]  # of the arc from the neighbour to u
+            way = backward[place]  # entry of the arc from the neighbour to u
             v = neighbour[place]
             if way >= 0 and hops[v] < 0:
                 hops[v], following[v] = hops[u] + 1, way
@@ -33,7 +33,7 @@ def distances_to(start, neighbour, backward, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def k_shortest(start, neighbour, arc, backward, t, sources, most):  # type: ignore[no-untyped-def]
-    """(paths of each source, hops of each path, arcs): up to `most` shortest paths to t, by hops."""
+    """Return (paths of each source, hops of each path, arcs): up to `most` shortest paths to t, by hops."""
     n = len(start) - 1
     hops_to, following = distances_to(start, neighbour, backward, t)
     count = np.zeros(len(sources), np.int64)
@@ -89,7 +89,9 @@ def follow(neighbour, following, u, t, into, end):  # type: ignore[no-untyped-de
 
 @numba.njit(cache=True)
 def mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, setting):  # type: ignore[no-untyped-def]
-    """Mark (or unmark) the nodes before a spur node and the arcs that known paths take there; returns the spur node."""
+    """Mark (or unmark) the nodes before a spur node and the arcs by which known paths leave it; returns the spur
+    node.
+    """
     u = s
     for hop in range(spur):
         on_prefix[u] = setting
@@ -114,7 +116,7 @@ def deviations(  # type: ignore[no-untyped-def]
     """Add the deviations from the last path with lower bounds on their lengths; returns their number."""
     path = found - 1
     for spur in range(turn[path], length[path]):
-        for other in range(waiting):  # the arc that this path took is no longer allowed there
+        for other in range(waiting):  # the arc by which this path leaves the spur node is now excluded
             if bound[other] >= 0 and at[other] == spur and parent[other] != path:
                 same = True
                 for hop in range(spur):
@@ -199,7 +201,7 @@ def searched(start, neighbour, arc, u, t, spur, on_prefix, allowed, into, before
             last += 1
     if before[t] < 0:
         return -1
-    # Backwards, then turned round. The source of a place is found from the lists.
+    # The path is written backwards, then reversed. The lists give the source node of each entry.
     end, v = spur, t
     while v != u:
         place = before[v]

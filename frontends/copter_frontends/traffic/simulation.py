@@ -1,7 +1,7 @@
-"""Runs of a stream of rounds through one scheme: demands, served traffic, time.
+"""Simulation of a stream of rounds with one scheme: demands, served traffic, time.
 
-With a service interval, the published rules of demand tracking hold: a solve that takes longer than the interval is
-served by the old flows meanwhile, and unmet demand is carried over (TE15).
+With a service interval, the published rules of demand tracking apply: while a solve takes longer than the interval, the
+old flows serve the traffic, and unmet demand is carried over (TE15).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class TrafficRound:
     Attributes
     ----------
     demand, flow, served : float
-        Demand in total, with what was carried over; total flow of the round's plan; what of the demand was served.
+        Total demand, including carried-over demand; total flow of the round's plan; demand that was served.
     objective, bound, gap, utilisation : float
     least_share : float
-        Of its demand that the pair served worst gets; pairs without a path do not count.
+        Served share of the demand of the worst-served pair; pairs without a path do not count.
     status, event : str
     edit_s, solve_s, shim_s, round_s : float
     stranded, iterations, cut : int
         `cut` counts the arcs without capacity.
     stale : bool
-        Whether the old flows served the round, because the solve was not ready.
+        Whether the old flows served the round because the solve was still running.
     """
 
     demand: float
@@ -69,10 +69,10 @@ class TrafficResult:
     paths : Paths
     rounds : list of TrafficRound
     warmup : int
-        Rounds at the beginning that figures leave out.
+        Number of first rounds that are left out of the figures.
     last : FlowPlan or None
     capacity : ndarray (arcs,)
-        In the last round.
+        Capacity in the last round.
     """
 
     scheme: str
@@ -86,7 +86,7 @@ class TrafficResult:
 
     @property
     def counted(self) -> list[TrafficRound]:
-        """Rounds that figures are of."""
+        """Rounds after the warm-up, from which the figures are computed."""
         return self.rounds[self.warmup :] or self.rounds
 
     def summary(self) -> dict[str, Any]:
@@ -143,22 +143,22 @@ def simulate_traffic(
     Parameters
     ----------
     name : str
-        Of the scheme.
+        Name of the scheme.
     scheme : TrafficScheme
     stream : iterable of Round
     objective : str
-        That plans are judged by.
+        Objective by which plans are judged.
     warmup : int
     deadline_s : float, optional
-        Of every plan.
+        Deadline of every plan.
     interval_s : float, optional
         Length of a round. Rounds that begin while a solve is still running are served by the old flows.
     carried : float
-        Share of the unmet demand that is added to the next round's.
+        Share of the unmet demand that is added to the next round's demand.
     """
     result = TrafficResult(name, scheme.paths, objective, warmup)
     capacity, missing = scheme.paths.network.capacity.copy(), np.zeros(scheme.paths.n_pairs)
-    busy_s = 0.0  # of a solve that is still running when a round begins
+    busy_s = 0.0  # remaining time of a solve that is still running when a round begins
     for event in stream:
         demands = scheme.paths.demands_of(event.matrix) + carried * missing
         capacity[event.arcs] = event.capacity
@@ -175,7 +175,7 @@ def simulate_traffic(
             plan = scheme.plan(deadline_s)
             busy_s = edit_s + plan.seconds["solve"] + plan.seconds["shim"]
         flows = plan.flows
-        if late:  # the flows were made for another round
+        if late:  # the flows were computed for an earlier round
             flows = feasible_flows(scheme.paths, flows, demands, capacity, refill=False)
         served = np.minimum(scheme.paths.served(flows), demands)
         missing = demands - served

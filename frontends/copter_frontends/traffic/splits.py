@@ -26,12 +26,12 @@ class Splits:
     Attributes
     ----------
     buckets : int
-        Weights of a pair's paths sum to this, or to zero where it has no flow.
+        The weights of a pair's paths sum to this, or to zero if the pair has no flow.
     weight : ndarray (paths,) of int64
     rate : ndarray (pairs,)
-        What a pair may send so that no link is exceeded when its traffic is split by the weights.
+        Largest rate of each pair such that no link is exceeded when traffic is split by the weights.
     flows : ndarray (paths,)
-        rate * weight / buckets; feasible exactly.
+        rate * weight / buckets; exactly feasible.
     """
 
     buckets: int
@@ -43,22 +43,22 @@ class Splits:
 def router_splits(paths: Paths, flows: Floats, capacity: Floats, buckets: int = BUCKETS) -> Splits:
     """Round flows to path weights by largest remainders, and reduce rates to the links' capacity.
 
-    Rounding moves traffic between a pair's paths, so a full link may be a little over: the rates of the pairs that use
-    it are lowered.
+    Rounding moves traffic between a pair's paths and may overload a full link, so the rates of the pairs that use it
+    are lowered.
 
     Parameters
     ----------
     paths : Paths
     flows : ndarray (paths,)
-        Feasible.
+        Feasible flows.
     capacity : ndarray (arcs,)
     buckets : int
-        From 1 to 65,536.
+        Number of buckets, 1 to 65,536.
 
     Raises
     ------
     DemandError
-        An impossible number of buckets.
+        If the number of buckets is out of range.
     """
     if not 1 <= buckets <= MOST_BUCKETS:
         raise DemandError(f"{buckets} buckets: give a number from 1 to {MOST_BUCKETS}")

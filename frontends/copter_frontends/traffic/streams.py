@@ -11,8 +11,8 @@ from copter_frontends.traffic.errors import DemandError
 from copter_frontends.traffic.network import Floats, Ints, Network
 
 PERTURBATION = 0.1  # largest relative change of a demand in a round, as in the thesis (TE16)
-FLASH_FACTOR = 5.0  # demands of a flash crowd's node over their usual size (TE18)
-FLASH_SHARE = 0.5  # largest share of the rounds that a flash crowd lasts
+FLASH_FACTOR = 5.0  # factor on the demands to a flash crowd's node (TE18)
+FLASH_SHARE = 0.5  # a flash crowd lasts at most this share of the rounds
 ROUND_S = 300.0  # seconds of a round
 
 
@@ -23,11 +23,11 @@ class Round:
     Attributes
     ----------
     matrix : ndarray (n, n)
-        Demands, before what is left over of earlier rounds.
+        Demands, without unmet demand of earlier rounds.
     arcs, capacity : ndarray
-        Arcs whose capacity changes, and what they carry from now on.
+        Arcs whose capacity changes, and their new capacities.
     event : str
-        In words.
+        Description of the change.
     """
 
     matrix: Floats
@@ -39,7 +39,7 @@ class Round:
 def tracking(network: Network, matrix: Floats, rounds: int, seed: int = 1) -> Iterator[Round]:
     """NCFlow's demand tracking: every demand moves by a common and an individual shift (TE15).
 
-    The published streams have 25 matrices and the seed 1. They are of float32.
+    The published streams have 25 matrices in float32 and the seed 1.
     """
     first = matrix.astype(np.float32)
     mean = first.mean()

@@ -20,7 +20,7 @@ from copter_frontends.traffic.readers import READERS, read_network
 from copter_frontends.traffic.streams import STREAMS, Round, sequence
 
 RANDOM = "random-"
-LINKS_OF_A_NODE = 4  # links of a node of a random network, in the mean
+LINKS_OF_A_NODE = 4  # mean number of links per node of a random network
 CAPACITY = 1000.0  # capacity of a link of a random network
 
 
@@ -33,18 +33,18 @@ class TrafficOptions:
     network : str
         A published topology, a file, or ``random-N``.
     capacity : float or None
-        Of links that say none; of all links of ``random-N``.
+        Capacity of links without one in the file, and of all links of ``random-N``.
     model, scale, matrix_seed
         Of the demands; or
     matrices : str or None
-        A file of measured ones, whose numbers are in `unit` of the network's.
+        A file of measured matrices; `unit` converts its numbers to the network's unit.
     stream : str
         One of :data:`copter_frontends.traffic.streams.STREAMS`.
     rounds, seed : int
     rule, most : str, int
-        Of the paths.
+        Rule and number of a pair's paths.
     cache : str or None
-        Folder where path sets are kept.
+        Folder of cached path sets.
     """
 
     network: str
@@ -69,7 +69,7 @@ class TrafficWorkload:
     Attributes
     ----------
     first : ndarray (pairs,)
-        Demands of the first round.
+        Demand of every pair in the first round.
     """
 
     network: Network
