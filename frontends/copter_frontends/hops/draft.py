@@ -186,7 +186,7 @@ class Draft:
         """Find servers for an offer: the current ones, the fullest that fits, or the fewest possible."""
         had = self.held.get(job)
         if had is not None and sum([count for _, count in had]) == gpus and (len(had) > 1) == (kind == SPREAD):
-            same = all([self._group[server] == group for server, _ in had])
+            same = all(self._group[server] == group for server, _ in had)
             if same and self.put(job, kind, gpus, had):
                 return True
         shares = self.find(kind, group, gpus)

@@ -145,7 +145,7 @@ class _Last:
     def held_again(
         self, wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
     ) -> tuple[dict[str, NodePool], dict[str, Allocation], dict[str, dict[str, int]]] | None:
-        """Return what :func:`_held` does, from the last pools; None, and they are spoilt, where it has to look itself."""
+        """Return what :func:`_held` does, from the last pools; None, and they are spoilt, where it must look itself."""
         pools, had, found = self.pools, self.allocations.get, previous.get
         others = []
         for job, (gpu_type, gpus) in wanted.items():

@@ -183,7 +183,7 @@ class JobBases:
         return within if job.preemptible else self._requested(job, within)
 
     def number_of(self, job: Job) -> int:
-        """Return a number for the job's limits, the same for jobs that have equal ones; -1 with a goodput of its own."""
+        """Return a number for the job's limits, the same for equal ones; -1 for a job with a goodput of its own."""
         if job.own_goodput is not None:  # its base is shared with nobody
             return -1
         return self._numbers.setdefault(self._limits(job), len(self._numbers))

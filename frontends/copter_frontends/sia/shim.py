@@ -102,7 +102,10 @@ def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -
     """
     rounded, fractional = round_solution(formulation, solution)
     complete(rounded, solution.bound)
-    near, kept_value = solution.bound - rounded.objective <= WORTH_GROWING * abs(solution.bound), value_kept(formulation)
+    near, kept_value = (
+        solution.bound - rounded.objective <= WORTH_GROWING * abs(solution.bound),
+        value_kept(formulation),
+    )
     if near and kept_value is not None and kept_value <= rounded.objective:
         return rounded, fractional
     kept = keep_previous(formulation)
