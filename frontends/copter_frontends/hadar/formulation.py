@@ -93,8 +93,17 @@ class HadarFormulation:
             self.model.remove_resources(gpu_type, -count)
         self.capacity[at] += count
 
-    def add_job(self, job: Job, throughputs: Throughputs) -> None:
-        """Write a job down, which the next :meth:`refresh` adds to the model.
+    def add_jobs(
+        self, jobs: Sequence[Job], throughputs: Throughputs, restarts_s: Sequence[float] | None = None
+    ) -> None:
+        """Write jobs down, which the next :meth:`refresh` adds to the model; on an error none.
+
+        Parameters
+        ----------
+        jobs : sequence of Job
+        throughputs : Throughputs
+        restarts_s : sequence of float, optional
+            Seconds that a change of GPUs costs each job; NaN, the default: what the round says.
 
         Raises
         ------
@@ -102,19 +111,26 @@ class HadarFormulation:
             If its id is known; if it asks for more GPUs than there are of the types that it runs on, or has no
             throughput on any, or no work.
         """
-        gpus = requested_gpus(job)
-        work = throughputs.work(job)
-        if not 0 < work < np.inf:
-            raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
-        rates = rates_at_start(throughputs, job, self.types, gpus)
+        gpus, works = [requested_gpus(job) for job in jobs], [throughputs.work(job) for job in jobs]
+        rates, fits = list[list[float]](), set[tuple[int, int]]()  # (rates, GPUs) that have room: jobs alike share both
+        for job, count, work in zip(jobs, gpus, works, strict=True):
+            if not 0 < work < np.inf:
+                raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
+            rates.append(rates_at_start(throughputs, job, self.types, count))
+            if (id(rates[-1]), count) not in fits and job.id not in self.book.index:
+                self._require_room(job, count, rates[-1])
+                fits.add((id(rates[-1]), count))
+        self.book.add_many(jobs, gpus, works, rates, [np.nan] * len(jobs) if restarts_s is None else restarts_s)
+
+    def _require_room(self, job: Job, gpus: int, rates: Sequence[float]) -> None:
+        """Raise InvalidJobError if the types that a job runs on have too few GPUs for it."""
         may_run = [q for q, rate in enumerate(rates) if rate > 0 or rate != rate]
         there = sum(int(self.capacity[q]) for q in may_run)
-        if job.id not in self.book.index and may_run and gpus > there:
+        if may_run and gpus > there:
             raise InvalidJobError(
                 f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs; there are {there} of the types it runs on "
                 f"({', '.join(self.types[q] for q in may_run)})"
             )
-        self.book.add(job, gpus, work, np.array(rates, dtype=np.float64))
 
     def update_job(self, job_id: str, progress: float | None = None, rates: Mapping[str, float] | None = None) -> None:
         """Take in how far a job is, and rates that were measured ({type: units per second of the whole job})."""
@@ -123,14 +139,15 @@ class HadarFormulation:
         if progress is not None:
             self.book.note_progress({job_id: progress})
 
-    def remove_job(self, job_id: str) -> None:
-        """Delete a job; raises UnknownJobError if its id is unknown."""
-        there = self._in_model(job_id)
-        self.book.remove(job_id)
-        if there:
-            self._gone.append(job_id)
-        self._own.pop(job_id, None)
-        self._changed.discard(job_id)
+    def remove_jobs(self, job_ids: Sequence[str]) -> None:
+        """Delete jobs; UnknownJobError, and nothing is deleted, if an id is unknown."""
+        book = self.book
+        there = ~np.isnan(book.sent[[book.row(job_id) for job_id in job_ids], 0])
+        book.remove_many(job_ids)
+        self._gone += [job_id for job_id, in_model in zip(job_ids, there.tolist(), strict=True) if in_model]
+        for job_id in job_ids:
+            self._own.pop(job_id, None)
+        self._changed.difference_update(job_ids)
 
     def hold(self, job_id: str, held: Ints, spread: bool = False) -> None:
         """Set the GPUs of each type that a job has, (types,), and whether it is on more servers than necessary."""
@@ -248,14 +265,14 @@ class HadarFormulation:
 
     def shares(self, solution: Solution) -> Shares:
         """Return the solution as arrays over the book's rows."""
-        ids, kinds = self.book.ids, len(self.types)
-        own = np.zeros(len(ids))
-        if not ids:
-            return Shares(np.zeros((0, kinds)), own)
-        offsets, values = solution.values_of(ids)
-        x = values[offsets[:-1, None] + np.arange(kinds)]
-        several = np.flatnonzero(np.diff(offsets) > kinds)
-        own[several] = values[offsets[several] + kinds]
+        index, kinds = self.book.index, len(self.types)
+        x, own = np.zeros((len(index), kinds)), np.zeros(len(index))
+        requests, at, column, value = solution.by_column()
+        row = np.array([index.get(request, -1) for request in requests], dtype=np.intp)[at]  # type: ignore[call-overload]
+        of_type = np.flatnonzero((row >= 0) & (column < kinds))
+        x[row[of_type], column[of_type]] = value[of_type]
+        of_held = np.flatnonzero((row >= 0) & (column == kinds))
+        own[row[of_held]] = value[of_held]
         return Shares(x, own)
 
     # Inside -------------------------------------------------------------------------------------------------------

@@ -95,26 +95,46 @@ class JobBook:
         return len(self.jobs)
 
     def add(self, job: Job, gpus: int, total: float, rates: Floats) -> int:
-        """Add a job and return its row; NaN marks unknown rates.
+        """Add a job and return its row; errors as of :meth:`add_many`."""
+        self.add_many([job], [gpus], [total], [rates.tolist()], [np.nan])
+        return len(self.jobs) - 1
+
+    def add_many(
+        self,
+        jobs: Sequence[Job],
+        gpus: Sequence[int],
+        totals: Sequence[float],
+        rates: Sequence[list[float]],
+        restarts_s: Sequence[float],
+    ) -> None:
+        """Add jobs in the rows after the last, with a rate for every type; NaN marks unknown rates and restarts.
 
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If the id is known; if no rate can be positive, or one is negative or infinite.
+            If an id is known; if no rate of a job can be positive, or one is negative or infinite. None is added then.
         """
-        if job.id in self.index:
-            raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
-        self._check_rates(job.id, rates)
-        row = len(self.jobs)
-        if row == len(self._arrays["gpus"]):
+        fresh, checked = dict[str, int](), set[int]()  # rows; lists of rates, which jobs alike share
+        first = len(self.jobs)
+        for row, (job, each) in enumerate(zip(jobs, rates, strict=True), first):
+            if job.id in self.index or job.id in fresh:
+                raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
+            if id(each) not in checked:
+                self._check_rates(job.id, each)
+                checked.add(id(each))
+            fresh[job.id] = row
+        if not fresh:
+            return
+        last = first + len(fresh)
+        while last > len(self._arrays["gpus"]):
             self._arrays = {name: np.concatenate([array, np.zeros_like(array)]) for name, array in self._arrays.items()}
-        self.jobs.append(job)
-        self.ids.append(job.id)
-        self.index[job.id] = row
-        fresh = (gpus, job.submit_s, total, 0.0, rates, ~np.isnan(rates), np.nan, 0, False, False, np.nan)
-        for array, value in zip(self._arrays.values(), fresh, strict=True):
-            array[row] = value
-        return row
+        self.jobs += jobs
+        self.ids += fresh
+        self.index.update(fresh)
+        table, submits_s = np.array(rates, dtype=np.float64), [job.submit_s for job in jobs]
+        values = (gpus, submits_s, totals, 0.0, table, ~np.isnan(table), restarts_s, 0, False, False, np.nan)
+        for array, value in zip(self._arrays.values(), values, strict=True):
+            array[first:last] = value
 
     def note_progress(self, progress: Mapping[str, float]) -> None:
         """Set the jobs' progress, as fractions; on an error nothing changes.
@@ -135,17 +155,24 @@ class JobBook:
             check_facts(self.ids[rows[int(wrong[0])]], {"progress": float(done[wrong[0]])})
         self._arrays["progress"][rows] = done
 
-    def remove(self, job_id: str) -> None:
-        """Delete a job; raises UnknownJobError if its id is unknown."""
-        row, last = self.row(job_id), len(self.jobs) - 1
-        if row != last:
+    def remove_many(self, job_ids: Sequence[str]) -> None:
+        """Delete jobs, one after the other; UnknownJobError, and nothing is deleted, if an id is unknown."""
+        if len(set(job_ids)) < len(job_ids):
+            raise UnknownJobError(f"of {len(job_ids)} jobs to be removed some are named twice")
+        for job_id in job_ids:
+            self.row(job_id)
+        jobs, ids, index = self.jobs, self.ids, self.index
+        came = dict[int, int]()  # of rows that are filled from others: the row that their job was in at first
+        for job_id in job_ids:
+            row, last = index.pop(job_id), len(ids) - 1
+            job, own = jobs.pop(), ids.pop()
+            origin = came.pop(last, last)
+            if row != last:
+                jobs[row], ids[row], index[own], came[row] = job, own, row, origin
+        if came:
+            to, origins = list(came), list(came.values())
             for array in self._arrays.values():
-                array[row] = array[last]
-            self.jobs[row], self.ids[row] = self.jobs[last], self.ids[last]
-            self.index[self.ids[row]] = row
-        self.jobs.pop()
-        self.ids.pop()
-        del self.index[job_id]
+                array[to] = array[origins]
 
     def row(self, job_id: str) -> int:
         """Row of a job; raises UnknownJobError."""
@@ -180,12 +207,11 @@ class JobBook:
         after = np.where(self.known[row], self.rates[row], np.nan)
         for name, value in rates.items():
             after[self.types.index(name)] = value
-        self._check_rates(job_id, after)
+        self._check_rates(job_id, after.tolist())
         return np.asarray(after)
 
-    def _check_rates(self, job_id: str, rates: Floats) -> None:
+    def _check_rates(self, job_id: str, each: list[float]) -> None:
         """Raise InvalidJobError unless rates are >= 0 or unknown and one of them may be positive."""
-        each = rates.tolist()
         if not all(0.0 <= rate < inf or rate != rate for rate in each):
             raise InvalidJobError(f"job {job_id!r}: throughputs are {each}, must be finite and >= 0")
         if not any(each):  # NaN, which is not known yet, counts as something

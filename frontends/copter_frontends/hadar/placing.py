@@ -124,12 +124,23 @@ class Placement:
             allocation = self.now.pop(job_id, None)
             if allocation is not None:
                 self.servers.give(allocation)
-        pending = np.flatnonzero(leave & draft.bundles.any(axis=1)).tolist()
+        pending = np.flatnonzero(leave & draft.bundles.any(axis=1))
+        bundles = draft.bundles[pending]
+        kinds = np.where((bundles > 0).sum(axis=1) == 1, bundles.argmax(axis=1), -1)  # of several types: -1
+        order = sorted(
+            zip((-book.gpus[pending]).tolist(), book.ids_at(pending), pending.tolist(), kinds.tolist(), strict=True)
+        )
         lost = 0.0
-        for row in sorted(pending, key=lambda row: (-int(book.gpus[row]), book.ids[row])):
-            allocation = self._servers_for(draft, row, spread_cost) if wanted is None else wanted[row]
+        for _, job_id, row, kind in order:
+            allocation = None
+            if wanted is not None:
+                allocation = wanted[row]
+            elif kind >= 0 and job_id not in self.avoided:
+                allocation = self.servers.find_whole(kind, int(draft.bundles[row, kind]))
+            if allocation is None:
+                allocation = self._servers_for(draft, row, spread_cost)
             self.servers.take(allocation)
-            self.now[book.ids[row]] = allocation
+            self.now[job_id] = allocation
             if not allocation.mixture and self.servers.is_spread(allocation):
                 kind = self.servers.types.index(allocation.gpu_type)
                 lost += spread_cost * float(values.pure[row, kind])

@@ -26,13 +26,11 @@ class Servers:
 
     def take(self, allocation: Allocation) -> None:
         """Take GPUs that are free."""
-        for part in self.parts(allocation):
-            self.nodes.take(part)
+        self.nodes.take(allocation)
 
     def give(self, allocation: Allocation) -> None:
         """Return GPUs; nodes that no longer exist are ignored."""
-        for part in self.parts(allocation):
-            self.nodes.give(part)
+        self.nodes.give(allocation)
 
     def parts(self, allocation: Allocation) -> list[Allocation]:
         """Split an allocation by type."""
@@ -73,6 +71,14 @@ class Servers:
                 return Allocation(self.types[q], bundle[q], result)
             shares.update(result)
         return self.allocation(shares, rates)
+
+    def find_whole(self, kind: int, gpus: int) -> Allocation | None:
+        """Servers for GPUs of one type, by its number, that are no more than need be; None if there are none."""
+        name = self.types[kind]
+        shares = self.nodes.find(name, gpus)
+        if shares is None or len(shares) > -(-gpus // self.nodes.node_gpus(name)):
+            return None
+        return Allocation(name, gpus, shares)
 
     def find_without(
         self, bundle: Sequence[int], rates: Sequence[float] | Floats, nodes: Collection[str]

@@ -64,12 +64,13 @@ class HadarShim:
         best = draft
         kept = Draft(formulation, prices)
         kept.keep()
-        if kept.value() > best.value():
+        value = best.value()
+        if kept.value() > value:
             kept.fill()
-            best = kept
-        if bound - best.value() > self.core_gap * abs(bound):
-            settled = self._settled(formulation, shares, prices, bound, best, time_limit_s)
-            if settled.value() > best.value():
+            best, value = kept, kept.value()
+        if bound - value > self.core_gap * abs(bound):
+            settled = self._settled(formulation, shares, prices, bound, value, time_limit_s)
+            if settled.value() > value:
                 best = settled
         return best, fractional
 
@@ -79,16 +80,16 @@ class HadarShim:
         shares: Shares,
         prices: Floats,
         bound: float,
-        best: Draft,
+        value: float,
         time_limit_s: float,
     ) -> Draft:
-        """Return the LP's solution with close jobs chosen again by a MILP (H13)."""
+        """Return the LP's solution with close jobs, given the best plan's value, chosen again by a MILP (H13)."""
         draft = Draft(formulation, prices)
         regret = draft.regret(shares, prices)
         movable = np.flatnonzero(~formulation.book.pinned)
         order = movable[np.argsort(regret[movable], kind="stable")]
         core = order[: self.core_jobs]
-        core = core[regret[core] <= bound - best.value() + 1e-9 * abs(bound)]
+        core = core[regret[core] <= bound - value + 1e-9 * abs(bound)]
         draft.round(shares, np.setdiff1d(np.arange(len(regret)), core))
         may_mix = (regret[core] == 0) | (len(core) <= self.mixing_jobs)
         posted = None if formulation.posted is None else (formulation.posted, formulation.capacity)

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from copter_frontends.hops.draft import Draft, Shares
 from copter_frontends.hops.formulation import NONE, Wish
 from copter_frontends.hops.job_book import JobBook
-from copter_frontends.hops.offers import PACKED, SPREAD, Offers
+from copter_frontends.hops.latency_ratio import Weights
+from copter_frontends.hops.presence import Present
 from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.hops.shim import fill
 from copter_frontends.vocabulary import Allocation, Job
+
+ROUNDING = 1e-12  # relative difference up to which two plans are worth the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,9 @@ class Drafting:
         Current allocations of jobs.
     pins : mapping of job id to Allocation
         What jobs must keep.
-    weight : mapping of job id to float
+    present : mapping of job id to Present
+        The same as `held`, in a draft's terms.
+    weight : Weights
         Priority weights of the jobs with offers.
     stay_bonus : float
         See :class:`.HopsPolicy`.
@@ -38,50 +43,43 @@ class Drafting:
     jobs: Mapping[str, Job]
     held: Mapping[str, Allocation]
     pins: Mapping[str, Allocation]
-    weight: Mapping[str, float]
+    present: Mapping[str, Present]
+    weight: Weights
     stay_bonus: float
 
     def wish(self, job: str) -> Wish:
         """Return a job's wish for this plan."""
-        offers = self.book.offers[job]
-        return Wish(offers, self.weight[job], self.present_column(offers, self.held.get(job)))
+        here = self.present.get(job)
+        return Wish(self.book.offers[job], self.weight[job], NONE if here is None else here.column)
 
     def draft(self, kept: Mapping[str, Allocation]) -> Draft:
         """Return a draft in which these jobs keep their GPUs."""
-        held = {job: self.groups.shares(each.nodes) for job, each in self.held.items()}
         book, groups = self.book, self.groups
 
         def slowdown(job: str, group: int, gpus: int, nodes: int) -> float:
             return book.slowdown(self.jobs[job], groups, group, gpus, nodes)
 
-        draft = Draft(groups, groups.size, held, slowdown, self.stay_bonus)
-        draft.admit({job: self.wish(job) for job in kept if job in book.offers})
-        for job in kept:
-            draft.hold(job, held[job], job in self.pins)
+        def late_wish(job: str) -> Wish | None:
+            return self.wish(job) if job in book.offers else None
+
+        shares = {job: each.shares for job, each in self.present.items()}
+        draft = Draft(groups, groups.size, shares, slowdown, self.stay_bonus, late_wish)
+        draft.hold_all(list(kept), [self.present[job] for job in kept], self.weight.of(kept))
+        draft.fixed.update(job for job in self.pins if job in kept)
         return draft
 
     def better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:
         """Return the current plan, filled up, if it is worth more than the draft; otherwise None."""
-        pinned.admit({job: each for job, each in draft.wishes.items() if job not in pinned.wishes})
-        for job in draft.wishes:
-            had = draft.held.get(job)
-            if had is not None and job not in pinned.placed:
-                kind = PACKED if len(had) == 1 else SPREAD
-                pinned.put(job, kind, sum(count for _, count in had), had)
-        if pinned.value <= draft.value:
+        present = self.present
+        among = draft.wishes.keys() & present.keys() - pinned.placed.keys()
+        kept = {job: wish.weight for job, wish in draft.wishes.items() if job in among and present[job].gain > 0.0}
+        value = pinned.value + sum([weight * present[job].gain for job, weight in kept.items()])
+        if value <= draft.value + ROUNDING * abs(draft.value):
             return None
+        pinned.hold_all(list(kept), [present[job] for job in kept], kept.values())
+        pinned.admit(draft.wishes)
         fill(pinned)
         return pinned
-
-    def present_column(self, offers: Offers, held: Allocation | None) -> int:
-        """Return the column of a job's current GPUs; -1 without GPUs or with servers of several groups."""
-        if held is None:
-            return NONE
-        of, nodes = self.groups.group_of, held.nodes
-        group = of[nodes[0][0]]
-        if len(nodes) == 1:
-            return offers.at(PACKED, group, held.gpus)
-        return offers.at(SPREAD, group, held.gpus) if all(of[node] == group for node, _ in nodes) else NONE
 
     def allocations(self, draft: Draft) -> dict[str, Allocation]:
         """Return the allocation of every placed job; unmoved jobs keep theirs."""
@@ -93,6 +91,10 @@ class Drafting:
 
     def allocation(self, shares: Shares) -> Allocation:
         """Servers of a draft as an allocation."""
-        kind = self.groups.groups[int(self.groups.group[shares[0][0]])].gpu_type
-        nodes = tuple(sorted([(self.groups.ids[server], gpus) for server, gpus in shares]))
+        ids, first = self.groups.ids, shares[0][0]
+        kind = self.groups.groups[int(self.groups.group[first])].gpu_type
+        if len(shares) == 1:
+            gpus = shares[0][1]
+            return Allocation(kind, gpus, ((ids[first], gpus),))
+        nodes = tuple(sorted([(ids[server], gpus) for server, gpus in shares]))
         return Allocation(kind, sum([gpus for _, gpus in shares]), nodes)

@@ -109,16 +109,19 @@ class GroupFormulation:
         """Update the requests: remove jobs that left the window, add new ones, send weights."""
         with self.model.batch():
             known = self.wishes
-            same = [job for job in wishes if job in known and wishes[job].offers.key == known[job].offers.key]
-            kept = set(same)
-            self.model.remove_requests([job for job in known if job not in kept])
-            moved = [job for job in same if wishes[job].offers is not known[job].offers]
-            self.model.update_costs(moved, [wishes[job].offers.gain for job in moved])
+            moved, fresh = {}, {}  # jobs whose gains are others, and those whose columns are
             for job, wish in wishes.items():
-                if job not in kept:
-                    template = self._template(wish.offers)
-                    self.model.add_request(job, wish.offers.gain, template=template, integer=True)
-            self._weigh(list(wishes), wishes)
+                before = known.get(job)
+                if before is None or before.offers.key != wish.offers.key:
+                    fresh[job] = wish
+                elif before.offers is not wish.offers:
+                    moved[job] = wish.offers.gain
+            self.model.remove_requests([job for job in known if job not in wishes or job in fresh])
+            self.model.update_costs(list(moved), list(moved.values()))
+            for job, wish in fresh.items():
+                template = self._template(wish.offers)
+                self.model.add_request(job, wish.offers.gain, template=template, integer=True)
+            self._weigh(wishes)
         self.wishes = dict(wishes)
         if len(self._templates) > len(self.wishes) + SPARE_TEMPLATES:
             self._retire_templates()
@@ -130,18 +133,14 @@ class GroupFormulation:
             template = self._templates.pop(key)
             self._spare.setdefault(template.n_columns, []).append(template)
 
-    def _weigh(self, jobs: list[str], wishes: Mapping[str, Wish]) -> None:
-        if not jobs:
+    def _weigh(self, wishes: Mapping[str, Wish]) -> None:
+        if not wishes:
             return
-        weight = np.array([wishes[job].weight for job in jobs])
-        column = np.array([wishes[job].stays for job in jobs], dtype=np.int32)
-        if self.stay_bonus == 0.0:
-            column[:] = NONE
-        own = [
-            wishes[job].offers.gain[c] + self.stay_bonus if c != NONE else 0.0
-            for job, c in zip(jobs, column.tolist(), strict=True)
-        ]
-        self.model.rescale_costs(jobs, weight, 0.0, column, weight * np.array(own))
+        every, bonus = wishes.values(), self.stay_bonus
+        weight = np.array([wish.weight for wish in every])
+        column = np.array([wish.stays if bonus else NONE for wish in every], dtype=np.int32)
+        own = [wish.offers.gain[wish.stays] + bonus if bonus and wish.stays != NONE else 0.0 for wish in every]
+        self.model.rescale_costs(list(wishes), weight, 0.0, column, weight * np.array(own))
 
     # The solve ----------------------------------------------------------------------------------------------------
 

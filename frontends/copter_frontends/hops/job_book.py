@@ -45,6 +45,8 @@ class JobBook:
         What fits data loading again, where the throughputs are an estimator's.
     gpus : int
         Of all servers that there are now.
+    changes : int
+        Counted up when offers that a job had, or slowdowns, may be others.
     """
 
     def __init__(self, throughputs: PlacedThroughputs, rules: OfferRules) -> None:
@@ -55,7 +57,7 @@ class JobBook:
         self.work: dict[str, float] = {}
         self.learning: dict[str, LearningRates] = {}
         self.loading = LearnedLoading(throughputs) if isinstance(throughputs, ThroughputEstimator) else None
-        self.gpus = 0
+        self.gpus = self.changes = 0
         self._made: OrderedDict[CacheKey, Offers | None] = OrderedDict()
         self._slowdowns: OrderedDict[tuple[Hashable, str, int, int], float] = OrderedDict()
         self._groups: ServerGroups | None = None
@@ -142,7 +144,7 @@ class JobBook:
             except ValueError as error:
                 offers, faults[job_id] = None, str(error)
             if offers is None:
-                self.offers.pop(job_id, None)
+                self.changes += self.offers.pop(job_id, None) is not None
                 faults.setdefault(job_id, "no GPU type that is there now can run it")
             else:
                 self._write(job, offers, self.throughputs.work(job), groups)
@@ -173,6 +175,7 @@ class JobBook:
             return
         before, since = self._groups, self._version
         self._groups, self._version = groups, version
+        self.changes += 1
         self.gpus = sum(group.gpus * len(group.servers) for group in groups.groups)
         self._slowdowns.clear()
         if not isinstance(known, LearnedThroughputs) or before is None or not groups.has_columns_of(before):
@@ -203,6 +206,7 @@ class JobBook:
         return self._made[key]
 
     def _write(self, job: Job, offers: Offers, work: float, groups: ServerGroups) -> None:
+        self.changes += job.id in self.offers
         self.offers[job.id], self.work[job.id] = offers, work
         which, first = np.unique(offers.group, return_index=True)
         each = (offers.base * offers.gain[first] / offers.gpus[first]).tolist()

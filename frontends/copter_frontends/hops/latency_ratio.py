@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
@@ -114,25 +114,29 @@ class LatencyQueue:
         self._refreshed_s: float | None = None
         self._ended: deque[tuple[float, float]] = deque()
 
-    def refresh(self, now_s: float, jobs: Mapping[str, Job], standing: Callable[[str], Standing]) -> None:
+    def refresh(self, now_s: float, jobs: Collection[str], standing: Callable[[str], Standing]) -> None:
         """Update all priorities if due, and give new jobs theirs."""
         rule = RULES[self.priority]
-        self.renew(now_s, jobs, lambda job: rule(standing(job)))
+        self.renew(now_s, jobs, lambda ids: [rule(standing(job)) for job in ids])
 
-    def renew(self, now_s: float, jobs: Mapping[str, Job], priority: Callable[[str], float]) -> None:
-        """Update priorities with the given function."""
+    def renew(
+        self, now_s: float, jobs: Collection[str], priorities: Callable[[Collection[str]], Sequence[float]]
+    ) -> None:
+        """Update priorities with a function from ids of jobs to their priorities."""
+        if self._refreshed_s is None or not 0 <= now_s - self._refreshed_s < self.refresh_s:
+            self._refreshed_s = now_s
+            self.values = dict(zip(jobs, priorities(jobs), strict=True))
+            return
         for gone in [job for job in self.values if job not in jobs]:
             del self.values[gone]
-        late = self._refreshed_s is None or not 0 <= now_s - self._refreshed_s < self.refresh_s
-        for job in jobs:
-            if late or job not in self.values:
-                self.values[job] = priority(job)
-        if late:
-            self._refreshed_s = now_s
+        fresh = [job for job in jobs if job not in self.values]
+        self.values.update(zip(fresh, priorities(fresh), strict=True))
 
     def order(self, jobs: Mapping[str, Job]) -> list[str]:
         """Return ids by descending priority; ties by submission, then id."""
-        return sorted(jobs, key=lambda job: (-self.values[job], jobs[job].submit_s, job))
+        values = self.values
+        keys = [(-values[job_id], job.submit_s, job_id) for job_id, job in jobs.items()]
+        return [job_id for _, _, job_id in sorted(keys)]
 
     def ended(self, now_s: float, ratio: float) -> None:
         """Write down the latency ratio of a job that has ended."""
@@ -148,14 +152,45 @@ class LatencyQueue:
         return sum(recent) / len(recent) if recent else None
 
 
-def weights(values: Mapping[str, float], power: float) -> dict[str, float]:
-    """w_i = ((prior_i + bias) / largest)^lambda, in (0, 1] (HP15).
+class Weights(Mapping[str, float]):
+    """w_i = ((prior_i + bias) / largest)^lambda, in (0, 1] (HP15), worked out when it is asked for.
 
     The bias keeps every priority at 0.01 or more. Dividing by the largest before the power changes no decision and
     keeps any lambda from overflowing; where a weight would be too small for arithmetic it is held at 1e-9.
+
+    Parameters
+    ----------
+    values : mapping of job id to float
+        Priorities, of more jobs than those weighed perhaps.
+    power : float
+        lambda.
+    among : collection of float, optional
+        Priorities of the jobs weighed; by default all values.
     """
-    if not values:
-        return {}
-    bias = max(0.0, -min(values.values())) + 0.01
-    largest = max(values.values()) + bias
-    return {job: max(((value + bias) / largest) ** power, LEAST) for job, value in values.items()}
+
+    def __init__(self, values: Mapping[str, float], power: float, among: Collection[float] | None = None) -> None:
+        self._values, self._power = values, power
+        weighed = values.values() if among is None else among
+        self._bias = max(0.0, -min(weighed, default=0.0)) + 0.01
+        self._largest = max(weighed, default=0.0) + self._bias
+
+    def __getitem__(self, job_id: str) -> float:
+        value = ((self._values[job_id] + self._bias) / self._largest) ** self._power
+        return value if value > LEAST else LEAST
+
+    def of(self, ids: Iterable[str]) -> list[float]:
+        """Return the weights of many jobs."""
+        values, bias, largest, power = self._values, self._bias, self._largest, self._power
+        each = [((values[job_id] + bias) / largest) ** power for job_id in ids]
+        return each if min(each, default=1.0) > LEAST else [max(weight, LEAST) for weight in each]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def weights(values: Mapping[str, float], power: float) -> dict[str, float]:
+    """Return the :class:`Weights` of all jobs."""
+    return dict(Weights(values, power))

@@ -58,12 +58,36 @@ class Offers:
         """Return the column of an offer; -1 if there is none."""
         return _columns_of(self.key).get((kind, group, gpus), -1)
 
+    def of(self, column: int) -> tuple[int, int, int]:
+        """Return (kind, group, GPUs) of a column."""
+        return _offers_of(self.key)[column]
+
+    def packed_on(self, group: int) -> tuple[tuple[int, int], ...]:
+        """Return (GPUs, column) of the offers on one server of a group, in the columns' order."""
+        return _packed_of(self.key).get(group, ())
+
 
 @lru_cache(maxsize=4096)
 def _columns_of(key: bytes) -> dict[tuple[int, int, int], int]:
     """Return the column of every (kind, group, size), cached for jobs with equal columns."""
+    return {each: at for at, each in enumerate(_offers_of(key))}
+
+
+@lru_cache(maxsize=4096)
+def _offers_of(key: bytes) -> list[tuple[int, int, int]]:
+    """Return (kind, group, size) of every column, cached likewise."""
     parts = np.frombuffer(key, dtype=np.int64).reshape(3, -1)
-    return {each: at for at, each in enumerate(zip(*parts.tolist(), strict=True))}
+    return list(zip(*parts.tolist(), strict=True))
+
+
+@lru_cache(maxsize=4096)
+def _packed_of(key: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Return {group: (size, column) of the offers on one of its servers}, cached likewise."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for column, (kind, group, gpus) in enumerate(_offers_of(key)):
+        if kind == PACKED:
+            found.setdefault(group, []).append((gpus, column))
+    return {group: tuple(each) for group, each in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from copter_frontends.hops.drafting import Drafting
 from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.formulation import GroupFormulation, RoundPrograms
 from copter_frontends.hops.job_book import JobBook
-from copter_frontends.hops.latency_ratio import Priority, weights
+from copter_frontends.hops.latency_ratio import Priority, Weights
 from copter_frontends.hops.offers import OfferRules
+from copter_frontends.hops.presence import Presence
 from copter_frontends.hops.requirements import RequirementSet, requirements_of
 from copter_frontends.hops.round_planner import RoundPlanner
 from copter_frontends.hops.server_groups import ServerGroups
@@ -95,6 +96,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         self.book = JobBook(known, rules or OfferRules())
         self.programs = RoundPrograms(self.nodes, known, settings or Settings(), speed_bin, stay_bonus)
         self.standings = Standings(self.book, priority)
+        self._presence = Presence(self.book, stay_bonus)
         self.shim, self.fairness, self.full_round_s = shim or HopsShim(), fairness, full_round_s
         self.skipped: dict[str, str] = {}
         self._prices: dict[str, float] = dict.fromkeys(self.nodes.types, 0.0)
@@ -175,12 +177,32 @@ class HopsPolicy(LpPolicy, RoundPolicy):
             self.book.learning[job_id] = rates
         super().update_job(job_id, **what_changed)
 
+    def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """Do :meth:`update_job` for each job; progress alone, which most are told of, is only stored."""
+        for job_id, facts in told.items():
+            progress, had = facts.get("progress"), self.service.get(job_id)
+            if had is not None and len(facts) == 1 and type(progress) is float and 0.0 <= progress <= 1.0:
+                had.progress = progress
+            else:
+                self.update_job(job_id, **facts)
+
     def remove_job(self, job_id: str) -> None:
         """Delete a job and free its GPUs; its latency ratio counts for the recent average."""
+        job, service = self.job(job_id), self.service[job_id]
         super().remove_job(job_id)
-        self.standings.remove(job_id, self._last_plan_s)
+        self.standings.remove(job, service, self._last_plan_s)
         self.book.remove(job_id)
         self._chosen.pop(job_id, None)
+
+    def hold(self, job_id: str, allocation: Allocation) -> None:
+        """Give a job GPUs that are free."""
+        self._presence.forget(job_id)
+        super().hold(job_id, allocation)
+
+    def release(self, job_id: str) -> None:
+        """Take away a job's GPUs, if it has any."""
+        self._presence.forget(job_id)
+        super().release(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a known type as whole nodes, named or not."""
@@ -205,13 +227,15 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         clock = StageClock()
         self._regroup()
         self.skipped = self.book.refresh(self.jobs, self.groups)
-        self.standings.update(now_s, self.jobs, self.service, self._chosen, self._drafting({}))
+        present = self._presence.of(self.held, self.jobs, self.groups)
+        self.standings.update(now_s, self.jobs, self.service, self._chosen, present)
         due = self._full_s is None or not 0 <= now_s - self._full_s < self.full_round_s - 1e-6
-        order = self.standings.order(self.jobs)
-        priorities = self.standings.queue.values
-        drafting = self._drafting(weights({job: priorities[job] for job in order}, self.fairness))
+        weight = Weights(self.standings.queue.values, self.fairness, self.standings.priorities())
+        drafting = Drafting(
+            self.groups, self.book, self.jobs, self.held, self.pins, present, weight, self.programs.stay_bonus
+        )
         draft = drafting.draft(self.pins if due else self.held)
-        waiting = [job for job in order if job not in draft.placed]
+        waiting = self.standings.order(self.jobs.keys() - draft.placed.keys(), self.jobs)
         planner = RoundPlanner(self.programs, self.shim, drafting, deadline_s, clock)
         if due:
             result = planner.whole(draft, waiting, self.show)
@@ -221,11 +245,10 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         else:
             result = planner.idle(draft, waiting)
         self._chosen = result.allocations(drafting)
-        wanted = {job: (each.gpu_type, each.gpus) for job, each in self._chosen.items() if job not in self.pins}
-        return result.choice(wanted, self._prices, self.skipped, clock.seconds)
+        return result.choice({}, self._prices, self.skipped, clock.seconds)
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Carry out the servers that were chosen."""
+        """Carry out the servers that were chosen, whatever is wanted."""
         self.settle_as(self._chosen)
 
     # Inside -------------------------------------------------------------------------------------------------------
@@ -234,7 +257,3 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         """Group the current servers; if the groups change, the next plan covers all GPUs."""
         if self.programs.regroup():
             self._full_s = None
-
-    def _drafting(self, weight: Mapping[str, float]) -> Drafting:
-        """Return a maker of drafts with the current jobs and these weights."""
-        return Drafting(self.groups, self.book, self.jobs, self.held, self.pins, weight, self.programs.stay_bonus)

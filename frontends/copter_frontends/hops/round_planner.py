@@ -93,9 +93,10 @@ class RoundPlanner:
         pinned = draft.copy()
         smallest = {job: book.requirements[job].smallest for job in waiting}
         window = service_window(waiting, smallest, draft.idle)
-        draft.admit({job: self.drafting.wish(job) for job in window})
+        wishes = {job: self.drafting.wish(job) for job in window}
+        draft.admit(wishes)
         formulation.set_free(np.array(draft.free, dtype=np.int64))
-        formulation.set_wishes({job: draft.wishes[job] for job in window})
+        formulation.set_wishes(wishes)
         self.clock.end("edit")
         solution = formulation.solve(deadline_s=SOLVE_SHARE * self.deadline_s)
         self.clock.end("solve")

@@ -82,7 +82,7 @@ class HopsShim:
             chosen, key=lambda job: (-int(draft.wishes[job].offers.gpus[chosen[job]]), -draft.wishes[job].weight)
         )
         for job in order:
-            _place(draft, job, chosen[job])
+            draft.give(job, chosen[job])
 
     def _finish(self, draft: Draft, bound: float, begun: float, limit_s: float) -> None:
         fill(draft)
@@ -97,38 +97,31 @@ class HopsShim:
         return (bound - draft.value) / max(abs(bound), 1e-12)
 
 
-def _place(draft: Draft, job: str, column: int) -> bool:
-    o = draft.wishes[job].offers
-    return draft.place(job, int(o.kind[column]), int(o.group[column]), int(o.gpus[column]))
-
-
 def place_support(draft: Draft, formulation: GroupFormulation, solution: Solution) -> int:
     """Place integral columns, largest first, then fractional jobs' columns by share.
 
     Returns the number of fractional jobs.
     """
+    jobs, at, columns, values = solution.by_column()
+    chosen, settled = values >= WHOLE, np.zeros(len(jobs), dtype=bool)
+    settled[at[chosen]] = True
+    split = np.flatnonzero((values > SUPPORT) & ~settled[at])
     whole: list[tuple[int, float, str, int]] = []
+    for i, column in zip(at[chosen].tolist(), columns[chosen].tolist(), strict=True):
+        job = str(jobs[i])
+        if job not in draft.placed:
+            wish = draft.wishes[job]
+            whole.append((-wish.offers.of(column)[2], -wish.weight, job, column))
     partial: list[tuple[float, float, str, int]] = []
-    fractional = 0
-    for request, columns, values in solution.by_request():
-        job = str(request)
-        if job in draft.placed or len(values) == 0:
-            continue
-        offers = draft.wishes[job].offers
-        at = int(np.argmax(values))
-        if values[at] >= WHOLE:
-            column = int(columns[at])
-            whole.append((-int(offers.gpus[column]), -draft.wishes[job].weight, job, column))
-            continue
-        support = np.flatnonzero(values > SUPPORT)
-        fractional += bool(len(support))
-        weight = draft.wishes[job].weight
-        partial += [
-            (-float(values[i]), -weight * float(offers.gain[columns[i]]), job, int(columns[i])) for i in support
-        ]
+    for i, column, value in zip(at[split].tolist(), columns[split].tolist(), values[split].tolist(), strict=True):
+        job = str(jobs[i])
+        if job not in draft.placed:
+            wish = draft.wishes[job]
+            partial.append((-value, -wish.weight * float(wish.offers.gain[column]), job, column))
+    fractional = len({job for _, _, job, _ in partial})
     for _, _, job, column in sorted(whole) + sorted(partial):
         if job not in draft.placed:
-            _place(draft, job, column)
+            draft.give(job, column)
     return fractional
 
 
@@ -154,16 +147,18 @@ def _fill_once(draft: Draft) -> bool:
     room = np.array([sum(left for left, kind in zip(draft.left, kinds, strict=True) if kind == own) for own in kinds])
     offers: list[tuple[float, float, str, int, bool]] = []
     for job, wish in draft.wishes.items():
-        had = draft.placed.get(job)
-        o = wish.offers
-        if had is None:
+        if job not in draft.placed:
+            o = wish.offers
             fits = np.flatnonzero(o.gpus <= np.where(o.kind == PACKED, hole[o.group], room[o.group]))
             value = wish.weight * o.gain[fits]
             offers += [
                 (-v / n, -v, job, c, False)
                 for v, n, c in zip(value.tolist(), o.gpus[fits].tolist(), fits.tolist(), strict=True)
             ]
-        elif had.kind == PACKED and job not in draft.fixed and draft.free[had.shares[0][0]]:
+    free = draft.free
+    beside = [(job, had) for job, had in draft.placed.items() if free[had.shares[0][0]] and had.kind == PACKED]
+    for job, had in beside:
+        if job not in draft.fixed:
             offers += _growths(draft, job, had)
     done = False
     for _, _, job, column, grows in sorted(offers):
@@ -172,26 +167,27 @@ def _fill_once(draft: Draft) -> bool:
         if grows:
             done |= _grow(draft, job, column)
         elif job not in draft.placed:
-            done |= _place(draft, job, column)
+            done |= draft.give(job, column)
     return done
 
 
 def _growths(draft: Draft, job: str, had: Placed) -> list[tuple[float, float, str, int, bool]]:
     """Return larger sizes of a job on its server, as offers with their additional worth."""
-    wish, server = draft.wishes[job], had.shares[0][0]
-    o, g = wish.offers, int(draft.groups.group[server])
-    there = (o.kind == PACKED) & (o.group == g) & (o.gpus > had.gpus) & (o.gpus <= had.gpus + draft.free[server])
-    result = []
-    for column in np.flatnonzero(there).tolist():
-        more = wish.weight * float(o.gain[column]) - had.value
-        if more > 0:
-            result.append((-more / (int(o.gpus[column]) - had.gpus), -more, job, column, True))
+    wish, server = draft.wish(job), had.shares[0][0]
+    if wish is None:
+        return []
+    most, result = had.gpus + draft.free[server], []
+    for gpus, column in wish.offers.packed_on(draft.group_of(server)):
+        if had.gpus < gpus <= most:
+            more = wish.weight * float(wish.offers.gain[column]) - had.value
+            if more > 0:
+                result.append((-more / (gpus - had.gpus), -more, job, column, True))
     return result
 
 
 def _grow(draft: Draft, job: str, column: int) -> bool:
     had = draft.placed[job]
-    gpus, server = int(draft.wishes[job].offers.gpus[column]), had.shares[0][0]
+    gpus, server = int(draft.wish_of(job).offers.gpus[column]), had.shares[0][0]
     if gpus <= had.gpus or gpus - had.gpus > draft.free[server] or had.kind != PACKED:
         return False
     draft.take_back(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Mapping
 
 from copter_frontends.placement.node_table import NodeTable
 from copter_frontends.vocabulary import Allocation
@@ -71,10 +72,28 @@ class NodePool:
     def hold_for_good(self, job: str, old: Allocation) -> bool:
         """Like :meth:`hold`, for a job that may not be moved afterwards."""
         held = self.hold(job, old)
-        self.homes.pop(job, None)
         if held:
-            self.pinned.append(job)
+            self.fix(job)
         return held
+
+    def fix(self, job: str) -> None:
+        """Let a job that is held not be moved afterwards."""
+        self.homes.pop(job, None)
+        self.pinned.append(job)
+
+    def let_pins_go(self, allocations: Mapping[str, Allocation]) -> None:
+        """Let the pinned jobs, which have these allocations, move again, as a new placement begins."""
+        for job in self.pinned:
+            (node, gpus), *others = allocations[job].nodes
+            if not others and gpus < self.table.gpus_per_node:
+                self.homes[job] = (self.table.index[node], gpus)
+        self.pinned, self.clash, self._residents = [], False, None
+
+    def release(self, job: str, held: Allocation) -> None:
+        """Undo :meth:`hold`."""
+        self.homes.pop(job, None)
+        for node, gpus in held.nodes:
+            self.free[self.table.index[node]] += gpus
 
     def sort_nodes(self) -> None:
         """Sort the nodes into buckets by free GPUs; call this after the last :meth:`hold`."""

@@ -19,8 +19,9 @@ class Placer:
 
     With R the GPUs of a node of the type: a job of fewer than R GPUs is on one node; a job of more has whole nodes to
     itself. A job whose type and count did not change keeps its nodes unless another job could not be placed; then
-    the smallest jobs are moved. Between calls only the numbering of the cluster's nodes is remembered, so that a
-    placement depends on the arguments and the cluster alone, and not on the order of the mappings.
+    the smallest jobs are moved. A placement depends on the arguments and the cluster alone, and not on the order of the
+    mappings; what is remembered between calls, the numbering of the cluster's nodes and the last placement, only saves
+    the work of holding again every job that stays as it was.
 
     Parameters
     ----------
@@ -39,6 +40,11 @@ class Placer:
         self._tables: dict[str, NodeTable] = {}
         self._seen_nodes: list[Node] = []
         self._seen_types: dict[str, GpuType] = {}
+        self._last: _Last | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return all fields but the last placement, which need not be saved."""
+        return {**self.__dict__, "_last": None}
 
     def place(
         self, wanted: Wanted, previous: Mapping[str, Allocation], pinned: Collection[str] = ()
@@ -69,15 +75,9 @@ class Placer:
         tables = self._current_tables()
         check_demand(wanted, tables)
         pins = sorted(set(pinned))
-        pools, placed = _pinned_pools(tables, wanted, previous, pins)
-        others: Iterable[tuple[str, tuple[str, int]]] = wanted.items()
-        if pins:
-            others = [item for item in others if item[0] not in placed]
-        kept, pending = _keep(others, previous, pools)
-        if any(pool.clash for pool in pools.values()):  # the previous allocations overlap: larger jobs, then ids, first
-            pools, placed = _pinned_pools(tables, wanted, previous, pins)
-            kept, pending = _keep(sorted(others, key=lambda item: (-item[1][1], item[0])), previous, pools)
-        placed.update(kept)
+        last, self._last = self._last, None
+        held = None if last is None else last.held_again(wanted, previous, pins)
+        pools, placed, pending = held or _held(tables, wanted, previous, pins)
         suspects: set[str] = set()
         for gpu_type, jobs in pending.items():
             if jobs:
@@ -90,7 +90,9 @@ class Placer:
                 placed[job] = previous[job]
             else:
                 moved.add(job)
-        return {job: placed[job] for job in wanted}, frozenset(moved)
+        result = {job: placed[job] for job in wanted}
+        self._last = _Last(pools, dict(result))
+        return result, frozenset(moved)
 
     def place_what_fits(
         self, wanted: Wanted, previous: Mapping[str, Allocation], pinned: Collection[str] = ()
@@ -119,9 +121,74 @@ class Placer:
         """Return the numbering of the cluster's nodes, rebuilt after changes of the cluster."""
         nodes = list(self.cluster.nodes.values())
         if nodes != self._seen_nodes or self.cluster.types != self._seen_types:
-            self._tables = node_tables(self.cluster)
+            self._tables, self._last = node_tables(self.cluster), None
             self._seen_nodes, self._seen_types = nodes, dict(self.cluster.types)
         return self._tables
+
+
+class _Last:
+    """The last placement, from which the next one starts.
+
+    Parameters
+    ----------
+    pools : mapping of GPU type to NodePool
+        With all jobs on their nodes; not used by anybody else any more.
+    allocations : mapping of job id to Allocation
+        Of all jobs.
+    """
+
+    def __init__(self, pools: dict[str, NodePool], allocations: dict[str, Allocation]) -> None:
+        self.pools, self.allocations = pools, allocations
+        for pool in pools.values():
+            pool.let_pins_go(allocations)
+
+    def held_again(
+        self, wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
+    ) -> tuple[dict[str, NodePool], dict[str, Allocation], dict[str, dict[str, int]]] | None:
+        """Return what :func:`_held` does, from the last pools; None, and they are spoilt, where it must look itself."""
+        pools, had, found = self.pools, self.allocations.get, previous.get
+        others = []
+        for job, (gpu_type, gpus) in wanted.items():
+            old = found(job)
+            if old is None or old is not had(job) or old.gpus != gpus or old.gpu_type != gpu_type:
+                others.append(job)
+        stay = wanted.keys() - set(others)
+        for job in self.allocations.keys() - stay:
+            pools[self.allocations[job].gpu_type].release(job, self.allocations[job])
+        placed = {job: self.allocations[job] for job in stay}
+        for job in pins:
+            old = found(job)
+            if old is None or job not in wanted or _size(old) != wanted[job]:
+                return None
+            if job not in placed and not pools[old.gpu_type].hold(job, old):
+                return None
+            pools[old.gpu_type].fix(job)
+            placed[job] = old
+        kept, pending = _keep([(job, wanted[job]) for job in others if job not in placed], previous, pools)
+        if any(pool.clash for pool in pools.values()):
+            return None
+        placed.update(kept)
+        return pools, placed, pending
+
+
+def _size(allocation: Allocation) -> tuple[str, int]:
+    return allocation.gpu_type, allocation.gpus
+
+
+def _held(
+    tables: Mapping[str, NodeTable], wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
+) -> tuple[dict[str, NodePool], dict[str, Allocation], dict[str, dict[str, int]]]:
+    """Return pools in which pinned and unchanged jobs have their nodes, their allocations, and the rest by type."""
+    pools, placed = _pinned_pools(tables, wanted, previous, pins)
+    others: Iterable[tuple[str, tuple[str, int]]] = wanted.items()
+    if pins:
+        others = [item for item in others if item[0] not in placed]
+    kept, pending = _keep(others, previous, pools)
+    if any(pool.clash for pool in pools.values()):  # the previous allocations overlap: larger jobs, then ids, first
+        pools, placed = _pinned_pools(tables, wanted, previous, pins)
+        kept, pending = _keep(sorted(others, key=lambda item: (-item[1][1], item[0])), previous, pools)
+    placed.update(kept)
+    return pools, placed, pending
 
 
 def _pinned_pools(

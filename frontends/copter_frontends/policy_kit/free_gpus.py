@@ -68,6 +68,11 @@ class FreeGpus:
 
     def find(self, gpus: int) -> Shares | None:
         """Find room for a job on the fewest nodes, sorted by node id; None if there is none."""
+        if gpus <= self._gpus_per_node:
+            for nodes in self._by_free[gpus:]:
+                for node in nodes:
+                    return ((node, gpus),)
+            return None
         whole, rest = divmod(gpus, self._gpus_per_node)
         empty = self._by_free[self._gpus_per_node]
         if len(empty) < whole:

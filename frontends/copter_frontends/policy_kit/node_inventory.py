@@ -75,11 +75,17 @@ class NodeInventory:
 
     def take(self, allocation: Allocation) -> None:
         """Take GPUs that are free."""
+        if not allocation.mixture:
+            self._free[allocation.gpu_type].take(allocation.nodes)
+            return
         for kind, nodes in self._by_type(allocation):
             self._free[kind].take(nodes)
 
     def give(self, allocation: Allocation) -> None:
         """Return GPUs; nodes that no longer exist are ignored."""
+        if not allocation.mixture:
+            self._free[allocation.gpu_type].give(allocation.nodes)
+            return
         for kind, nodes in self._by_type(allocation):
             self._free[kind].give(nodes)
 

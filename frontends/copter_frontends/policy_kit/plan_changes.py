@@ -26,16 +26,14 @@ class PlanChanges:
 
 def plan_changes(before: Mapping[str, Allocation], now: Mapping[str, Allocation]) -> PlanChanges:
     """Compare two plans' allocations by job id."""
+    start = now.keys() - before.keys()
+    had = before.get
+    others = [job_id for job_id, held in now.items() if had(job_id) is not held]  # all but the same objects
     return PlanChanges(
-        start=tuple(sorted(job_id for job_id in now if job_id not in before)),
-        stop=tuple(sorted(job_id for job_id in before if job_id not in now)),
-        move=tuple(sorted(job_id for job_id, held in now.items() if _differs(before.get(job_id), held))),
+        start=tuple(sorted(start)),
+        stop=tuple(sorted(before.keys() - now.keys())),
+        move=tuple(sorted(job_id for job_id in others if job_id not in start and before[job_id] != now[job_id])),
     )
-
-
-def _differs(before: Allocation | None, now: Allocation) -> bool:
-    """Whether a job had another allocation; identical objects, the usual case, are recognised first."""
-    return before is not None and before is not now and before != now
 
 
 def plan_between(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from copter.runtime.collector import uncollected
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
 from copter_frontends.policy_kit.checks import check_round_s, check_times, require_gpus
@@ -65,6 +66,7 @@ class RoundPolicy(ABC):
         self.service: dict[str, Service] = {}
         self._can_run = can_run or anywhere
         self._order: dict[str, tuple[float, int]] = {}
+        self._settled: dict[str, None] = {}  # jobs that may not be preempted
         self._arrivals = 0
         self._planned: dict[str, Allocation] = {}
         self._last_plan_s: float | None = None
@@ -109,6 +111,8 @@ class RoundPolicy(ABC):
         self.jobs[job.id] = job
         self.service[job.id] = Service()
         self._order[job.id] = (job.submit_s, self._arrivals)
+        if not job.preemptible:
+            self._settled[job.id] = None
         self._arrivals += 1
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
@@ -124,6 +128,7 @@ class RoundPolicy(ABC):
         self.release(job_id)
         self.pins.pop(job_id, None)
         self._planned.pop(job_id, None)
+        self._settled.pop(job_id, None)
         del self.jobs[job_id], self._order[job_id], self.service[job_id]
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
@@ -185,6 +190,7 @@ class RoundPolicy(ABC):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    @uncollected()
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: apply the policy's rule, then assign nodes to the chosen jobs.
 
@@ -193,7 +199,7 @@ class RoundPolicy(ABC):
         check_times(now_s, deadline_s)
         self._serve(now_s)
         begun = perf_counter()
-        kept = {j: held for j, held in self.held.items() if j not in self.pins and not self.jobs[j].preemptible}
+        kept = {j: self.held[j] for j in self._settled if j in self.held and j not in self.pins}
         self.pins.update(kept)
         try:
             choice = self.choose(now_s, deadline_s)
@@ -268,7 +274,12 @@ class RoundPolicy(ABC):
         """Add the service that jobs have had since the last plan."""
         elapsed_s = 0.0 if self._last_plan_s is None else max(now_s - self._last_plan_s, 0.0)
         self._last_plan_s = now_s
+        held, planned = self.held, self._planned
         for job_id, had in self.service.items():
-            held = self.held.get(job_id) if job_id in self._planned else None
-            queued_s = min(elapsed_s, max(now_s - self.jobs[job_id].submit_s, 0.0))
-            had.serve(held.gpus if held is not None else 0, elapsed_s, queued_s)
+            mine = held.get(job_id)
+            if mine is not None and job_id in planned:
+                had.executed_s += elapsed_s
+                had.waiting_s = 0.0
+                had.gpu_s += mine.gpus * elapsed_s
+            else:
+                had.waiting_s += min(elapsed_s, max(now_s - self.jobs[job_id].submit_s, 0.0))

@@ -64,6 +64,8 @@ class SiaFormulation:
 
     Attributes
     ----------
+    sizes : list of (GPU type, GPUs)
+        Of the configurations.
     stranded : set of str
         Jobs that can run on nothing that is there now; they wait for capacity to come back.
     """
@@ -89,7 +91,8 @@ class SiaFormulation:
         self.quotas: dict[str | None, int] = {row.tenant: int(row.limit) for row in self.rows if row.tenant is not None}
         self.bases = JobBases(configurations, self.types, goodput, objective, semantics, estimator, self.quotas)
         self.gpus, self.kind = self.bases.gpus, self.bases.kind
-        self.column_of = {(c.gpu_type, c.gpus): j for j, c in enumerate(configurations)}
+        self.sizes = [(c.gpu_type, c.gpus) for c in configurations]
+        self.column_of = {size: j for j, size in enumerate(self.sizes)}
         self._model = Model(sense="max")
         for name, count in capacity.items():
             self._model.add_resources(name, count)
@@ -128,12 +131,12 @@ class SiaFormulation:
         rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
         live = self.bases.live(job)
         state = JobState(job, self.jobs.new_row(), np.empty(0), np.flatnonzero(live), np.empty(0), NO_COLUMNS)
-        state.rows, state.limits = rows, self.bases.limits(job)
+        state.rows, state.limits = rows, self.bases.number_of(job)
         state.phase = self.goodput.phase(job.application, 0.0)
         numbers = self.jobs.numbers[state.row]
         numbers["submit_s"], numbers["restart_cost_s"], numbers["worth"] = job.submit_s, restart_s, self._worth(job)
         numbers["tie_scale"] = 1.0 + TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
-        numbers["factor"], numbers["column"], numbers["own_local"] = 1.0, IDLE, IDLE
+        numbers["factor"], numbers["column"], numbers["own_local"], numbers["pinned"] = 1.0, IDLE, IDLE, IDLE
         numbers["scale"], numbers["offset"] = self.objective.scale_and_offset(1.0)
         self._rebase(state, may_wait)
         own = self.column_sets.of(live, self._model, rows)
@@ -173,15 +176,24 @@ class SiaFormulation:
         if outdated:
             self._rebase(state)
 
+    def note_progress(self, progress: Mapping[str, float]) -> None:
+        """Do :meth:`update_job` for jobs that are told of their progress alone, fractions from 0 to 1."""
+        jobs, phase_at = self.jobs, self.goodput.phase
+        for job_id, done in progress.items():
+            state = jobs[job_id]
+            phase = phase_at(state.job.application, done)
+            state.progress = done
+            if phase != state.phase:
+                state.phase = phase
+                if self.estimator is None or state.job.own_goodput is not None:
+                    self._rebase(state)
+
     def pin(self, job_id: str, column: int) -> None:
         """Fix a job to a column; IDLE frees it."""
         state = self.state(job_id)
         if column != state.pinned:
-            if column == IDLE:
-                self.model.unfix(job_id)
-            else:
-                self.model.fix(job_id, self._column_of(job_id, state, column))
-            state.pinned = column
+            self._joining.fix(job_id, IDLE if column == IDLE else self._column_of(job_id, state, column))
+            state.pinned = self.jobs.numbers["pinned"][state.row] = column
 
     def place(self, job_id: str, column: int) -> None:
         """Set a job's current configuration (IDLE: none)."""
@@ -249,7 +261,7 @@ class SiaFormulation:
         self.quotas[tenant] = gpus
         for state in self.jobs.values():
             if state.job.tenant == tenant:
-                state.limits = self.bases.limits(state.job)
+                state.limits = self.bases.number_of(state.job)
                 self._rebase(state)
 
     def _rows_of_nodes(self, gpu_type: str, gpus: int) -> list[tuple[SharedRow, int]]:
@@ -307,7 +319,6 @@ class SiaFormulation:
         jobs, states = zip(*(every[at] for at in changed.tolist()), strict=True)
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += numbers["bonus"]
-        self._look_for_holes(states, numbers)
         floor, holed = self.objective.least_value, numbers["holed"]
         clamped = np.full(len(jobs), not self.objective.plain) | (factors < LEAST_FACTOR)
         if floor is not None:
@@ -324,22 +335,15 @@ class SiaFormulation:
         worst = None if floor is None else np.where(clamped | holed, -np.inf, floor * numbers["worth"])
         self.model.rescale_costs(jobs, scales, offsets, numbers["own_local"], own, worst)
 
-    def _look_for_holes(self, states: Sequence[JobState], numbers: NDArray[Any]) -> None:
-        """Write down which jobs of a new base have configurations that are ruled out now."""
-        fresh = np.flatnonzero(numbers["rebased"])
-        bases = [states[at].live_base for at in fresh.tolist()]
-        holed = {id(base): bool(np.isnan(base).any()) for base in {id(base): base for base in bases}.values()}
-        numbers["holed"][fresh] = [holed[id(base)] for base in bases]
-
     def _send_bases(
         self, jobs: Sequence[str], states: Sequence[JobState], numbers: NDArray[Any], which: NDArray[np.int64]
     ) -> None:
         """Send the bases of some of the jobs, one array for those that are alike."""
-        places, holed, offset = which.tolist(), numbers["holed"].tolist(), numbers["offset"]
+        places, offset = which.tolist(), numbers["offset"]
         bases = [states[at].live_base for at in places]
-        for at, place in enumerate(places):
-            if holed[place]:
-                bases[at] = self._filled(bases[at].copy(), offset[place : place + 1], [len(bases[at])])
+        for at in np.flatnonzero(numbers["holed"][which]).tolist():
+            place = places[at]
+            bases[at] = self._filled(bases[at].copy(), offset[place : place + 1], [len(bases[at])])
         if bases:
             self.model.update_costs([jobs[place] for place in places], bases)
 
@@ -471,15 +475,16 @@ class SiaFormulation:
         InvalidJobError where it can run on nothing, unless it may wait.
         """
         try:
-            state.base, smallest, state.live_base = self.bases.of(state)
+            state.base, smallest, state.live_base, holed = self.bases.of(state)
             self.stranded.discard(state.job.id)
         except InvalidJobError:
             if not may_wait:
                 raise
             state.base, smallest = np.full(len(self.gpus), np.nan), np.inf
-            state.live_base = state.base[state.columns]
+            state.live_base, holed = state.base[state.columns], len(state.columns) > 0
             self.stranded.add(state.job.id)
-        self.jobs.rebase(state.row, smallest, float(state.base[state.column]) if state.column != IDLE else 0.0)
+        own_base = float(state.base[state.column]) if state.column != IDLE else 0.0
+        self.jobs.rebase(state.row, smallest, own_base, holed)
 
     def quota(self, tenant: str | None) -> int | None:
         """Return the most GPUs of a tenant's jobs together; None without a quota."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,27 @@ from copter_frontends.simulator.goodput_source import GoodputSource, row_of
 from copter_frontends.vocabulary import Configuration, Job, configurations_for
 
 Floats = NDArray[np.float64]
+
+
+class Base(NamedTuple):
+    """Base of a job's values.
+
+    Attributes
+    ----------
+    values : float64 array (configurations,)
+        NaN where the job cannot run.
+    smallest : float
+        Smallest usable entry.
+    live : float64 array (n,)
+        Entries of the configurations that the job has columns for.
+    holed : bool
+        Whether some of these are NaN.
+    """
+
+    values: Floats
+    smallest: float
+    live: Floats
+    holed: bool
 
 
 class JobBases:
@@ -63,8 +85,9 @@ class JobBases:
         self.allowed: NDArray[np.bool_] = (nodes <= most) & (self.gpus <= (semantics.max_gpus or np.inf))
         self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
-        self._bases: dict[tuple[object, ...], tuple[Floats, float, Floats]] = {}
+        self._bases: dict[tuple[object, ...], Base] = {}
         self._fresh: dict[tuple[object, ...], Floats] = {}
+        self._numbers: dict[tuple[object, ...], int] = {}  # of limits
 
     def follow_capacity(self, capacity: NDArray[np.int64]) -> bool:
         """Set the current GPUs of each type; returns whether the set of valid configurations changed."""
@@ -76,20 +99,18 @@ class JobBases:
         self._fresh.clear()
         return True
 
-    def of(self, state: JobState) -> tuple[Floats, float, Floats]:
-        """Return a job's base values, (n,), their smallest usable entry, and the base of its columns.
-
-        InvalidJobError where the job can run on nothing that is there now.
-        """
+    def of(self, state: JobState) -> Base:
+        """Return a job's base; raises InvalidJobError where the job can run on nothing that is there now."""
         job = state.job
         if self.estimator is not None and job.own_goodput is None:
             return self._normalised(state, self._held(job, self.estimator.row(job, state.hints)))
         if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
             return self._normalised(state, self._row(job, state.progress))
         key = self._alike(state)
-        if key not in self._bases:
-            self._bases[key] = self._normalised(state, self._row(job, state.progress))
-        return self._bases[key]
+        known = self._bases.get(key)
+        if known is None:
+            known = self._bases[key] = self._normalised(state, self._row(job, state.progress))
+        return known
 
     def fresh(self, state: JobState) -> Floats:
         """Values of the columns of a job that has no GPUs and no bonus, of weight 1, not to be written to."""
@@ -100,11 +121,11 @@ class JobBases:
             self._fresh[key] = self.objective.values(state.live_base, 1.0)
         return self._fresh[key]
 
-    def _alike(self, state: JobState) -> tuple[object, ...]:
+    def _alike(self, state: JobState) -> tuple[int, int, int]:
         """Key that jobs with equal bases share."""
-        return (state.limits, state.phase, state.most_gpus if self.semantics.growth else 0)
+        return state.limits, state.phase, state.most_gpus if self.semantics.growth else 0
 
-    def _normalised(self, state: JobState, row: Floats) -> tuple[Floats, float, Floats]:
+    def _normalised(self, state: JobState, row: Floats) -> Base:
         """S1 and S2 of a row of goodput."""
         job, most_gpus = state.job, state.most_gpus
         valid = self._valid(job)
@@ -113,7 +134,8 @@ class JobBases:
         usable = np.flatnonzero(valid & (row > 0))
         least = self._replica(job, int(usable[np.argmin(row[usable])])) if len(usable) else 1
         base = self.objective.base(job.id, row, valid, least)
-        return base, float(np.nanmin(base)), base[state.columns]
+        live = base[state.columns]
+        return Base(base, float(np.nanmin(base)), live, bool(np.isnan(live).any()))
 
     def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
         """Mark configurations within the growth limit: the smallest, the reserved, and a multiple of the most so
@@ -146,7 +168,7 @@ class JobBases:
         """Mark configurations on which the job's limits and batch sizes can ever let it run."""
         if job.own_goodput is not None:
             return self._find_live(job)
-        key = self.limits(job)
+        key = self._limits(job)
         if key not in self._lives:
             self._lives[key] = self._find_live(job)
         return self._lives[key]
@@ -160,7 +182,13 @@ class JobBases:
             within &= self._row(job, 0.0) > 0
         return within if job.preemptible else self._requested(job, within)
 
-    def limits(self, job: Job) -> tuple[object, ...]:
+    def number_of(self, job: Job) -> int:
+        """Return a number for the job's limits, the same for equal ones; -1 for a job with a goodput of its own."""
+        if job.own_goodput is not None:  # its base is shared with nobody
+            return -1
+        return self._numbers.setdefault(self._limits(job), len(self._numbers))
+
+    def _limits(self, job: Job) -> tuple[object, ...]:
         """Return a key for the configurations on which a job can run and its goodput there."""
         requested = None if job.preemptible else job.requested_gpus
         reserved = None if job.reservation is None else job.reservation[1]

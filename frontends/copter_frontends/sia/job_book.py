@@ -31,12 +31,14 @@ NUMBERS = np.dtype(
         ("worth", "f8"),  # weight times priority class (S9): a factor of all values
         ("tie_scale", "f8"),  # factor of the steps between ties
         ("column", "i8"),  # configuration that the job has, or IDLE
+        ("pinned", "i8"),  # configuration that it is held on, or IDLE
         ("own_local", "i8"),  # the job's own column of that configuration
         ("clamped", "?"),  # the model holds a whole array of values, not a base and its scale
         ("holed", "?"),  # some entries of the base are NaN
         ("rebased", "?"),  # the model does not hold the present base
         ("stale", "?"),  # base, configuration or bonus have changed since the last refresh
-    ]
+    ],
+    align=True,
 )
 LEAST_ROWS = 64  # rows of an empty book
 
@@ -58,8 +60,8 @@ class JobState:
         Base of these.
     local : ndarray (configurations,)
         Its own column of each configuration, or -1.
-    limits : tuple
-        Where it can run and how well: jobs of equal limits and phase have one base.
+    limits : int
+        Number of its limits, where it can run and how well: jobs of equal limits and phase have one base.
     rows : tuple of int
         Numbers of the shared rows that it takes part in.
     hints : TrainingHints or None
@@ -79,7 +81,7 @@ class JobState:
     columns: Ints
     live_base: Floats
     local: NDArray[np.int32]
-    limits: tuple[object, ...] = ()
+    limits: int = -1
     rows: tuple[int, ...] = ()
     hints: TrainingHints | None = None
     progress: float = 0.0
@@ -99,7 +101,7 @@ class JobBook(dict[str, JobState]):
         super().__init__()
         self._numbers = np.zeros(LEAST_ROWS, dtype=NUMBERS)
         self._restarts: dict[int, int] = {}  # by row, not yet in the numbers
-        self._rebased: dict[int, tuple[float, float]] = {}  # by row: smallest and own_base, not yet in the numbers
+        self._rebased: dict[int, tuple[float, float, bool]] = {}  # by row: smallest, own_base, holed; not yet in them
         self._free = list(range(LEAST_ROWS - 1, -1, -1))
 
     @property
@@ -110,14 +112,15 @@ class JobBook(dict[str, JobState]):
             self._restarts = {}
         if self._rebased:
             rows, values = list(self._rebased), np.array(list(self._rebased.values()))
-            self._numbers["smallest"][rows], self._numbers["own_base"][rows] = values[:, 0], values[:, 1]
+            for name, each in zip(("smallest", "own_base", "holed"), values.T, strict=True):
+                self._numbers[name][rows] = each
             self._numbers["rebased"][rows] = self._numbers["stale"][rows] = True
             self._rebased = {}
         return self._numbers
 
-    def rebase(self, row: int, smallest: float, own_base: float) -> None:
+    def rebase(self, row: int, smallest: float, own_base: float, holed: bool) -> None:
         """Take a job's new base in: some hundred a round, which the numbers get together when they are looked at."""
-        self._rebased[row] = (smallest, own_base)
+        self._rebased[row] = (smallest, own_base, holed)
 
     def restarted(self, row: int, restarts: int) -> None:
         """Take in how often a job has restarted, as :meth:`rebase` does."""

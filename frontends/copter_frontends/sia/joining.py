@@ -1,4 +1,4 @@
-"""Batching of arrivals and departures: jobs join and leave Sia's model together between rounds."""
+"""Batching of arrivals, departures and pins: jobs join, leave and are fixed in Sia's model together between rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 class Joining:
-    """Requests to add to and remove from a model at its next use.
+    """Requests to add to, remove from and fix in a model at its next use.
 
     Parameters
     ----------
@@ -24,6 +24,7 @@ class Joining:
         self._model = model
         self._coming: dict[str, tuple[Template, Floats]] = {}
         self._leaving: list[str] = []
+        self._fixing: dict[str, int] = {}
 
     def add(self, job_id: str, template: Template, values: Floats) -> None:
         """Add a job's columns with their values, (n,); raises InvalidDataError for values that are not finite."""
@@ -33,11 +34,16 @@ class Joining:
 
     def remove(self, job_id: str) -> None:
         """Take a job's columns out."""
+        self._fixing.pop(job_id, None)
         if self._coming.pop(job_id, None) is None:
             self._leaving.append(job_id)
 
+    def fix(self, job_id: str, column: int) -> None:
+        """Fix a job to one of its own columns; a negative one frees it."""
+        self._fixing[job_id] = column
+
     def carry_out(self) -> None:
-        """Update the model: removals first, so that ids can return, then one call per template."""
+        """Update the model: removals first, so that ids can return, then one call per template, then pins."""
         if self._leaving:
             self._model.remove_requests(self._leaving)
             self._leaving = []
@@ -49,3 +55,11 @@ class Joining:
                 values = [self._coming[job_id][1] for job_id in ids]
                 self._model.add_requests(ids, values, template=template, integer=True)
             self._coming = {}
+        if self._fixing:
+            fixing, self._fixing = self._fixing, {}
+            with self._model.batch():
+                for job_id, column in fixing.items():
+                    if column < 0:
+                        self._model.unfix(job_id)
+                    else:
+                        self._model.fix(job_id, column)

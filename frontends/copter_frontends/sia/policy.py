@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from copter import Model, Settings, Solution, Status
 from copter.errors import SettingsError
+from copter.runtime.collector import uncollected
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.goodput.profiled import ProfiledApplication
@@ -149,9 +150,15 @@ class SiaPolicy(LpPolicy):
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """As :meth:`update_job` for each job."""
         with self.edit_clock:
-            for job_id, what_changed in told.items():
-                check_facts(job_id, what_changed)
-                self.formulation.update_job(job_id, **what_changed)
+            alone, jobs = dict[str, float](), self.formulation.jobs  # told of their progress alone, as most are
+            for job_id, facts in told.items():
+                progress = facts.get("progress")
+                if len(facts) == 1 and type(progress) is float and 0.0 <= progress <= 1.0 and job_id in jobs:
+                    alone[job_id] = progress
+                else:
+                    check_facts(job_id, facts)
+                    self.formulation.update_job(job_id, **facts)
+            self.formulation.note_progress(alone)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a job; raises UnknownJobError if its id is unknown."""
@@ -241,6 +248,7 @@ class SiaPolicy(LpPolicy):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    @uncollected()
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: solve the LP, round to an integer plan, assign nodes."""
         check_times(now_s, deadline_s)

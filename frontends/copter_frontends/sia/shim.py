@@ -79,11 +79,11 @@ class Assignment:
 
     def evaluate(self) -> float:
         """Write down, and return, the sum of the values of all assigned jobs."""
-        jobs, many = self.formulation.jobs, len(self.column)
-        column = np.fromiter(self.column.values(), dtype=np.int64, count=many)
-        numbers = jobs.numbers[np.fromiter((jobs[job_id].row for job_id in self.column), dtype=np.int64, count=many)]
-        kept = (numbers["column"] == column) & ~numbers["stale"]
-        values, ids = numbers["own_value"][kept].tolist(), list(self.column)
+        jobs, book = self.formulation.jobs, self.formulation.jobs.numbers
+        column = np.fromiter(self.column.values(), dtype=np.int64, count=len(self.column))
+        rows = np.array([jobs[job_id].row for job_id in self.column], dtype=np.int64)
+        kept = (book["column"][rows] == column) & ~book["stale"][rows]
+        values, ids = book["own_value"][rows[kept]].tolist(), list(self.column)
         others = np.flatnonzero(~kept)
         values += self.formulation.values_of([ids[at] for at in others.tolist()], column[others]).tolist()
         self.objective = fsum(values)  # the same in any order, so that equal plans are worth the same
@@ -102,6 +102,12 @@ def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -
     """
     rounded, fractional = round_solution(formulation, solution)
     complete(rounded, solution.bound)
+    near, kept_value = (
+        solution.bound - rounded.objective <= WORTH_GROWING * abs(solution.bound),
+        value_kept(formulation),
+    )
+    if near and kept_value is not None and kept_value <= rounded.objective:
+        return rounded, fractional
     kept = keep_previous(formulation)
     if kept.evaluate() > rounded.objective or solution.bound - rounded.objective > WORTH_GROWING * abs(solution.bound):
         complete(kept, solution.bound)
@@ -136,6 +142,22 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
         if job_id not in result.column and result.fits(job_id, column):
             result.take(job_id, column)
     return result, len(np.unique(owner[support]))
+
+
+def value_kept(formulation: SiaFormulation) -> float | None:
+    """Return the value of :meth:`keep_previous`'s assignment, if all jobs can keep what they have; None if not so."""
+    if formulation.rows:
+        return None
+    book, rows = formulation.jobs.numbers, formulation.jobs.rows()
+    column, pinned = book["column"][rows], book["pinned"][rows]
+    at = np.flatnonzero(column != IDLE)
+    if ((pinned != IDLE) & (pinned != column)).any() or book["stale"][rows[at]].any():
+        return None
+    chosen = column[at]
+    used = np.bincount(formulation.kind[chosen], weights=formulation.gpus[chosen], minlength=len(formulation.types))
+    if any(gpus > formulation.model.count(name) for name, gpus in zip(formulation.types, used.tolist(), strict=True)):
+        return None
+    return fsum(book["own_value"][rows[at]].tolist())
 
 
 def keep_previous(formulation: SiaFormulation) -> Assignment:
@@ -222,8 +244,5 @@ def upgrade(assignment: Assignment) -> None:
 
 def as_plan(assignment: Assignment) -> Mapping[str, tuple[str, int]]:
     """{job: (GPU type, GPUs)} of an assignment."""
-    configurations = assignment.formulation.configurations
-    return {
-        job_id: (configurations[column].gpu_type, configurations[column].gpus)
-        for job_id, column in assignment.column.items()
-    }
+    sizes = assignment.formulation.sizes
+    return {job_id: sizes[column] for job_id, column in assignment.column.items()}

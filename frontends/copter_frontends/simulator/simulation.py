@@ -32,6 +32,7 @@ from copter_frontends.vocabulary import (
     FrontendError,
     InvalidClusterError,
     Job,
+    JoinedAtOnce,
     Node,
     Plan,
     SchedulingPolicy,
@@ -327,8 +328,8 @@ class Simulation:
             self._apply_event(self._events.pop(0))
         self._edit(self._remove_ended)
         self._arrive()
-        self._edit(self._send_updates)
-        self._edit(self._pin)
+        self._send_updates()
+        self._pin()
 
     def _edit(self, action: Callable[[], None]) -> None:
         begun = perf_counter()
@@ -338,9 +339,12 @@ class Simulation:
             self._edit_s += perf_counter() - begun
 
     def _remove_ended(self) -> None:
-        for job in self._leaving:
+        leaving, self._leaving = self._leaving, []
+        if isinstance(self.policy, JoinedAtOnce):
+            self.policy.remove_jobs(leaving)
+            return
+        for job in leaving:
             self.policy.remove_job(job)
-        self._leaving = []
 
     def _arrive(self) -> None:
         table, fresh = self._table, []
@@ -348,13 +352,16 @@ class Simulation:
         def add(job: Job) -> None:
             self._edit(lambda: self.policy.add_job(job))
 
-        for row in self._arrivals.joining(self.now_s, self._training, add):
+        joining = self._arrivals.joining(self.now_s, self._training, add)
+        together = self._join([table.jobs[row] for row in joining])
+        for row in joining:
             job = table.jobs[row]
-            try:
-                add(job)
-            except FrontendError as error:
-                self._skip(row, str(error))
-                continue
+            if not together:
+                try:
+                    add(job)
+                except FrontendError as error:
+                    self._skip(row, str(error))
+                    continue
             self._active[job.id] = row
             told = self._training.arrive(row)
             if told:
@@ -364,27 +371,47 @@ class Simulation:
         if fresh:
             self._rows = np.concatenate([self._rows, np.array(fresh, dtype=np.int64)])
 
+    def _join(self, jobs: list[Job]) -> bool:
+        """Add jobs to the policy in one call; False if it has none, or refused one of them, and none was added."""
+        policy = self.policy
+        if not isinstance(policy, JoinedAtOnce):
+            return False
+        try:
+            self._edit(lambda: policy.add_jobs(jobs))
+        except FrontendError:
+            return False
+        return True
+
     def _send_updates(self) -> None:
-        told = {job: facts for job, facts in self._news.items() if job in self._active}
+        told, policy = {job: facts for job, facts in self._news.items() if job in self._active}, self.policy
         self._news = {}
-        if isinstance(self.policy, ToldAtOnce):
-            self.policy.update_jobs(told)
-            return
-        for job, facts in told.items():
-            self.policy.update_job(job, **facts)
+
+        def tell() -> None:
+            if isinstance(policy, ToldAtOnce):
+                policy.update_jobs(told)
+                return
+            for job, facts in told.items():
+                policy.update_job(job, **facts)
+
+        self._edit(tell)
 
     def _pin(self) -> None:
-        table = self._table
+        table, pins = self._table, dict[str, Allocation | None]()
         for job in sorted(self._restoring):
             row, held = self._active.get(job), self._occupancy.allocations.get(job)
             inside = row is not None and held is not None and table.resume_s[row] > self.now_s
             if inside and held is not None and self._pinned.get(job) != held:
-                self.policy.pin(job, held)
-                self._pinned[job] = held
+                self._pinned[job] = pins[job] = held
             elif not inside:
                 self._restoring.discard(job)
                 if self._pinned.pop(job, None) is not None and row is not None:
-                    self.policy.pin(job, None)
+                    pins[job] = None
+
+        def tell() -> None:
+            for job, held in pins.items():
+                self.policy.pin(job, held)
+
+        self._edit(tell)
 
     # Carrying out a plan.
 

@@ -15,7 +15,7 @@ from copter_frontends.vocabulary.errors import (
 from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
-from copter_frontends.vocabulary.policy import FACTS, SchedulingPolicy, ToldAtOnce
+from copter_frontends.vocabulary.policy import FACTS, JoinedAtOnce, SchedulingPolicy, ToldAtOnce
 from copter_frontends.vocabulary.service import Attained, Service
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "InvalidClusterError",
     "InvalidJobError",
     "Job",
+    "JoinedAtOnce",
     "LatencyInference",
     "Node",
     "OwnGoodput",

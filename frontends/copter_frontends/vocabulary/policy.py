@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from copter_frontends.vocabulary.job import Job
@@ -52,3 +52,14 @@ class ToldAtOnce(Protocol):
 
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """Call :meth:`SchedulingPolicy.update_job` for each job of {job id: changes}; errors as there."""
+
+
+@runtime_checkable
+class JoinedAtOnce(Protocol):
+    """A policy to which many jobs are added, and from which many are removed, in one call."""
+
+    def add_jobs(self, jobs: Sequence[Job]) -> None:
+        """Call :meth:`SchedulingPolicy.add_job` for each job; on an error, as there, none is added."""
+
+    def remove_jobs(self, job_ids: Sequence[str]) -> None:
+        """Call :meth:`SchedulingPolicy.remove_job` for each job; UnknownJobError as there, and then none is removed."""

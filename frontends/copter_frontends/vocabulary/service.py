@@ -25,15 +25,6 @@ class Service:
     gpu_s: float = 0.0
     progress: float = 0.0
 
-    def serve(self, gpus: int, elapsed_s: float, queued_s: float) -> None:
-        """Count `elapsed_s` seconds with `gpus` GPUs or, without any, the `queued_s` seconds in the queue."""
-        if gpus:
-            self.executed_s += elapsed_s
-            self.waiting_s = 0.0
-            self.gpu_s += gpus * elapsed_s
-        else:
-            self.waiting_s += queued_s
-
 
 @dataclass(frozen=True, slots=True)
 class Attained:

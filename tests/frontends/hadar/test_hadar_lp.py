@@ -102,7 +102,7 @@ def test_an_edited_model_solves_to_the_same_as_one_built_anew_and_as_highs() -> 
     for job_id in ("j1", "j2"):
         made.hold(job_id, np.zeros(len(made.types), dtype=np.int64))
     made.change_capacity(made.types[0], 3)
-    made.remove_job("j0")
+    made.remove_jobs(["j0"])
     terms = RoundTerms(3960.0, 360.0, 10.0, 0.05, made.capacity)
     made.refresh(terms)
     warm = made.solve()

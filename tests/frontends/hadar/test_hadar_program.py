@@ -31,12 +31,12 @@ def edited(seed: int) -> HadarFormulation:
     rng = np.random.default_rng(seed)
     table = {f"new{i}": dict(zip(made.types, rng.uniform(1, 9, len(made.types)), strict=True)) for i in range(3)}
     for name in table:
-        made.add_job(Job(name, "any", requested_gpus=1), ThroughputTable(table, dict.fromkeys(table, 1e4)))
+        made.add_jobs([Job(name, "any", requested_gpus=1)], ThroughputTable(table, dict.fromkeys(table, 1e4)))
     for number, job in enumerate(list(made.book.jobs)):
         held = made.book.held[made.book.row(job.id)].copy()
         way = int(rng.integers(0, 5))
         if way == 0 and number % 2:
-            made.remove_job(job.id)
+            made.remove_jobs([job.id])
         elif way == 1 and held.any():
             made.hold(job.id, np.zeros_like(held))
         elif way == 2 and held.any():
@@ -267,7 +267,7 @@ def test_a_job_with_a_mixture_may_end_and_come_again() -> None:
     job, gpus, rates = made.book.jobs[row], int(made.book.gpus[row]), made.book.rates[row].copy()
     bundle = made.book.held[row].copy()
     made.hold(job.id, bundle * 0)
-    made.remove_job(job.id)
+    made.remove_jobs([job.id])
     made.refresh(terms_of(made))
     assert job.id not in made.model.requests
     made.book.add(job, gpus, 1e4, rates)
@@ -286,7 +286,7 @@ def test_values_are_scaled_by_a_power_of_two_and_only_where_they_have_moved_far(
     unit = [1.0]
     made = HadarFormulation(("a",), np.array([8]), lambda t, jobs: unit[0] / t, Settings(threads=1))  # type: ignore[arg-type]
     table = ThroughputTable({"j": {"a": 5.0}}, {"j": 1e4})
-    made.add_job(Job("j", "any", requested_gpus=2), table)
+    made.add_jobs([Job("j", "any", requested_gpus=2)], table)
     for factor, moves in ((1.0, True), (8.0, False), (64.0, True), (8.0, False), (2.0, True), (1e-9, True)):
         unit[0], before = factor, made.scale
         largest = float(made.refresh(terms_of(made)).column.max())

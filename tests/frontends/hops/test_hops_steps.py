@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -30,9 +30,10 @@ class Given:
     def __init__(self, shares: Mapping[str, Mapping[int, float]]) -> None:
         self.shares = shares
 
-    def by_request(self) -> Iterator[tuple[Hashable, Any, Any]]:
-        for job, each in self.shares.items():
-            yield job, np.array(list(each), dtype=np.int64), np.array(list(each.values()))
+    def by_column(self) -> tuple[list[Hashable], Any, Any, Any]:
+        every = [(at, column, x) for at, each in enumerate(self.shares.values()) for column, x in each.items()]
+        at, column, x = (np.array([each[k] for each in every], dtype=kind) for k, kind in enumerate((int, int, float)))
+        return list(self.shares), at, column, x
 
 
 def instance(seed: int, jobs: int = 12) -> tuple[ServerGroups, dict[str, Wish], Draft]:

@@ -40,7 +40,7 @@ def test_a_new_base_is_there_when_the_numbers_are_looked_at_and_marks_the_job() 
     book.keep(one)
     two = state(book, "two")
     book.keep(two)
-    book.rebase(two.row, -1.5, -1.25)
+    book.rebase(two.row, -1.5, -1.25, False)
     numbers = book.numbers[book.rows()]
     assert numbers["smallest"].tolist() == [0.0, -1.5]
     assert numbers["own_base"].tolist() == [0.0, -1.25]
@@ -50,7 +50,7 @@ def test_a_new_base_is_there_when_the_numbers_are_looked_at_and_marks_the_job() 
 def test_a_row_that_was_not_kept_is_free_and_clean() -> None:
     book = JobBook()
     failed = state(book, "fits-nowhere")
-    book.rebase(failed.row, 1.0, 1.0)
+    book.rebase(failed.row, 1.0, 1.0, True)
     kept = state(book, "one")
     assert kept.row == failed.row
     book.keep(kept)
