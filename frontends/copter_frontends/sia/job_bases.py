@@ -1,4 +1,4 @@
-"""Configurations on which each Sia job can run, with the base of its values (S1, S2); shared by similar jobs."""
+"""The configurations on which each Sia job can run, with the base of its values (S1, S2); equal jobs share them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class JobBases:
     types : sequence of str
         The cluster's GPU types.
     goodput : GoodputSource
-        Over the same configurations.
+        Goodput model over the same configurations.
     objective : SiaObjective
     semantics : Semantics
         Limits of what a job may have.
     estimator : HintedGoodput or None
-        Where jobs' goodput is known from their hints only.
+        Estimator, if jobs' goodput is known from hints only.
     quotas : mapping of tenant to int
-        Most GPUs that a tenant's jobs may have together now; read at every call.
+        Present quotas: most GPUs of each tenant's jobs together; read at every call.
 
     Attributes
     ----------
     gpus, kind : arrays, (n,)
         GPUs of each configuration, and the number of its type.
     allowed, fits : bool arrays, (n,)
-        What the semantics let a job have, and what of that is within the capacity that is there now.
+        Configurations that the semantics allow, and those of them within the present capacity.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class JobBases:
     def of(self, state: JobState) -> tuple[Floats, float, Floats]:
         """Return a job's base values, (n,), their smallest usable entry, and the base of its columns.
 
-        InvalidJobError where the job can run on nothing that is there now.
+        Raises InvalidJobError if the job cannot run on the present capacity.
         """
         job = state.job
         if self.estimator is not None and job.own_goodput is None:
             return self._normalised(state, self._held(job, self.estimator.row(job, state.hints)))
-        if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
+        if job.own_goodput is not None:  # not cached, because no other job shares it
             return self._normalised(state, self._row(job, state.progress))
         key = self._alike(state)
         if key not in self._bases:
@@ -92,7 +92,7 @@ class JobBases:
         return self._bases[key]
 
     def fresh(self, state: JobState) -> Floats:
-        """Values of the columns of a job that has no GPUs and no bonus, of weight 1, not to be written to."""
+        """Return the values of the columns of a job without GPUs and bonus, with weight 1; do not write to them."""
         if self.estimator is not None or state.job.own_goodput is not None:
             return self.objective.values(state.live_base, 1.0)
         key = self._alike(state)
@@ -101,11 +101,11 @@ class JobBases:
         return self._fresh[key]
 
     def _alike(self, state: JobState) -> tuple[object, ...]:
-        """Key that jobs with equal bases share."""
+        """Return a key that is equal for jobs with equal bases."""
         return (state.limits, state.phase, state.most_gpus if self.semantics.growth else 0)
 
     def _normalised(self, state: JobState, row: Floats) -> tuple[Floats, float, Floats]:
-        """S1 and S2 of a row of goodput."""
+        """Apply S1 and S2 to a row of goodput."""
         job, most_gpus = state.job, state.most_gpus
         valid = self._valid(job)
         if self.estimator is None and self.semantics.growth is not None and job.gpus is None and job.preemptible:
@@ -124,7 +124,7 @@ class JobBases:
         return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, reserved))
 
     def _replica(self, job: Job, column: int) -> int:
-        """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""
+        """Return N_i^min of S1: the least GPUs on which the job runs, on a configuration's type."""
         pipeline = getattr(self.goodput.applications[job.application], "pipeline", None)
         own = pipeline.stages.get(self.configurations[column].gpu_type, 1) if pipeline else 1
         return job.gpus or max(job.min_gpus, own)
@@ -167,7 +167,7 @@ class JobBases:
         return (job.shape, job.min_gpus, job.max_gpus, requested, reserved, self.quotas.get(job.tenant))
 
     def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Mask of each type's smallest configuration with the GPUs that the job asks for, or its largest."""
+        """Mark each type's smallest configuration with at least the requested GPUs, or its largest one."""
         result = np.zeros(len(within), dtype=bool)
         for kind in range(len(self.types)):
             mine = np.flatnonzero(within & (self.kind == kind))
@@ -177,7 +177,7 @@ class JobBases:
         return result
 
     def _valid(self, job: Job) -> NDArray[np.bool_]:
-        """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
+        """Mark configurations within the cluster's capacity, the semantics' limits and the job's own."""
         valid = self.fits & (self.gpus >= job.min_gpus)
         quota = self.quotas.get(job.tenant)
         if quota is not None:

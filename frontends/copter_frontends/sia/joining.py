@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 class Joining:
-    """Requests to add to and remove from a model at its next use.
+    """Jobs to add to and remove from a model at its next use.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Joining:
         self._coming[job_id] = (template, values)
 
     def remove(self, job_id: str) -> None:
-        """Take a job's columns out."""
+        """Remove a job's columns."""
         if self._coming.pop(job_id, None) is None:
             self._leaving.append(job_id)
 
