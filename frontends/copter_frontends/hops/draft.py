@@ -34,7 +34,7 @@ class Draft:
     held : mapping of job id to Shares
         Current allocations of jobs.
     slowdown : callable (job id, group, GPUs, nodes) -> float
-        Speed on so many nodes relative to that on the fewest possible, at most 1.
+        Speed on a number of nodes relative to the fewest possible, at most 1.
     stay_bonus : float
     """
 
@@ -68,11 +68,13 @@ class Draft:
 
     @property
     def value(self) -> float:
-        """Sum of the values of all placed jobs."""
+        """Return the sum of the values of all placed jobs."""
         return sum(each.value for each in self.placed.values())
 
     def worth(self, job: str, kind: int, gpus: int, shares: Shares) -> float:
-        """Return w_i (G_ij + sigma if it stays), limited by the slowest server; 0 if the job has no such offer."""
+        """Return w_i (G_ij, plus sigma if the job stays), limited by the slowest server; 0 if the job has no such
+        offer.
+        """
         wish = self.wishes[job]
         gain = float("inf")
         groups = {self._group[server] for server, _ in shares} if len(shares) > 1 else (self._group[shares[0][0]],)
@@ -98,7 +100,7 @@ class Draft:
     # Changes ------------------------------------------------------------------------------------------------------
 
     def put(self, job: str, kind: int, gpus: int, shares: Shares) -> bool:
-        """Give a job these GPUs, if they are free and usable; returns whether they were."""
+        """Give a job these GPUs if they are free and usable; returns whether they were."""
         if any(self.free[server] < count for server, count in shares):
             return False
         value = self.worth(job, kind, gpus, shares)
@@ -110,7 +112,7 @@ class Draft:
         return True
 
     def admit(self, wishes: Mapping[str, Wish]) -> None:
-        """Take in wishes of more jobs."""
+        """Add wishes of further jobs."""
         self.wishes.update(wishes)
 
     def hold(self, job: str, shares: Shares, fixed: bool) -> None:
@@ -132,7 +134,7 @@ class Draft:
         return had
 
     def place(self, job: str, kind: int, group: int, gpus: int) -> bool:
-        """Find servers for an offer: the current ones, the fullest that fits, or the fewest possible."""
+        """Find servers for an offer: the current ones, the fullest one with room, or the fewest possible."""
         had = self.held.get(job)
         if had is not None and sum(count for _, count in had) == gpus and (len(had) > 1) == (kind == SPREAD):
             same = all(self._group[server] == group for server, _ in had)
@@ -175,7 +177,7 @@ class Draft:
         """Return the fullest server that completes the search, or the one with most free GPUs."""
         top = max(len(self._with_free[g]) for g in groups)
         order = [*range(left, top), *range(min(left, top) - 1, 0, -1)]
-        if first:  # spread: the first server cannot hold all
+        if first:  # spread: no single server may have all the GPUs
             order = [*range(min(left, top) - 1, 0, -1), *range(left, top)]
         for free in order:
             for g in groups:

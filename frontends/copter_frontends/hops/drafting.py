@@ -16,7 +16,7 @@ from copter_frontends.vocabulary import Allocation, Job
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """Makes wishes and drafts from the data at the time of a plan.
+    """Makes wishes and drafts from the present data.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Drafting:
     held : mapping of job id to Allocation
         Current allocations of jobs.
     pins : mapping of job id to Allocation
-        What jobs must keep.
+        Allocations that jobs must keep.
     weight : mapping of job id to float
         Priority weights of the jobs with offers.
     stay_bonus : float
@@ -92,7 +92,7 @@ class Drafting:
         }
 
     def allocation(self, shares: Shares) -> Allocation:
-        """Servers of a draft as an allocation."""
+        """Return a draft's servers as an allocation."""
         kind = self.groups.groups[int(self.groups.group[shares[0][0]])].gpu_type
         nodes = tuple(sorted([(self.groups.ids[server], gpus) for server, gpus in shares]))
         return Allocation(kind, sum([gpus for _, gpus in shares]), nodes)

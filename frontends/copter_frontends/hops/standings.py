@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import Job
 
 
 class Standings:
-    """Waits and estimated progress of the jobs, and the queue that they make.
+    """Waiting times and estimated progress of the jobs, and the resulting queue.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Standings:
         running: Iterable[str],
         drafting: Drafting,
     ) -> None:
-        """Bring waits, progress and priorities up to `now_s`.
+        """Update waits, progress and priorities to `now_s`.
 
         Parameters
         ----------
@@ -54,9 +54,9 @@ class Standings:
         jobs : mapping of job id to Job
         service : mapping of job id to Service
         running : iterable of job ids
-            Jobs that the last plan gave GPUs; they are taken to have run at the estimated speed since then.
+            Jobs with GPUs in the last plan; they are assumed to have run at the estimated speed since then.
         drafting : Drafting
-            Knows what they have.
+            Knows the jobs' current GPUs.
         """
         elapsed_s, self._updated_s = max(now_s - self._updated_s, 0.0), now_s
         for job_id in running:
@@ -85,12 +85,12 @@ class Standings:
             )
 
         known = {job_id: job for job_id, job in jobs.items() if job_id in self.book.age_s}
-        if self.queue.priority == "lr":  # waiting over age, of all jobs, in every plan
+        if self.queue.priority == "lr":  # latency ratios of all jobs are updated in every plan
             ages = self.book.age_s
             self.queue.renew(now_s, known, lambda job_id: self._waits[job_id] / max(ages[job_id], LEAST))
         else:
             self.queue.refresh(now_s, known, standing)
 
     def order(self, jobs: Mapping[str, Job]) -> list[str]:
-        """Ids of the jobs that can run, highest priority first."""
+        """Return the ids of the jobs that can run, highest priority first."""
         return [job for job in self.queue.order(jobs) if job in self.book.offers]
