@@ -22,11 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
+import linopy
 import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
 import pypsa
 import scipy.sparse as sp
+import xarray as xr
 from pyomo.contrib.solver.common.factory import SolverFactory
 
 import copter
@@ -97,6 +99,26 @@ def cvxpys(rows: int, columns: int, entries: int, kind: str, share: float, round
         at = rng.choice(len(values), max(1, int(share * len(values))), replace=False)
         values[at] *= rng.uniform(0.9, 1.1, len(at))
         p.value = values
+
+
+def linopys(rounds: int) -> None:
+    """Units over a day by linopy's persistent solver: each update moves every load and the fuel's prices."""
+    rng, hours, units = np.random.default_rng(0), pd.RangeIndex(96, name="hour"), pd.RangeIndex(60, name="unit")
+    price = rng.uniform(20.0, 80.0, len(units))
+    load = 0.4 * len(units) * (60 + 20 * np.sin(2 * np.pi * np.arange(len(hours)) / 24))
+    model = linopy.Model()
+    p = model.add_variables(lower=0, upper=100, coords=[hours, units], name="p")
+    model.add_constraints(p.sum("unit") >= load, name="load")
+    step = p.isel(hour=slice(1, None)) - p.shift(hour=1).isel(hour=slice(1, None))
+    model.add_constraints(step <= 25, name="up")
+    model.add_constraints(step >= -25, name="down")
+    model.add_objective((p * xr.DataArray(price, coords=[units])).sum())
+    solver = copter.interop.linopy.Copter.from_model(model, io_api="direct", track_updates=True)
+    for _ in range(rounds):
+        solver.solve(model, assign=True)
+        model.constraints["load"].update(rhs=load * rng.uniform(0.95, 1.05, len(hours)))
+        fuel = xr.DataArray(price * rng.uniform(0.95, 1.05, len(units)), coords=[units])
+        model.objective.expression = (p * fuel).sum()
 
 
 def pyomos(rounds: int) -> None:
@@ -171,6 +193,7 @@ SERIES: dict[str, Series] = {
     "CVXPY, 50 x 33,000, 1% of the costs": lambda r: cvxpys(50, 33_000, 3, "c", 0.01, r),
     "CVXPY, 100 x 2,000, half full, all sides": lambda r: cvxpys(100, 2_000, 50, "b", 1.0, r),
     "CVXPY, 1,000 x 20,000, 1% of the sides": lambda r: cvxpys(1_000, 20_000, 5, "b", 0.01, r),
+    "linopy, 60 units, 96 hours, all loads and prices": linopys,
     "Pyomo, 70 x 1,200, 40 capacities": pyomos,
     "PyPSA, 20 buses, windows of 48 hours, 24 kept": lambda r: windows(r, solver_name="copter"),
     "PyPSA, 20 buses, windows of 48 hours, 1 hour on": lambda r: hourly(1, r),

@@ -148,6 +148,7 @@ SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's column
 PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
 
 SMALL: Final = Choice("basis", "a small model: pivots of the whole program from the last basis")
+SMALL_COLD: Final = Choice("basis", "a small model: pivots of the whole program from an empty basis")
 _PRIVATE: Final = Choice("blocks", "requests have private rows")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")

@@ -23,6 +23,7 @@ PROBES = {
     "chronus_promises.py": "--days 0.3 --seeds 1 --densities 1.2",
     "chronus_prototype.py": CHRONUS,
     "chronus_selector.py": f"{CHRONUS} --mixes mix2",
+    "copter_building.py": COPTER,
     "copter_figures.py": COPTER,
     "copter_table_4_1.py": COPTER,
     "finish_time_fairness.py": SIA,
@@ -171,6 +172,7 @@ TABLES = [
         )
         for times in (0, 1, 50)
     ),
+    Table("copter_building", "copter_building.py --gpus 10000 --hours 0.5", "0"),
     Table("table_4_1_methods", f"copter_table_4_1.py --gpus 10000 --hours 1 --threads 1 --policies {METHODS}", "0"),
     Table("copter_figure_4_5_methods", f"copter_figures.py 4.5 --gpus 10000 --hours 1 --policies {METHODS}", "0"),
     Table(

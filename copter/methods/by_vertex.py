@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, ROUND_WORK, Choice
+from copter.choose import KEPT, ROUND_WORK, SMALL_COLD, Choice
 from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.program import BlockProgram, patched, program_of
@@ -54,6 +54,8 @@ class VertexSolve:
             known = Proof.of(last.figures, offset)
             if known.holds(self.settings, offset):
                 return self.solution(last, known, entries, program, KEPT, callback, restart_reason)
+        if basis.form is None:
+            choice = SMALL_COLD
         vertex = basis.solve(entries, numbers, self.watch, ROUND_WORK)
         proof = None if vertex is None else Proof.of(vertex.figures, offset)
         if proof is not None and not proof.holds(self.settings, offset):

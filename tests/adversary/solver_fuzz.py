@@ -145,9 +145,9 @@ def page(state: Path) -> str:
         "",
         "True: the status, the optimum and the certified bound agree with exact arithmetic. Within tolerance: the "
         "point called optimal keeps to the tolerances, but figures lie so far apart that exact arithmetic has another "
-        "optimum, or none; no certified bound among these is beyond the truth. No verdict: `numerical_error` or a "
-        "limit. False: any "
-        "other claim.",
+        "optimum, or none; or exact arithmetic proves the answer for a program whose figures differ by 1e-9 of "
+        "themselves (rows that are one but for rounding). No certified bound among these is beyond the truth. "
+        "No verdict: `numerical_error` or a limit. False: any other claim.",
         "",
         f"| what | figures | {' | '.join(VERDICTS)} |",
         "|---|---|---|---|---|---|",

@@ -12,7 +12,7 @@ import pytest
 import copter
 from copter import LinearProgram, Model, Session, Status
 from tests.adversary import solver_fuzz
-from tests.adversary.exact_judge import FALSE, OPEN, TRUE, judged
+from tests.adversary.exact_judge import FALSE, OPEN, TOLERATED, TRUE, judged
 from tests.adversary.structures import MILD, Tinker, structured
 
 MOST_OPEN = 0.02  # of solves of mild figures
@@ -61,6 +61,27 @@ def test_the_judge_sees_what_is_false() -> None:
     for status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
         assert judged(lp, replace(found, status=status), True).verdict == FALSE
     assert judged(lp, replace(found, status=Status.NUMERICAL_ERROR), True).verdict == OPEN
+
+
+@pytest.mark.parametrize("seed", [2280, 2920, 2950, 3510, 4120, 5180])
+def test_rows_that_rounding_makes_differ_are_within_tolerance(seed: int) -> None:
+    """Rows twice, or nearly: exact arithmetic takes 0.1 * 3 and 0.3 for two rows, and has another optimum."""
+    structure, figures, lp = structured(seed, 30 if seed // 10 % 10 == 0 else 6)
+    found = copter.solve(lp, copter.Settings(method=solver_fuzz.METHODS[seed // 10 % 4]))
+    assert structure in ("parallel", "duplicate")
+    assert judged(lp, found, figures in MILD).verdict == TOLERATED
+
+
+def test_an_answer_that_is_wrong_nearby_too_is_false() -> None:
+    one = LinearProgram([1.0, 1.0], [[1.0, 2.0]], [2.0], [np.inf], [0.0, 0.0], [4.0, 4.0])
+    free = LinearProgram([1.0, 0.0], [[1.0, 1.0], [1.0, 1.0 + 1e-6]], [1.0, 2.0], [1.0, 2.0], -np.inf, np.inf)
+    found = copter.solve(one)
+    infeasible = replace(found, status=Status.PRIMAL_INFEASIBLE, _ray=lambda: np.array([-1.0, 1.0]))
+    unbounded = replace(found, status=Status.DUAL_INFEASIBLE, _ray=lambda: np.array([-1.0, 1.0]))
+    assert judged(free, infeasible, True).verdict == FALSE  # 1e-6 is no rounding
+    assert judged(one, unbounded, True).verdict == FALSE
+    for ray in ([1.0, 0.0], [-1.0, 0.5 + 1e-8]):
+        assert judged(one, replace(unbounded, _ray=lambda ray=ray: np.array(ray)), True).verdict == FALSE
 
 
 def two_requests(sense: str) -> tuple[Model, Session]:

@@ -48,9 +48,9 @@ class Lines:
                 self.given.append(f"{kind}{at}{'GL'[sense < 0]} {'GL'[sense < 0]} {side} {summed(terms)}")
 
     def derive(self, sense: str, right: Fraction, terms: Terms, reason: str) -> int:
-        """Add a derived constraint; returns its index."""
-        at = len(self.given) + len(self.derived)
-        self.derived.append(f"d{at} {sense} {right} {summed(terms)} {{ {reason} }} -1")
+        """Add a derived constraint; returns its index. viprchk accepts a bound only from a constraint that says OBJ."""
+        at, left = len(self.given) + len(self.derived), "OBJ" if terms == self.cost else summed(terms)
+        self.derived.append(f"d{at} {sense} {right} {left} {{ {reason} }} -1")
         return at
 
     def combination(self, right: Fraction, terms: Terms, factors: dict[int, Fraction]) -> int:

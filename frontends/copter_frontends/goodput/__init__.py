@@ -1,5 +1,8 @@
 """Training speed of jobs: throughput, statistical efficiency, and their product, goodput (docs/method/goodput.md)."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from copter_frontends.goodput.applications import (
     ALL_APPLICATIONS,
     APPLICATIONS,
@@ -11,7 +14,6 @@ from copter_frontends.goodput.applications import (
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.efficiency import efficiency, noise_scale_at
 from copter_frontends.goodput.errors import UnknownApplicationError
-from copter_frontends.goodput.model import PHASES, Batch, GoodputModel
 from copter_frontends.goodput.throughput import (
     ThroughputParameters,
     compute_time_s,
@@ -19,6 +21,12 @@ from copter_frontends.goodput.throughput import (
     sync_time_s,
     throughput,
 )
+
+if TYPE_CHECKING:
+    from copter_frontends.goodput.model import PHASES, Batch, GoodputModel
+
+# Imported when first asked for: they need Numba, and a service that only knows applications by name starts without it.
+_LAZY = ("PHASES", "Batch", "GoodputModel")
 
 __all__ = [
     "ALL_APPLICATIONS",
@@ -40,3 +48,11 @@ __all__ = [
     "sync_time_s",
     "throughput",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module("copter_frontends.goodput.model"), name)
+    globals()[name] = value
+    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,20 +25,24 @@ class Straggler:
         The job's known rate on the type, and the rate reported on some servers.
     nodes : frozenset of str
         The servers on which it is slow.
+    left : bool
+        Whether it has been elsewhere since.
     """
 
     gpu_type: str
     full: float
     told: float
     nodes: frozenset[str]
+    left: bool = False
 
 
 class Stragglers:
     """Slow servers, detected by single jobs.
 
-    A low rate is first attributed to the servers on which it was measured, if the type has other servers. If it is
-    reported on others too, or there are none, it is attributed to the type. A rate on servers of several types is
-    always attributed to the slowest type.
+    A low rate is first attributed to the servers on which it was measured, if the type has other servers on which no
+    job is slow. If the low rate is reported again, on other servers or after a return to these, or if there are no
+    other servers, it is attributed to the type. A rate on servers of several types is always attributed to the slowest
+    type.
 
     Parameters
     ----------
@@ -69,7 +73,9 @@ class Stragglers:
         if not 0 < told < SLOW * full:
             if again is not None and elsewhere:  # the other servers have the expected speed
                 self.found[job_id] = Straggler(held.gpu_type, told, again.told, again.nodes)
-        elif bool(book.known[row, kind]) and not elsewhere and self._others(held, nodes):
+            return
+        returned = again is not None and again.left  # its search for other servers led back to these
+        if bool(book.known[row, kind]) and not (elsewhere or returned) and self._others(held, nodes | self._slow()):
             self.found[job_id] = Straggler(held.gpu_type, full, told, nodes)
 
     def forget(self, job_id: str) -> None:
@@ -100,6 +106,8 @@ class Stragglers:
                     self.holdings.release(job_id)
                     there = False
             book.rates[row, kind] = each.told if there else each.full
+            if not there:
+                self.found[job_id] = replace(each, left=True)
         for other in reserved:
             servers.give(other)
 
@@ -107,7 +115,7 @@ class Stragglers:
         return frozenset[str]().union(*(each.nodes for each in self.found.values()))
 
     def _others(self, held: Allocation, nodes: frozenset[str]) -> bool:
-        """Whether the type has enough GPUs on other servers."""
+        """Whether the type has, on servers other than `nodes`, as many GPUs as the job holds."""
         inventory = self.holdings.servers.nodes
         own = sum(inventory.node_gpus(held.gpu_type) for node in nodes if inventory.has(held.gpu_type, node))
         return inventory.capacity(held.gpu_type) - own >= held.gpus

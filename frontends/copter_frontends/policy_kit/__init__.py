@@ -11,7 +11,6 @@ from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, plan_changes
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.round_policy import RoundPolicy
-from copter_frontends.policy_kit.service import Attained, Service
 from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
@@ -26,6 +25,7 @@ from copter_frontends.policy_kit.training_throughputs import (
     TrainingThroughputs,
     share_of_time,
 )
+from copter_frontends.vocabulary import Attained, Service
 
 __all__ = [
     "OPTIMAL_GAP",

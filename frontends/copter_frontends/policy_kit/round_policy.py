@@ -15,14 +15,15 @@ from copter_frontends.policy_kit.choice import Choice
 from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import plan_between
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
-from copter_frontends.policy_kit.service import Attained, Service
 from copter_frontends.vocabulary import (
     Allocation,
+    Attained,
     Cluster,
     DuplicateJobError,
     InvalidJobError,
     Job,
     Plan,
+    Service,
     UnknownJobError,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from copter import Settings
@@ -129,8 +130,10 @@ def gavel_of_the_artifact(
 ) -> GavelPolicy:
     """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B12)."""
     rates = MeasuredThroughputs(cluster, profiles)
-    # Shares of time need no vertex, and the public simulator's interior-point solver does not return one either.
-    return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
+    asked = settings or Settings()
+    if asked.method == "auto":  # ECOS, that simulator's solver, returns an inner point of the optima, not a vertex
+        asked = replace(asked, method="interior")
+    return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=asked)
 
 
 def pollux_of_the_artifact(

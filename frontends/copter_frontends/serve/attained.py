@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from copter_frontends.policy_kit import Attained
+from copter_frontends.vocabulary import Attained
 
 
 class Had(NamedTuple):

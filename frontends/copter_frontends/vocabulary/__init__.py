@@ -16,10 +16,12 @@ from copter_frontends.vocabulary.job import Job, Shape
 from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
 from copter_frontends.vocabulary.policy import FACTS, SchedulingPolicy, ToldAtOnce
+from copter_frontends.vocabulary.service import Attained, Service
 
 __all__ = [
     "FACTS",
     "Allocation",
+    "Attained",
     "BatchInference",
     "CapacityInUseError",
     "Cluster",
@@ -37,6 +39,7 @@ __all__ = [
     "Plan",
     "PlanStatus",
     "SchedulingPolicy",
+    "Service",
     "Shape",
     "ToldAtOnce",
     "TraceError",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import copter
 from copter import LinearProgram
 from copter.verify import Unusable, main, verify_vipr
 
+CHECKER = shutil.which("viprchk")
 BY_HAND = """% a program of two whole columns: min x + y, 2x + 2y >= 3
 VER 1.1
 VAR 2 x y
@@ -55,6 +58,24 @@ def test_a_certificate_is_written_and_accepted(tmp_path: Path, seed: int) -> Non
     assert sign * Fraction(high) + Fraction(lp.offset) == pytest.approx(found.objective)
     assert 0 <= Fraction(high) - Fraction(low) <= 1e-6 * (1 + abs(found.objective))
     assert main([str(path)]) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_names_the_objective(tmp_path: Path, seed: int) -> None:
+    """The published checker proves a bound only by a constraint that says OBJ; by its coefficients it refuses it."""
+    path = tmp_path / "proof.vipr"
+    copter.solve_integer(program(seed), proof=path)
+    bound = path.read_text().split("RTP range ")[1].split()[0]
+    assert path.read_text().splitlines()[-1].split()[1:4] == ["G", bound, "OBJ"]
+
+
+@pytest.mark.skipif(CHECKER is None, reason="viprchk of github.com/scipopt/vipr is not on the PATH")
+@pytest.mark.parametrize("seed", range(60))
+def test_the_published_checker_accepts_it(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "proof.vipr"
+    copter.solve_integer(program(seed), proof=path, deadline_s=10.0)
+    told = subprocess.run([str(CHECKER), str(path)], capture_output=True, text=True, check=False, timeout=60)
+    assert "Successfully verified optimal value range" in told.stdout
 
 
 def test_one_by_hand_is_accepted(tmp_path: Path) -> None:
