@@ -29,7 +29,7 @@ class Workload:
 
 
 def table_source(cluster: Cluster, restart_s: float = 30.0) -> TableSource:
-    """Return the trace's models, in which an iteration is a GPU-second: a job lasts its duration on its requested GPUs."""
+    """Return models with an iteration per GPU-second, so that a job lasts its duration on its requested GPUs."""
     per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
     speeds = dict.fromkeys(cluster.types, 1.0)
     applications = {
