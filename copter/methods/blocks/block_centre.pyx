@@ -39,7 +39,7 @@ cdef inline double slope(double x, double low, double high, double mu) noexcept 
 
 
 cdef inline double inside(double x, double low, double high) noexcept nogil:
-    """Return a value strictly between the bounds, next to the bound that rounding has put it on."""
+    """Return x, moved strictly between the bounds if rounding has put it on a bound or beyond it."""
     cdef double least
     if low == high:
         return low

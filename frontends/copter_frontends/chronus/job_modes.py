@@ -94,7 +94,7 @@ class JobModes:
         return self.throughputs.work(job) / rate * self.measured.get(job.id, 1.0)
 
     def restart_s(self, job: Job) -> float:
-        """Return the known seconds of one start of the job."""
+        """Return the seconds of one start of the job, 0 if they are unknown."""
         return 0.0 if self._timed is None else self._timed.restart_s(job)
 
     def time_done(self, job: Job, kind: str, gpus: int, progress: float) -> float:

@@ -143,7 +143,7 @@ class JobBases:
         return self._held(job, row_of(self.goodput, job, progress))
 
     def live(self, job: Job) -> NDArray[np.bool_]:
-        """Mark configurations on which the job's limits and batch sizes can ever let it run."""
+        """Mark the configurations on which the job can run, given its limits and batch sizes."""
         if job.own_goodput is not None:
             return self._find_live(job)
         key = self.limits(job)

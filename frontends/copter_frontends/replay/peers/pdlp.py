@@ -39,7 +39,7 @@ class PdlpPeer:
         self.y: Floats = np.zeros(0)
 
     def keep(self, ways: tuple[str, ...]) -> None:
-        """Do nothing: there is one way."""
+        """Do nothing: this solver has a single way to solve."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
         """Do nothing: PDLP starts from its own last point."""
