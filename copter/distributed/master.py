@@ -56,7 +56,7 @@ class Master:
 
     @property
     def n_columns(self) -> int:
-        """Columns held of all requests."""
+        """Number of columns in the restricted program."""
         return self.model.n_columns
 
     # Edits ----------------------------------------------------------------------------------------------------------

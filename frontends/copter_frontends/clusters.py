@@ -13,15 +13,15 @@ SCALED_TYPES = ("t4", "rtx", "quad", "v100", "a100", "p100", "k80")
 
 SCALED_GPUS_PER_NODE = 8  # GPUs on each node of a cluster made by --gpus
 
-# Type name -> (nodes, GPUs per node), as the papers state them.
+# Type name -> (nodes, GPUs per node), as stated in the papers.
 NAMED_CLUSTERS: dict[str, dict[str, tuple[int, int]]] = {
     # Sia 3.4.3: heterogeneous, homogeneous and physical settings.
     "sia-het": {"t4": (6, 4), "rtx": (3, 8), "a100": (2, 8)},
     "sia-hom": {"t4": (16, 4)},
     "sia-physical": {"rtx": (3, 8), "a100": (2, 8), "quad": (1, 4)},
-    # Hadar IV: 15 nodes, 20 GPUs of each type; the nodes are taken as equal, so 4 GPUs each.
+    # Hadar IV: 15 nodes, 20 GPUs of each type; nodes are assumed equal, with 4 GPUs each.
     "hadar-60": {"v100": (5, 4), "p100": (5, 4), "k80": (5, 4)},
-    # Hops 5: GPUs of one kind in different servers are different resource types, as in the paper's list.
+    # Hops 5: as in the paper's list, GPUs of one kind in different servers are different resource types.
     "hops-64": {"gtx1080ti": (2, 8), "titanxp": (4, 8), "rtx3090-w780": (2, 4), "rtx3090-yk8100": (2, 4)},
     "hops-512": {
         "gtx1080ti": (16, 8),
@@ -30,11 +30,11 @@ NAMED_CLUSTERS: dict[str, dict[str, tuple[int, int]]] = {
         "rtx3090-yk8100-8g": (8, 8),
         "rtx3090-yk8100-10g": (8, 8),
     },
-    # Chronus 4.1: homogeneous, 8 GPUs per node. The paper does not name the GPU; v100 stands for it, so that the
-    # throughput models apply.
+    # Chronus 4.1: homogeneous, 8 GPUs per node. The paper does not name the GPU; v100 is used, for which there are
+    # throughput models.
     "chronus-96x8": {"v100": (96, 8)},
     "chronus-120x8": {"v100": (120, 8)},
-    # Hare 7.1: 15 GPUs on 4 cloud instances; four types on four instances make one instance per type.
+    # Hare 7.1: 15 GPUs of four types on 4 cloud instances, one instance per type.
     "hare-15": {"v100": (1, 8), "t4": (1, 4), "k80": (1, 1), "m60": (1, 2)},
 }
 """The papers' own clusters."""
@@ -46,7 +46,7 @@ def named_cluster(name: str) -> Cluster:
     Raises
     ------
     InvalidClusterError
-        If no cluster has this name; the message lists those there are.
+        If no cluster has this name; the message lists the names.
     """
     if name not in NAMED_CLUSTERS:
         raise InvalidClusterError(
@@ -56,7 +56,7 @@ def named_cluster(name: str) -> Cluster:
 
 
 def scaled_cluster(gpus: int) -> Cluster:
-    """Make a cluster of about `gpus` GPUs: nodes of 8, dealt as evenly as possible to seven types.
+    """Make a cluster of about `gpus` GPUs: nodes of 8, divided as evenly as possible among seven types.
 
     The number of nodes is `gpus` / 8, rounded to the nearest (a half goes up). With fewer than seven nodes the first
     types get one node each and the others are left out.

@@ -25,57 +25,58 @@ class Semantics:
     Parameters
     ----------
     name : str
-        Of the preset, or of what was made from one.
+        Name of the preset, or of semantics derived from one.
     training : {"exact", "agent"}
-        How jobs run. *exact*: at the goodput model's best rate, phase by phase, progress and completions exact.
-        *agent*: as the public Sia simulator has it: measured steps, one epoch at a time, the batch chosen again each
-        round and epoch from what the job has seen of itself, times in whole seconds.
+        How jobs run. *exact*: at the goodput model's best rate, phase by phase, with exact progress and completion.
+        *agent*: as in the public Sia simulator, with measured steps, epoch by epoch; each round and epoch the batch is
+        chosen anew from the job's observations; times are whole seconds.
     profiling : {"oracle", "bootstrap", "projected", "none"}
-        What the policy knows of a job's throughput. *oracle*: everything. *bootstrap*: one GPU of each type is profiled
-        before the job joins; other sizes follow equation (3.1) until they have run. *projected*: nothing before the
-        first run (a new job gets one GPU of any type, all alike), afterwards equation (3.1). *none*: nothing but what
-        has run, type by type. The last three need *agent* training.
+        The policy's knowledge of a job's throughput. *oracle*: everything. *bootstrap*: one GPU of each type is
+        profiled before the job joins; other sizes follow equation (3.1) until they have run. *projected*: nothing
+        before the first run (a new job gets one GPU of any type, all alike), afterwards equation (3.1). *none*: nothing
+        but what has run, type by type. The last three need *agent* training.
     profiling_s : float
         Seconds that bootstrap profiling takes, on one GPU of every type; the job waits and is charged for them.
     profiling_share : float or None
-        Share of each type's GPUs (one at least) that bootstrap profiling may hold at a time: GPUs that nobody else has
-        meanwhile, each for whole rounds, measuring one job after another. None: profiling takes no GPUs, only time.
-        For policies that keep reservations.
+        Share of each type's GPUs (at least one GPU) that bootstrap profiling may occupy at a time, for whole rounds,
+        measuring one job after another. None: profiling takes no GPUs, only time. Only for policies that support
+        reservations.
     charge : {"allocation", "type_and_count", "type_and_shape"}
-        Whether any change of nodes restarts a job, or only one of GPU type or count, or of type or of the GPUs on each
-        node, in the nodes' order.
+        Changes that restart a job: any change of nodes, a change of GPU type or count, or a change of type or of the
+        numbers of GPUs per node (in the nodes' order).
     pin_restoring : bool
-        Whether jobs inside checkpoint-restore keep what they have, or may be given something else.
+        Whether jobs in checkpoint-restore keep their allocation.
     type_blind : bool
-        Whether a job keeps one model of its throughput, whatever GPU types it saw it on. Needs *agent* training.
+        Whether a job fits a single throughput model to its observations on all GPU types. Needs *agent* training.
     batch_limit : {"both", "policy"}
-        Whether a job's own `max_batch_size` holds for the policy's estimate and the job, or for the estimate only while
-        the job itself tunes up to its application's limit.
+        Whether a job's own `max_batch_size` limits both the policy's estimate and the job, or only the estimate, while
+        the job itself is limited by its application.
     projection_order : tuple of GPU type
-        The first type in this order that a job has run on is the A of equation (3.1); others follow as in the cluster.
+        Type A of equation (3.1) is the first type in this order on which the job has run; other types follow in the
+        cluster's order.
     max_gpus : int or None
         Most GPUs of a job; None: no limit but the mode's.
     max_nodes : mapping of GPU type to int
-        Most nodes of a type that a job may have; types that are absent have no limit.
+        Most nodes of a type that a job may have; other types have no limit.
     growth : int or None
-        A job may get at most so many times the most GPUs that it has run on (1 before its first run); None: no limit.
+        A job may get at most this many times the most GPUs that it has run on (1 before its first run); None: no limit.
     decimals : int or None
-        Decimals to which (r G)^p is rounded; None: not rounded.
+        Number of decimals to which (r G)^p is rounded; None: no rounding.
     clip : float
         Largest value of (r G)^p.
     keep_positive : bool
-        Whether every configuration that a job can run on is worth at least a little (S4), so that none idles while
-        GPUs do. False: the values are as the formula gives them.
+        Whether every configuration on which a job can run has a positive value (S4), so that no job idles beside idle
+        GPUs. False: the values are those of the formula.
     prefer_types : tuple of GPU type
-        Ties between types go to the earlier ones, by far less than a rounded digit. Empty: ties are the solver's.
+        Order of types that breaks ties, by far less than a rounded digit. Empty: the solver breaks ties.
     prefer_stay : bool
-        Whether ties go to what a job has, by a little more.
+        Whether ties go to the job's present allocation, by a little more than type preferences.
     prefer_few : bool
-        Whether ties between sizes go to fewer GPUs, by as little.
+        Whether ties between sizes go to fewer GPUs, by as little as type preferences.
     shim : {"filled", "rounded", "exact"}
-        How Sia makes a plan of the LP's solution. *filled*: round it, give idle jobs the GPUs that are left, and keep
-        the last plan where that is worth more (S11 to S13). *rounded*: round it only, as the thesis says (4.4.1).
-        *exact*: the integer optimum by HiGHS where the round's program is small (:mod:`copter_frontends.sia.exact`).
+        How Sia makes a plan from the LP's solution. *filled*: round it, give remaining GPUs to idle jobs, and keep the
+        last plan if that is worth more (S11 to S13). *rounded*: only round it, as in the thesis (4.4.1). *exact*: the
+        integer optimum by HiGHS if the round's program is small (:mod:`copter_frontends.sia.exact`).
 
     Raises
     ------
@@ -143,7 +144,7 @@ class Semantics:
 
 
 DEFAULT = Semantics()
-"""Jobs train exactly, the policy knows their goodput, every move of nodes restarts."""
+"""Jobs train exactly, the policy knows their goodput, and every change of nodes restarts a job."""
 
 SIA_ARTIFACT = Semantics(
     name="sia-artifact",
@@ -158,15 +159,15 @@ SIA_ARTIFACT = Semantics(
     decimals=2,
     clip=3000.0,
     keep_positive=False,
-    prefer_types=("rtx", "t4", "a100"),  # where the public simulator's new jobs are seen to start
+    prefer_types=("rtx", "t4", "a100"),  # the types on which new jobs start in the public simulator
     prefer_stay=True,
     prefer_few=True,
     shim="exact",
 )
-"""As the public simulator of the Sia artifact (siasosp23/artifacts, commit aaf7a0d)."""
+"""The conventions of the Sia artifact's public simulator (siasosp23/artifacts, commit aaf7a0d)."""
 
 BOOTSTRAP_S = 20.0
-"""Seconds that profiling a new job on one GPU takes, for each GPU type (thesis, 3.3.2)."""
+"""Seconds of profiling a new job on one GPU of each type (thesis, 3.3.2)."""
 
 SIA_THESIS = replace(
     SIA_ARTIFACT,
@@ -181,10 +182,10 @@ SIA_THESIS = replace(
 )
 """Sia as chapter 3 of the thesis describes it.
 
-Jobs are profiled on one GPU of each type and known from what they have run on since (3.3.2); they start on one GPU and
-at most double; plans are the rounded LP, without branch and bound. What the chapter leaves open is as in the public
-simulator: how a job trains, ties, and that a change of type or count restarts it.
+Jobs are profiled on one GPU of each type, and later observations refine the models (3.3.2). Jobs start on one GPU and
+at most double. Plans are the rounded LP, without branch and bound. Points that the chapter leaves open are as in the
+public simulator: how a job trains, ties, and that a change of type or count restarts it.
 """
 
 PRESETS: Mapping[str, Semantics] = MappingProxyType({s.name: s for s in (DEFAULT, SIA_ARTIFACT, SIA_THESIS)})
-"""Presets by the name that the command line has for them."""
+"""Presets by their names on the command line."""

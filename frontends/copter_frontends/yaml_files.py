@@ -9,13 +9,13 @@ from typing import Any
 from copter_frontends.vocabulary import InvalidClusterError
 
 MOST_COUNT = 1_000_000  # most nodes, and most GPUs of a node
-LARGEST = 1e300  # largest number, so that it is a finite double
+LARGEST = 1e300  # largest accepted number, so that results stay finite
 
 
 def load_yaml(path: str | Path) -> Any:
     """Return the contents of a YAML file; raises InvalidClusterError, with the file's name, if it cannot be read."""
     try:
-        # Of the optional extra `frontends`; the engine alone does without.
+        # In the optional extra `frontends`; the engine alone does not need it.
         import yaml  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise InvalidClusterError(f"{path}: reading it needs PyYAML: pip install pyyaml") from error
@@ -47,7 +47,7 @@ def read_word(where: str, value: Any) -> str:
     Raises
     ------
     InvalidClusterError
-        If it is not; the message begins with `where`, the entry's place in the file.
+        Otherwise; the message begins with `where`, the entry's position in the file.
     """
     if not isinstance(value, str) or not value:
         raise InvalidClusterError(f"{where}: must be a word, not {value!r}")

@@ -1,12 +1,12 @@
-"""A round over 1,024 actors, simulated from what is measured here: passes, messages, and the spread of both.
+"""A round over 1,024 actors, simulated from times of passes and messages that are measured on this machine.
 
     python frontends/examples/actors_simulated.py                               # 1,024 actors, 10^11 variables
     python frontends/examples/actors_simulated.py --ray --actors 256 --variables 1e10
 
-Measured: the time of a pricing pass per variable, on one thread; with --ray, the time of a call to an actor that does
-nothing, four at once. Assumed, and to be changed on the command line: how many passes a round makes, how long the
-master takes, and the network. In a pass the coordinator sends to one actor after the other, all price at the same
-time, and it takes the answers in one after the other; the slowest actor ends it.
+Measured are the time of a pricing pass per variable on one thread and, with --ray, the time of a call to an idle actor,
+four at once. The number of passes in a round, the time of the master and the network are assumed and can be set on the
+command line. In a pass, the coordinator sends to one actor after the other, all actors price at the same time, and the
+coordinator receives the answers one by one; the slowest actor ends the pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAMPLE_JOBS, SAMPLE_GPUS = 400, 8192
 
 
 def seconds_per_variable() -> Floats:
-    """Of passes of one shard here, one after the other."""
+    """Measure passes of one shard on this machine, one after the other."""
     session = distributed.Session(sia_like_model(SAMPLE_JOBS, SAMPLE_GPUS), shards=1, threads=1)
     session.solve()
     shard = session._exchange.transport.shards[0]  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ def seconds_per_variable() -> Floats:
 
 
 def seconds_per_call() -> Floats:
-    """Of calls to an actor: what it takes for one more, where many are called at once."""
+    """Measure the time that one more call takes if many actors are called at once."""
     from copter.distributed.over_ray import RayTransport  # Ray is an optional extra
 
     transport = RayTransport("local", "simulated", processors=0.1)
@@ -56,7 +56,7 @@ def seconds_per_call() -> Floats:
 
 
 def simulate(arguments: argparse.Namespace, per_variable: Floats, per_call: Floats) -> dict[str, float]:
-    """Seconds of rounds, and what they send."""
+    """Return the seconds and the traffic of rounds."""
     rng = np.random.default_rng(arguments.seed)
     each, actors = arguments.variables / arguments.actors, arguments.actors
     rounds = []

@@ -1,15 +1,15 @@
-"""Cells that trade capacity, beside POP's equal parts and an ADMM like DeDe's, on the same splits; one LP as the judge.
+"""Cells that trade capacity, compared with POP's equal parts and an ADMM like DeDe's on the same splits.
 
     python frontends/examples/cells_beside_pop.py     # Sia on 10,000 GPUs and shards in 8 cells, a WAN in 4 regions
     python frontends/examples/cells_beside_pop.py --only sia --gpus 100000 --tilt 3 --no-admm
     python frontends/examples/cells_beside_pop.py --only shards --shards 2048 --servers 256
     python frontends/examples/cells_beside_pop.py --only wan --seed 5
 
-With a tilt, the jobs of each cell run so many times faster on a GPU type of the cell's own; without one the split is at
-random. The seed of the shards is the number of the published round of loads.
-POP (Narayanan et al., SOSP 2021) gives every cell an equal part of every resource: it is the cells' first round trip.
-DeDe (Xu et al., OSDI 2025) splits constraints by requests and by resources and alternates projections, each pair of
-which is a round trip with all columns; its point is scaled down until it fits. Losses are relative to the one LP.
+With a tilt, the jobs of each cell run this many times faster on a GPU type of the cell's own; otherwise the split is
+random. The seed of the shards is the number of a published round of loads. POP (Narayanan et al., SOSP 2021) gives
+every cell an equal part of every resource, which is also the cells' first round trip. DeDe (Xu et al., OSDI 2025)
+splits constraints by requests and by resources and alternates projections; each pair of projections is a round trip
+with all columns. Its point is scaled down until it fits. Losses are relative to the undivided LP.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Floats = NDArray[np.float64]
 TYPES, GPUS_PER_NODE, JOBS_PER_GPU = 7, 8, 0.14
 REGIONS, SITES, PATHS = 4, 48, 4
 ADMM_ITERATIONS = (30, 100)
-PENALTY = 0.1  # of the ADMM, in mean values
+PENALTY = 0.1  # penalty of the ADMM, relative to the mean value
 BISECTIONS = 40
 
 
 def sia(
     gpus: int, cells: int, seed: int, tilt: float
 ) -> tuple[copter.Model, list[copter.Model], Floats, Floats, Floats]:
-    """One model, its split, and what the ADMM needs: values (jobs, n), sizes (n,), types (n,)."""
+    """Return a model, its split, and the ADMM's input: values (jobs, n), sizes (n,), types (n,)."""
     rng = np.random.default_rng(seed)
     nodes = np.full(TYPES, gpus // GPUS_PER_NODE // TYPES)
     sizes = [np.concatenate((2.0 ** np.arange(3), GPUS_PER_NODE * np.arange(1.0, n + 1))) for n in nodes]
@@ -65,7 +65,7 @@ def sia(
 
 
 def wan(seed: int) -> tuple[copter.Model, list[copter.Model]]:
-    """Traffic between sites, over some of the shortest paths; a cell is the demands that begin in a region."""
+    """Return a model of traffic between sites over some shortest paths; a cell has the demands from one region."""
     rng = np.random.default_rng(seed)
     place = rng.random((SITES, 2))
     far = np.linalg.norm(place[:, None] - place[None], axis=2)
@@ -104,9 +104,10 @@ def wan(seed: int) -> tuple[copter.Model, list[copter.Model]]:
 
 
 def admm(values: Floats, size: Floats, kind: Floats, counts: Floats, iterations: int) -> float:
-    """Objective after so many iterations of projections by requests and by resources, scaled down until it fits.
+    """Return the objective after some iterations of projections by requests and by resources, scaled down until it
+    fits.
 
-    Distances are weighed by the columns' sizes, without which large configurations hold all others up; the penalty was
+    Distances are weighted by the columns' sizes, since otherwise large configurations delay all others. The penalty was
     the best of five on 2,000 GPUs. The better of both projections counts.
     """
     z = np.zeros_like(values)
@@ -124,14 +125,14 @@ def admm(values: Floats, size: Floats, kind: Floats, counts: Floats, iterations:
 
 
 def fitted(x: Floats, values: Floats, size: Floats, kind: Floats, counts: Floats) -> float:
-    """Objective of a point that is scaled down until it fits every type."""
+    """Return the objective of a point after scaling it down until it fits every type."""
     used = np.array([(x[:, kind == k] @ size[kind == k]).sum() for k in range(len(counts))])
     fits = np.minimum(1.0, counts / np.maximum(used, 1e-300))
     return float((values * x * fits[kind]).sum())
 
 
 def onto_simplex(points: Floats, size: Floats) -> Floats:
-    """Rows projected onto x >= 0, sum x <= 1, by bisection in the sum's dual."""
+    """Project rows onto x >= 0, sum x <= 1, by bisection in the sum's dual."""
     found = np.maximum(points, 0.0)
     over = np.flatnonzero(found.sum(axis=1) > 1.0)
     part = points[over]
@@ -145,7 +146,7 @@ def onto_simplex(points: Floats, size: Floats) -> Floats:
 
 
 def onto_capacity(points: Floats, size: Floats, count: float) -> Floats:
-    """Points projected onto z >= 0, sum size z <= count, by bisection in the price."""
+    """Project points onto z >= 0, sum size z <= count, by bisection in the price."""
     if float((points @ size).sum()) <= count:
         return points
     low, high = 0.0, float(points.max(initial=0.0))
@@ -159,7 +160,7 @@ def onto_capacity(points: Floats, size: Floats, count: float) -> Floats:
 
 
 def compare(name: str, whole: copter.Model, parts: list[copter.Model], most_trips: int) -> float:
-    """Print what the cells come to; the optimum."""
+    """Print the cells' result; returns the optimum."""
     counts = {resource: whole.count(resource) for resource in whole.resources}
     started = time.process_time()
     optimum = copter.Session(whole).solve().objective
@@ -169,7 +170,7 @@ def compare(name: str, whole: copter.Model, parts: list[copter.Model], most_trip
 
 
 def told(name: str, optimum: float, one_s: float, cells: Cells, pop: float | None, most_trips: int) -> None:
-    """Have the cells solved and print them beside the optimum and POP, whose plan is the first trip's by default."""
+    """Solve the cells and print their result with the optimum and POP's, by default the plan of the first trip."""
     started = time.process_time()
     last = cells.solve(most_trips=most_trips)
     cells_s = time.process_time() - started
@@ -186,7 +187,7 @@ def told(name: str, optimum: float, one_s: float, cells: Cells, pop: float | Non
 
 
 def shards(n_shards: int, servers: int, parts: int, seed: int, most_trips: int) -> None:
-    """The published start of shards with a round of loads (method/shards.md, SH2, SH10), and the plan put together."""
+    """Compare on the published shards with a round of loads (method/shards.md, SH2, SH10)."""
     cluster = ShardCluster.round_robin(n_shards, servers)
     load = list(load_rounds(n_shards, seed + 1, "stateless"))[seed].astype(np.float64)
     load *= servers / load.sum()
@@ -220,7 +221,7 @@ def shards(n_shards: int, servers: int, parts: int, seed: int, most_trips: int) 
 
 
 def main() -> None:
-    """Sia, shards, the WAN."""
+    """Compare on Sia, shards and the WAN."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=10_000)
     parser.add_argument("--cells", type=int, default=8)
@@ -245,7 +246,7 @@ def main() -> None:
 
 
 def compare_sia(arguments: argparse.Namespace) -> None:
-    """Sia's cells, and the ADMM on all of it."""
+    """Compare Sia's cells with the ADMM."""
     whole, parts, values, size, kind = sia(arguments.gpus, arguments.cells, arguments.seed, arguments.tilt)
     counts = np.array([whole.count(k) for k in range(TYPES)])
     optimum = compare(f"Sia, {arguments.gpus:,} GPUs", whole, parts, arguments.most_trips)

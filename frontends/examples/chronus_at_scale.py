@@ -33,7 +33,7 @@ class Arrivals:
         self.rng, self.count = np.random.default_rng(seed), 0
 
     def next(self, now_s: float) -> tuple[Job, StepReward]:
-        """One more job, submitted now."""
+        """Return a new job, submitted now."""
         rng, job_id = self.rng, f"job-{self.count:06d}"
         self.count += 1
         hours = rng.uniform(0.3, 0.5 * LEASES * LEASE_S / 3600.0)
@@ -81,7 +81,7 @@ def run(gpus: int, cycles: int, seed: int, admissions: int) -> dict[str, Any]:
 
 
 def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float, count: int) -> list[float]:
-    """Processor seconds in which one more job is taken in and answered, moves of others' leases included."""
+    """Return the processor seconds to answer one more job, including moves of other jobs' leases."""
     times = []
     for _ in range(count):
         job, reward = arrivals.next(now_s)
@@ -94,7 +94,7 @@ def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float, count: int) -
 
 
 def get_on(policy: ChronusPolicy, work: dict[str, Any]) -> None:
-    """End a lease: jobs with GPUs progress; those that are done, or have no promise, leave."""
+    """End a lease: jobs with GPUs progress; jobs that are done or have no promise leave."""
     for job_id in list(policy.jobs):
         if job_id in policy.held:
             done = (LEASE_S - policy.grid.restart_s) / work[job_id] + policy.service[job_id].progress
@@ -107,7 +107,7 @@ def get_on(policy: ChronusPolicy, work: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run, and print the medians."""
+    """Run the cycles and print the medians."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--gpus", type=int, default=10_000)
     command.add_argument("--cycles", type=int, default=6)

@@ -3,8 +3,8 @@
     python frontends/examples/hadar_at_scale.py                        # both sizes, 2,000 and 5,000 jobs
     python frontends/examples/hadar_at_scale.py --gpus 10000 --rounds 50 --highs
 
-Every round some jobs end and others come, running jobs get on and waiting ones age, so that every value in the linear
-program is new. A round is what the policy does: edits, LP, whole bundles, servers.
+Every round some jobs end and others arrive, running jobs progress and waiting jobs age, so that every value in the
+linear program is new. A round consists of edits, LP, whole bundles, and servers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WARM_UP = 3
 
 
 class Day:
-    """Jobs that come and go around a policy, and how far each of them is."""
+    """Jobs that arrive at a policy and leave it, and their progress."""
 
     def __init__(self, gpus: int, seed: int, utility: str, threads: int) -> None:
         from copter import Settings
@@ -43,15 +43,15 @@ class Day:
             self.arrive()
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Iterations per second (the policy's throughput source is this day)."""
+        """Return the iterations per second; the policy uses this day as its source of throughputs."""
         return self.rates[job.id][gpu_type]
 
     def work(self, job: Job) -> float:
-        """Iterations of a job."""
+        """Return the number of iterations of a job."""
         return self.iterations[job.id]
 
     def arrive(self) -> None:
-        """One more job: gangs of 1 to 32 GPUs, 10 minutes to 17 hours on an ordinary type."""
+        """Add a job: gangs of 1 to 32 GPUs, 10 minutes to 17 hours on an average type."""
         rng, name = self.rng, f"job-{self.made}"
         self.made += 1
         gpus = int(rng.choice(SIZES, p=SIZE_SHARES))
@@ -61,12 +61,12 @@ class Day:
         self.policy.add_job(Job(name, "any", self.now_s, work_samples=self.iterations[name], requested_gpus=gpus))
 
     def leave(self, name: str) -> None:
-        """A job ends."""
+        """End a job."""
         self.policy.remove_job(name)
         del self.rates[name], self.iterations[name], self.progress[name]
 
     def round(self) -> Plan:
-        """One round: arrivals and ends, a plan, and what comes of it."""
+        """Do one round: ends, arrivals, a plan, and progress."""
         ended = [name for name, done in self.progress.items() if done >= 1.0]
         others = max(round(CHURN * len(self.progress)) - len(ended), 0)
         alive = [name for name in self.progress if self.progress[name] < 1.0]
@@ -115,7 +115,7 @@ def run(gpus: int, rounds: int, seed: int, utility: str, highs: bool, threads: i
 
 
 def main() -> None:
-    """Run the sizes asked for, one line of JSON each."""
+    """Run the requested sizes and print a line of JSON for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, action="append", help="size of the cluster (default 10000 and 25000)")
     parser.add_argument("--rounds", type=int, default=20)

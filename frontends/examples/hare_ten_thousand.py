@@ -1,4 +1,4 @@
-"""Hare on 10,000 GPUs: 2,000 jobs, a million tasks; then 1% of the jobs change, and all is planned again.
+"""Hare on 10,000 GPUs: 2,000 jobs with a million tasks are planned, then planned again after 1% of the jobs change.
 
 python frontends/examples/hare_ten_thousand.py [--gpus 25000]
 """
@@ -17,7 +17,7 @@ JOBS_PER_GPU = 0.2
 
 
 def main() -> None:
-    """Plan, change, plan again."""
+    """Plan, change 1% of the jobs, and plan again."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--gpus", type=int, default=10_000)
     command.add_argument("--rounds", type=int, default=3)

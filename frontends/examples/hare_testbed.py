@@ -1,4 +1,4 @@
-"""The paper's testbed of 15 GPUs with its own workload: by tasks, as Hare plans them, and on the simulator's rounds.
+"""The paper's testbed of 15 GPUs with its workload, scheduled by tasks and in the simulator's rounds.
 
 python frontends/examples/hare_testbed.py
 """
@@ -29,7 +29,7 @@ ROUND_S = 60.0
 
 
 def main() -> None:
-    """Plan the workload offline and online, carry it out, simulate it in rounds, and print the JCTs."""
+    """Schedule the workload offline, online and in rounds, and print the JCTs."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--jobs", type=int, default=40)
     command.add_argument("--seed", type=int, default=0)

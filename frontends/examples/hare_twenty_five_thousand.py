@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Run the other example with 25,000 GPUs, unless another number is given."""
+    """Run :mod:`hare_ten_thousand` with 25,000 GPUs, unless another number is given."""
     if "--gpus" not in sys.argv:
         sys.argv += ["--gpus", "25000"]
     runpy.run_path(str(Path(__file__).with_name("hare_ten_thousand.py")), run_name="__main__")

@@ -3,9 +3,9 @@
     python frontends/examples/hops_at_scale.py                        # 1,250 and 3,125 servers of 8
     python frontends/examples/hops_at_scale.py --gpus 10000 --rounds 10 --highs
 
-Seven GPU types, servers of each up to 12% faster or slower than their type, users' own requirement sets (up to eight
-sizes from 1 to 16 GPUs), 2,000 and 5,000 jobs in the service window. Every round the whole cluster is planned again:
-queue, window, LP, whole placements on single servers. Some jobs end between rounds and others come.
+There are seven GPU types, servers up to 12% faster or slower than their type, requirement sets of up to eight sizes
+from 1 to 16 GPUs, and 2,000 or 5,000 jobs in the service window. Every round the whole cluster is planned again: queue,
+window, LP, whole placements on single servers. Between rounds some jobs end and others arrive.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ from copter_frontends.vocabulary import Job, Plan
 
 SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # relative to a T4, roughly
 SERVER_SPEEDS = (0.88, 1.0, 1.12)
-JOBS_PER_GPU = 0.25  # in the queue; the window has fewer
+JOBS_PER_GPU = 0.25  # jobs in the queue per GPU; the window has fewer
 MOST_GPUS, MOST_SIZES = 16, 8
 WARM_UP = 1
 
 
 class Speeds:
-    """How fast jobs are: linear within a server but for communication, slower between servers (a PlacedThroughputs)."""
+    """Speeds of jobs, linear in GPUs except for losses by communication within and between servers
+    (PlacedThroughputs).
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed, self.version = seed, 0
@@ -52,27 +54,27 @@ class Speeds:
         self.traits[name] = (by_type, rng.uniform(0.0, 0.2), rng.choice([rng.uniform(0.05, 0.3), rng.uniform(0.6, 2)]))
 
     def key(self, job: Job) -> Hashable:
-        """No two jobs share their speeds."""
+        """Return the job's id, because no two jobs share their speeds."""
         return job.id
 
     def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
-        """Samples per second."""
+        """Return the samples per second."""
         by_type, ring, network = self.traits[job.id]
         slower = 1.0 + (network if nodes > 1 else ring * (gpus - 1) / gpus)
         return by_type[gpu_type] * gpus / slower * self.server_speed(gpu_type, servers[0])
 
     def work(self, job: Job) -> float:
-        """Samples of a job."""
+        """Return the number of samples of a job."""
         assert job.work_samples is not None
         return job.work_samples
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """One of three speeds, by the server's number."""
+        """Return one of three relative speeds, by the server's number."""
         return SERVER_SPEEDS[(int(server.rsplit("-", 1)[1]) + self.seed) % 3]
 
 
 class Day:
-    """Jobs that come and go around a policy, which is told their speeds or learns them from what they do."""
+    """Jobs that arrive at a policy and leave it; the policy knows their speeds or learns them from observations."""
 
     def __init__(self, gpus: int, seed: int, threads: int, queue: int | None = None, learn: bool = False) -> None:
         self.rng, self.speeds = np.random.default_rng(seed), Speeds(seed)
@@ -84,13 +86,13 @@ class Day:
             full_round_s=300.0,
             settings=Settings(threads=threads),
         )
-        self.observe_s: list[float] = []  # of all running jobs, each round
+        self.observe_s: list[float] = []  # seconds in which the policy records all running jobs' speeds, by round
         self.now_s, self.made = 3600.0, 0
         for _ in range(queue or round(JOBS_PER_GPU * gpus)):
             self.arrive(self.rng.uniform(0.0, 3600.0))
 
     def arrive(self, submit_s: float) -> None:
-        """One more job."""
+        """Add a job."""
         rng, name = self.rng, f"job-{self.made}"
         self.made += 1
         count = int(rng.integers(1, MOST_SIZES + 1))
@@ -105,7 +107,7 @@ class Day:
         self.policy.add_job(job, RequirementSet.of(sorted({least, *sizes.tolist()})))
 
     def profile(self, job: Job) -> dict[str, IterationTimes]:
-        """What a run on one GPU of each type shows: its speed on an average server; nothing of the network."""
+        """Return the profile of a job from runs on one GPU of each type, which do not show the network's effect."""
         steady = LoadingState(0.0, 0.0)
         loading = DataLoading(steady, steady, 1.0)
         by_type = self.speeds.traits[job.id][0]
@@ -115,7 +117,7 @@ class Day:
         }
 
     def observe(self) -> None:
-        """Tell the policy what every running job did, with 2% of noise."""
+        """Report every running job's speed to the policy, with 2% noise."""
         if self.estimator is None:
             return
         begun = perf_counter()
@@ -126,7 +128,7 @@ class Day:
         self.observe_s.append(perf_counter() - begun)
 
     def round(self, churn: float = 0.02) -> Plan:
-        """One round: ends, arrivals, a plan."""
+        """Do one round: ends, arrivals, a plan."""
         names = list(self.policy.jobs)
         running = [name for name in names if name in self.policy.held]
         for name in self.rng.choice(running, round(churn * len(running)), replace=False).tolist() if running else ():
@@ -174,7 +176,7 @@ def run(
 
 
 def main() -> None:
-    """Run the sizes asked for, one line of JSON each."""
+    """Run the requested sizes and print a line of JSON for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, action="append", help="size of the cluster (default 10000 and 25000)")
     parser.add_argument("--rounds", type=int, default=10)

@@ -4,11 +4,11 @@
         --kubernetes http://127.0.0.1:8001
 
 `kubectl proxy` serves the second address. The AdmissionCheck named by --check has the controllerName
-"copter.io/admission" and is listed in the ClusterQueue. The controller says that the check is active, without which
-Kueue admits nothing from that queue. Every step it reads the workloads that have a quota reservation and wait for this
-check, tells copter of those that came and went, and writes the state: Ready with a node selector for the GPU type that
-the plan chose, or Pending. A workload's speeds stand in its annotation copter.io/throughputs, {"TYPE": {"GPUs":
-speed}}, its weight in copter.io/weight.
+"copter.io/admission" and is listed in the ClusterQueue. The controller marks the check as active; otherwise Kueue
+admits nothing from that queue. In every step it reads the workloads that have a quota reservation and wait for this
+check, reports arrivals and departures to copter, and writes each workload's state: Ready with a node selector for the
+GPU type of the plan, or Pending. A workload's speeds are in its annotation copter.io/throughputs, {"TYPE": {"GPUs":
+speed}}, and its weight in copter.io/weight.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PERIOD_S = 2.0
 
 
 def ask(method: str, url: str, document: Any = None, kind: str = "application/json", token: str = "") -> Any:
-    """JSON of one request; HTTPError for a refusal."""
+    """Send a request and return the JSON of the answer; raises HTTPError for a refusal."""
     headers = {"Content-Type": kind, "Accept": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
@@ -39,7 +39,7 @@ def ask(method: str, url: str, document: Any = None, kind: str = "application/js
 
 
 def gpus_of(workload: dict[str, Any]) -> int:
-    """GPUs of all pods of a workload."""
+    """Return the number of GPUs of all pods of a workload."""
     total = 0
     for pods in workload["spec"]["podSets"]:
         for container in pods["template"]["spec"].get("containers", []):
@@ -50,7 +50,7 @@ def gpus_of(workload: dict[str, Any]) -> int:
 
 
 def job_of(workload: dict[str, Any]) -> dict[str, Any]:
-    """The job that copter is told of."""
+    """Return a workload as a job of copter's service."""
     notes, gpus = workload["metadata"].get("annotations", {}), gpus_of(workload)
     job: dict[str, Any] = {"id": name_of(workload), "gpus": gpus, "min_gpus": gpus, "preemptible": False}
     job["weight"] = float(notes.get("copter.io/weight", 1.0 + max(workload["spec"].get("priority", 0), 0)))
@@ -60,34 +60,34 @@ def job_of(workload: dict[str, Any]) -> dict[str, Any]:
 
 
 def name_of(workload: dict[str, Any]) -> str:
-    """Namespace and name."""
+    """Return namespace and name of a workload."""
     return f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
 
 
 def holds(workload: dict[str, Any], condition: str) -> bool:
-    """Whether a condition of a workload is true."""
+    """Return whether a condition of a workload is true."""
     conditions = workload.get("status", {}).get("conditions", [])
     return any(each["type"] == condition and each["status"] == "True" for each in conditions)
 
 
 def now() -> str:
-    """The time, as Kubernetes writes it."""
+    """Return the time in Kubernetes's format."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Controller:
-    """Keeps copter and Kueue in step.
+    """Keeps copter's jobs and Kueue's workloads consistent.
 
     Parameters
     ----------
     check : str
         Name of the AdmissionCheck.
     service : str
-        Address of the cluster at the service.
+        Address of the cluster in copter's service.
     kubernetes : str
         Address of Kubernetes's API.
     token : str
-        For the service, if it asks for one.
+        Token for the service, if it requires one.
     """
 
     def __init__(self, check: str, service: str, kubernetes: str, token: str = "") -> None:
@@ -96,14 +96,14 @@ class Controller:
 
     @property
     def api(self) -> str:
-        """Address of Kueue's API, in the version that the cluster prefers (v1beta1 or v1beta2)."""
+        """Return the address of Kueue's API in the cluster's preferred version (v1beta1 or v1beta2)."""
         if not self._api:
             version = ask("GET", self.kubernetes + GROUP)["preferredVersion"]["version"]
             self._api = f"{self.kubernetes}{GROUP}/{version}"
         return self._api
 
     def activate(self) -> bool:
-        """Say that the check is active, if it is not said; True if it was not."""
+        """Mark the check as active; returns whether it was not marked before."""
         address = f"{self.api}/admissionchecks/{self.check}"
         found = ask("GET", address)
         conditions = found.get("status", {}).get("conditions", [])
@@ -122,7 +122,7 @@ class Controller:
         return True
 
     def step(self) -> int:
-        """One round; how many workloads have another state than before."""
+        """Do one step; returns the number of workloads whose state changed."""
         self.activate()
         asked = {}
         for workload in ask("GET", f"{self.api}/workloads")["items"]:
@@ -138,7 +138,7 @@ class Controller:
         return sum(self.write(workload, plan.get(name)) for name, workload in asked.items())
 
     def tell(self, asked: dict[str, dict[str, Any]]) -> None:
-        """Tell copter of the workloads that came and went; one that it refuses does not keep others from it."""
+        """Report new and removed workloads to copter; a refused workload does not stop the others."""
         known, after = set(), ""
         while True:
             page = ask("GET", f"{self.service}/jobs?after={after}", token=self.token)
@@ -155,12 +155,12 @@ class Controller:
                 print(f"copter refused {delta}: {error.read().decode()}", file=sys.stderr)
 
     def state(self, workload: dict[str, Any]) -> dict[str, Any] | None:
-        """The workload's entry for this check."""
+        """Return the workload's entry for this check."""
         checks = workload.get("status", {}).get("admissionChecks", [])
         return next((each for each in checks if each["name"] == self.check), None)
 
     def write(self, workload: dict[str, Any], given: dict[str, Any] | None) -> bool:
-        """Write a workload's state, if it is another; one that was admitted keeps it."""
+        """Write a workload's state if it has changed; an admitted workload keeps its state."""
         before = self.state(workload) or {}
         wanted = "Ready" if given is not None else "Pending"
         if before.get("state") in (wanted, "Ready"):
@@ -185,14 +185,14 @@ class Controller:
         try:
             ask("PATCH", address, patch, MERGE)
         except urllib.error.HTTPError as error:
-            if error.code in (404, 409):  # gone, or changed by another: the next step sees what it is now
+            if error.code in (404, 409):  # removed, or changed by another client: the next step reads its new state
                 return False
             raise
         return True
 
 
 def main() -> None:
-    """Step by step, until stopped."""
+    """Do steps until stopped."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("check", "service", "kubernetes"):
         parser.add_argument(f"--{name}", required=True)

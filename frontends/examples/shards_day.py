@@ -12,7 +12,7 @@ from copter_frontends.shards import CopterShards, ShardCluster, load_rounds, sim
 
 
 def main() -> None:
-    """Run the rounds; a server is lost in the middle."""
+    """Run the rounds; half way through a server is lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shards", type=int, default=512)
     parser.add_argument("--servers", type=int, default=64)

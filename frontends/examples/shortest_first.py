@@ -2,8 +2,8 @@
 
     python frontends/examples/shortest_first.py
 
-Each job's options are the configurations of the cluster. An option is worth the job's speed-up in it, divided by the
-work that the job has left, so that nearly finished jobs come first; the LP shares the GPUs out.
+Each job's options are the configurations of the cluster. The value of an option is the job's speed-up in it divided by
+the job's remaining work, so that nearly finished jobs come first. The LP distributes the GPUs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, configur
 
 
 class ShortestFirst:
-    """A SchedulingPolicy: the simulator tells it what changed and asks for a plan every round."""
+    """A SchedulingPolicy: every round, the simulator reports changes to it and requests a plan."""
 
     round_s = 60.0
 
@@ -44,7 +44,7 @@ class ShortestFirst:
         self.session = Session(self.model)
 
     def value(self, job: Job) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Worth of every option: speed-up over the work left; impossible ones are worth less than nothing."""
+        """Return the value of every option: speed-up divided by remaining work; negative for impossible options."""
         row = self.goodput.row(job.application, self.progress[job.id], job.max_batch_size)
         work = job.work_samples or APPLICATIONS[job.application].work_samples
         hours_left = work * (1.0 - self.progress[job.id]) / row.max() / 3600.0
@@ -91,7 +91,7 @@ class ShortestFirst:
 
 
 def main() -> None:
-    """Run it for six hours of a made-up day on 224 GPUs."""
+    """Simulate the policy for six hours of a synthetic day on 224 GPUs."""
     cluster = scaled_cluster(224)
     policy = ShortestFirst(cluster)
     jobs = generate_day(300, hours=6.0, seed=1)

@@ -1,13 +1,13 @@
-"""Sia's rounds over Ray actors, and the same rounds on one machine beside them: gap, messages, bytes, seconds.
+"""Sia's rounds over Ray actors, compared with the same rounds in one process: gap, messages, bytes, seconds.
 
     python frontends/examples/sia_over_ray.py --gpus 10000 --actors 2             # a Ray head of its own, here
     python frontends/examples/sia_over_ray.py --gpus 100000 --actors 4 --address auto   # after `ray start --head`
     python frontends/examples/sia_over_ray.py --gpus 10000 --actors 2 --local     # shards in this process, without Ray
 
-Seven GPU types, every configuration of each up to all its nodes, jobs with goodput of their own. Each round a hundredth
-of the jobs leave, as many come, and the values of all running jobs move. Both sides get the same edits; the last column
-is how far their optima lie apart. Seconds are of processor time, of the coordinator and all actors together, and on the
-clock: on a busy machine the first say more.
+There are seven GPU types with all configurations up to all nodes, and every job has its own goodput. Each round 1% of
+the jobs leave, as many arrive, and the values of all running jobs change. Both sides get the same edits; the last
+column is the difference of their optima. Both processor seconds (of the coordinator and all actors) and wall-clock
+seconds are printed; on a busy machine the former say more.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Ints = NDArray[np.int64]
 TYPES, GPUS_PER_NODE = 7, 8
 JOBS_PER_GPU = 0.14
 CHURN = 0.01
-WORTH = 1.1  # of a job that runs, before what its goodput lacks is taken off
-AT_A_TIME = 200  # jobs that come in one batch
+WORTH = 1.1  # worth of a running job, from which the shortfall of its goodput is subtracted
+AT_A_TIME = 200  # jobs added in one batch
 
 
 @dataclass
@@ -43,11 +43,11 @@ class Round:
     ----------
     gone : list of int
     came : list of (int, ndarray)
-        Jobs with their values.
+        New jobs with their values.
     jobs : list of int
-        All that are there then.
+        All jobs after these edits.
     scale : ndarray
-        Of each job's values this round.
+        Factor on each job's values in this round.
     """
 
     gone: list[int]
@@ -58,7 +58,7 @@ class Round:
 
 @dataclass
 class Figures:
-    """What a round took on one side."""
+    """Measurements of a round on one side."""
 
     objective: float
     gap: float
@@ -71,7 +71,7 @@ class Figures:
 
 
 class Workload:
-    """Seeded rounds, the same each time they are gone through.
+    """Rounds from a seed, the same in every iteration.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Workload:
         self.kind = np.repeat(np.arange(TYPES), [len(each) for each in sizes])
 
     def empty_model(self) -> copter.Model:
-        """GPU types and the configurations' template."""
+        """Return a model with the GPU types and the template of configurations."""
         model = copter.Model("max")
         for kind, count in enumerate(self.counts.tolist()):
             model.add_resources(kind, count)
@@ -96,13 +96,13 @@ class Workload:
         return model
 
     def values(self, rng: np.random.Generator) -> Floats:
-        """What a new job lacks in each configuration: goodput to the power of -1/2, relative to the least."""
+        """Return a new job's shortfall in each configuration: goodput to the power of -1/2, relative to the least."""
         speed = np.log(rng.uniform(1.0, 10.0, TYPES))[self.kind]
         goodput = speed + rng.uniform(0.6, 0.95) * np.log(self.size) - np.log1p(self.size / 2.0 ** rng.uniform(2, 9))
         return np.asarray(np.exp(-0.5 * (goodput - goodput.min())))
 
     def rounds(self, count: int) -> Iterator[Round]:
-        """The first one fills the cluster."""
+        """Yield the rounds; the first one fills the cluster."""
         rng, jobs, following = np.random.default_rng(self.seed), [], 0
         for number in range(count):
             churn = max(1, round(CHURN * self.jobs)) if number else 0
@@ -118,7 +118,7 @@ class Workload:
 
 
 def edit(session: Any, change: Round) -> None:
-    """Do a round's edits, on either kind of session."""
+    """Apply a round's edits to either kind of session."""
     model = session.model
     template = model.templates[0]
     if change.gone:
@@ -131,7 +131,7 @@ def edit(session: Any, change: Round) -> None:
 
 
 def run(session: Any, workload: Workload, rounds: int) -> list[Figures]:
-    """All rounds of one side."""
+    """Return the measurements of all rounds on one side."""
     figures = []
     for change in workload.rounds(rounds):
         before = getattr(session, "traffic", distributed.Traffic())
@@ -152,7 +152,7 @@ def run(session: Any, workload: Workload, rounds: int) -> list[Figures]:
 
 
 def processor_time(session: Any) -> float:
-    """Processor time so far of this process and of all actors' processes."""
+    """Return the processor time so far of this process and all actors' processes."""
     actors = session.shards.values() if isinstance(session, distributed.Session) else ()
     own = time.process_time()
     if isinstance(session, distributed.Session) and isinstance(session.transport, distributed.LocalTransport):
@@ -161,7 +161,7 @@ def processor_time(session: Any) -> float:
 
 
 def transport_of(arguments: argparse.Namespace) -> distributed.Transport:
-    """Actors over Ray, or shards in this process."""
+    """Return a transport to actors over Ray, or to shards in this process."""
     if arguments.local:
         return distributed.LocalTransport()
     try:
@@ -175,7 +175,7 @@ def transport_of(arguments: argparse.Namespace) -> distributed.Transport:
 
 
 def table(one: list[Figures], many: list[Figures]) -> None:
-    """Round by round, both sides."""
+    """Return a table of both sides by round."""
     print(
         f"{'round':>5} {'passes':>6} {'gap':>8} {'messages':>8} {'kB out':>8} {'kB in':>8} {'kB edits':>9} "
         f"{'cpu s':>7} {'clock s':>7} | {'passes':>6} {'gap':>8} {'cpu s':>7} {'clock s':>7} | apart"
@@ -192,13 +192,13 @@ def table(one: list[Figures], many: list[Figures]) -> None:
 
 
 def median_ratio(many: list[float], one: list[float]) -> float:
-    """Of the rounds after the first two: the first is cold, the second lets go of what that held too much of."""
+    """Return the ratio over the rounds after the first two, which are untypical: a cold start and its clean-up."""
     warm = slice(min(2, len(many) - 1), None)
     return float(np.median(many[warm]) / np.median(one[warm]))
 
 
 def main() -> None:
-    """Both sides, one after the other."""
+    """Run both sides, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=10_000)
     parser.add_argument("--actors", type=int, default=2)
@@ -215,7 +215,7 @@ def main() -> None:
         parser.error(f"--gpus must be {TYPES * GPUS_PER_NODE} or more; --actors, --rounds and --threads 1 or more")
     workload = Workload(arguments.gpus, arguments.seed)
     settings = copter.Settings(tolerance=arguments.tolerance, threads=arguments.threads * arguments.actors)
-    transport = transport_of(arguments)  # before the long part: nobody may answer at the address
+    transport = transport_of(arguments)  # connect before the long part, as the address may be wrong
     one = run(copter.Session(workload.empty_model(), settings), workload, arguments.rounds)
     try:
         session = distributed.Session(

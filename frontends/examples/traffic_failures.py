@@ -1,10 +1,10 @@
-"""A backbone through link failures: flows at once after each cut, the optimum a moment later, routers' weights.
+"""A backbone with link failures: quick flows after each cut, the optimum shortly after, and routers' weights.
 
     python frontends/examples/traffic_failures.py                      # a random network of 40 nodes, no data needed
     python frontends/examples/traffic_failures.py --network backbone.graphml --failures 10
 
-After every cut the plan is made twice: by a deadline of 50 ms, and without one. Both are feasible exactly; the gap of
-the first is certified.
+After every cut the plan is computed twice: with a time limit of 50 ms, and without. Both plans are exactly feasible,
+and the gap of the first is certified.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEADLINE_S = 0.05
 
 
 def main() -> None:
-    """Cut links, one after the other, and bring them back."""
+    """Cut links one after the other, and restore them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", default="random-40")
     parser.add_argument("--scale", type=float, default=150.0)

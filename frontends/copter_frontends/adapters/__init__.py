@@ -1,1 +1,3 @@
-"""copter in the place of other schedulers' policies, each in its own calling convention (docs/reference/service.md)."""
+"""Replacements of other schedulers' policies by copter, each in that scheduler's calling convention
+(docs/reference/service.md).
+"""

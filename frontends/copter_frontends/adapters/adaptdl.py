@@ -32,22 +32,23 @@ class NodeInfo(Protocol):
 
 
 class AdaptDLPolicy:
-    """Shares GPUs out by the sum of the jobs' speed-ups, in AdaptDL's calling convention.
+    """Allocates GPUs by the sum of the jobs' speed-ups, in AdaptDL's calling convention.
 
-    Give it to AdaptDL's allocator where it makes a ``PolluxPolicy``, or to the one of Sia's AdaptDL where it makes a
-    ``MIPPolicy``; for Sia's simulator see :class:`.SiaSimulatorPolicy`. The linear program and its state stay from one
-    call to the next.
+    Use it in AdaptDL's allocator instead of ``PolluxPolicy``, or in the allocator of Sia's AdaptDL instead of
+    ``MIPPolicy``; for Sia's simulator see :class:`.SiaSimulatorPolicy`. The linear program and its state are kept
+    between calls.
 
-    A job's ``speedup_fn`` is a function (nodes, replicas) -> speed-up, or, as in Sia, one for each GPU type; its
-    numbers of replicas may be by type, too. Functions by type that have Sia's ``get_goodput`` are asked for the
-    goodput: their speed-ups are each over one GPU of the same type, and say nothing of which type is faster.
+    A job's ``speedup_fn`` is a function (nodes, replicas) -> speed-up or, as in Sia, one function per GPU type; its
+    numbers of replicas may also be given by type. If functions by type have Sia's ``get_goodput``, goodputs are used,
+    because their speed-ups are relative to one GPU of the same type and so do not compare types.
 
     Parameters
     ----------
     gpu : str
         Name of the resource that counts GPUs.
     type_of : callable (node key, NodeInfo) -> str, optional
-        GPU type of a node, a key of jobs' ``speedup_fn`` where that is a mapping, as in Sia. By default all are alike.
+        Function that returns a node's GPU type, which is a key of ``speedup_fn`` if that is a mapping, as in Sia. By
+        default all nodes have one type.
     restart_penalty : float
         See :class:`.AllocationPolicy`.
     """
@@ -86,7 +87,7 @@ class AdaptDLPolicy:
         jobs : mapping of job key to JobInfo
         nodes : mapping of node key to NodeInfo
         base_allocations : mapping of job key to list of node key
-            What jobs have now, a node for each replica.
+            Present allocations, with a node for each replica.
         node_template : NodeInfo
             A node that could be added.
 
@@ -95,8 +96,8 @@ class AdaptDLPolicy:
         allocations : dict of job key to list of node key
             For every job, a node for each replica.
         desired_nodes : int
-            Where jobs wait, the nodes that there are and as many of the template as they would need at least; else
-            the nodes in use, so that AdaptDL gives the others back.
+            If jobs wait: the present nodes plus the template nodes that the waiting jobs need at least. Otherwise the
+            nodes in use, so that AdaptDL returns the others.
         """
         named = {f"{key!r}": key for key in nodes if nodes[key].resources.get(self.gpu, 0) > 0}
         ids = {f"{key!r}": key for key in jobs}
@@ -166,7 +167,7 @@ class AdaptDLPolicy:
         pinned = held is not None and not job.preemptible
         if name not in self._told:
             if not table:
-                return  # nothing that is there can run it now
+                return  # no present node can run the job
             policy.add_job(Job(name, "adaptdl", preemptible=job.preemptible), table)
         elif not table:
             policy.remove_job(name)
@@ -281,5 +282,5 @@ def _fewest(job: JobInfo) -> int:
 
 
 def _most_replicas(job: JobInfo, node: NodeInfo) -> int:
-    """Replicas of a job that fit on an empty node."""
+    """Return how many replicas of a job fit on an empty node."""
     return min((node.resources.get(name, 0) // units for name, units in job.resources.items() if units > 0), default=0)

@@ -10,24 +10,24 @@ from copter_frontends.allocation import AllocationPolicy, Rates
 from copter_frontends.vocabulary import Allocation, Cluster, GpuType, Job, Node
 
 NODE, TYPE, JOBS = "Node_ID", "GPU_type", "JOB_IDS"
-ONE_TYPE = "gpu"  # GPU type of every GPU where Blox's table of GPUs has no types
+ONE_TYPE = "gpu"  # type of every GPU if Blox's table of GPUs has no types
 
 
 class BloxScheduler:
     """Orders jobs so that Blox's placement starts the jobs of copter's plan first.
 
-    Blox's loop calls ``schedule(job_state, cluster_state)`` and its decorator takes ``active_jobs``, ``server_map`` and
-    ``gpu_df`` out of them; both forms are taken here.
+    Blox's loop calls ``schedule(job_state, cluster_state)``, from which its decorator extracts ``active_jobs``,
+    ``server_map`` and ``gpu_df``; both forms are accepted.
 
     Parameters
     ----------
     args : object, optional
-        As Blox gives it to its policies; not used.
+        Argument that Blox passes to its policies; not used.
     rates_of : callable (job id, job dict) -> rates, optional
-        {GPU type: {GPUs: speed}}; by default the job's ``throughputs`` if it has them, else the GPUs that it asks for,
-        equally fast on every type.
+        Returns {GPU type: {GPUs: speed}}; by default the job's ``throughputs`` if it has them, otherwise the requested
+        GPUs, equally fast on every type.
     weight_of : callable (job id, job dict) -> float, optional
-        By default 1.
+        Returns the job's weight; by default 1.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class BloxScheduler:
         Parameters
         ----------
         job_dict : mapping of job id to dict
-            ``num_GPUs``, ``submit_time``, ``is_running`` and the like; or Blox's job state.
+            Jobs with ``num_GPUs``, ``submit_time``, ``is_running`` and so on; or Blox's job state.
         node_info : mapping
             Blox's servers; or its cluster state.
         gpu_df : pandas.DataFrame
-            A row for each GPU, with ``Node_ID``, ``JOB_IDS`` and, where GPUs differ, ``GPU_type``.
+            A row for each GPU, with ``Node_ID``, ``JOB_IDS`` and, if there are several types, ``GPU_type``.
         global_placement_policy : str, optional
-            Accepted, as Blox may give it; nodes are chosen by Blox's placement.
+            Accepted because Blox may pass it, but not used: Blox's placement chooses the nodes.
 
         Returns
         -------
@@ -144,12 +144,12 @@ def _column(frame: Any, name: str) -> list[Any]:
 
 
 def _types(frame: Any) -> list[Any]:
-    """GPU type of each row."""
+    """Return the GPU type of each row."""
     return _column(frame, TYPE) if TYPE in frame.columns else [ONE_TYPE] * len(frame)
 
 
 def _whole(value: Any) -> Any:
-    """Return a job id as an int if a column with gaps has turned it into a float."""
+    """Return a job id as an int; a pandas column with missing values has made it a float."""
     return int(value) if isinstance(value, float) and value == value and value == int(value) else value
 
 

@@ -21,22 +21,22 @@ NAMES = {
     GavelObjective.MAKESPAN: "MinTotalDuration_Perf",
     GavelObjective.FINISH_TIME_FAIRNESS: "FinishTimeFairness_Perf",
 }
-"""Gavel's own names: its scheduler decides by them what it passes (``Scheduler._compute_allocation``)."""
+"""Gavel's own names, by which its scheduler chooses the arguments (``Scheduler._compute_allocation``)."""
 
 
 class GavelAdapter:
     """One of Gavel's heterogeneity-aware policies on copter's differential model, in Gavel's calling convention.
 
-    The scheduler looks at :attr:`name` and calls :meth:`get_allocation` with ``(throughputs, scale_factors,
-    cluster_spec)``; before the last come ``priority_weights`` for names that begin with MaxMinFairness,
-    ``num_steps_remaining`` for MinTotalDuration, and ``priority_weights, times_since_start, num_steps_remaining`` for
-    FinishTimeFairness. The linear program stays from one call to the next.
+    The scheduler calls :meth:`get_allocation` with ``(throughputs, scale_factors, ..., cluster_spec)``. Depending on
+    :attr:`name`, the arguments in between are ``priority_weights`` (names that begin with MaxMinFairness),
+    ``num_steps_remaining`` (MinTotalDuration), or ``priority_weights, times_since_start, num_steps_remaining``
+    (FinishTimeFairness). The linear program is kept between calls.
 
     Parameters
     ----------
     objective : GavelObjective or str
     solver : str, optional
-        Accepted, as Gavel's policies take one, and not used.
+        Accepted, because Gavel's policies have it, but not used.
     settings : copter.Settings, optional
     """
 
@@ -70,12 +70,12 @@ class GavelAdapter:
         scale_factors : mapping of job id to int
             Workers of each job.
         *rest : mappings
-            As the name says; the last is ``cluster_spec``, {worker type: workers}.
+            Arguments by the policy's name; the last is ``cluster_spec``, {worker type: workers}.
 
         Raises
         ------
         InvalidDataError
-            For other arguments than go with the name, pairs of jobs, or throughputs that are no numbers >= 0.
+            For arguments that do not fit the name, pairs of jobs, or throughputs that are not numbers >= 0.
         """
         weights, ages, steps, spec = self._arguments(rest)
         if not throughputs:

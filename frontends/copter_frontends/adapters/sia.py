@@ -17,16 +17,16 @@ class _Told:
     """A job in the form that :class:`.AdaptDLPolicy` expects; one replica is one GPU."""
 
     resources: Mapping[str, int]
-    speedup_fn: Any  # by type, a :data:`Speed`
+    speedup_fn: Any  # a :data:`Speed` for each type
     max_replicas: int | Mapping[str, int]
     min_replicas: int | Mapping[str, int]
     preemptible: bool
 
 
 class SiaSimulatorPolicy:
-    """Shares GPUs out by the sum of the jobs' goodputs, in the calling convention of Sia's simulator.
+    """Allocates GPUs by the sum of the jobs' goodputs, in the calling convention of Sia's simulator.
 
-    The simulator's ``Cluster`` looks at its policy's class, so derive from both: ``class Copter(SiaSimulatorPolicy,
+    The simulator's ``Cluster`` checks its policy's class, so derive from both: ``class Copter(SiaSimulatorPolicy,
     SiaPolicy)``. It calls ``populate_valid_configs`` once and ``optimize`` in each round.
 
     Parameters
@@ -60,14 +60,15 @@ class SiaSimulatorPolicy:
         Parameters
         ----------
         jobs : mapping of job name to JobInfo
-            The simulator's: ``speedup_fn``, ``min_replicas``, ``max_replicas`` and ``scale_unit`` by GPU type.
+            The simulator's jobs, with ``speedup_fn``, ``min_replicas``, ``max_replicas`` and ``scale_unit`` by GPU
+            type.
         nodes : mapping of GPU type to {node number: NodeInfo}
         base_allocations : mapping of job name to (GPU type, list of node number)
 
         Returns
         -------
         dict of job name to (GPU type, list of node number)
-            A node for each GPU; (None, ()) for a job that gets none.
+            Type and a node for each GPU; (None, ()) for a job without GPUs.
         """
         flat: dict[Hashable, NodeInfo] = {
             (kind, number): node for kind, there in nodes.items() for number, node in there.items()
@@ -88,7 +89,7 @@ class SiaSimulatorPolicy:
 
     @staticmethod
     def _placement(given: Sequence[Any]) -> Placement:
-        """(type, node numbers) of a list of (type, node number)."""
+        """Return (type, node numbers) of a list of (type, node number)."""
         return (given[0][0], [number for _, number in given]) if given else (None, ())
 
     def _job(self, job: Any, nodes: Mapping[str, Any]) -> _Told:

@@ -1,4 +1,4 @@
-"""A policy for jobs of which only speeds are known; it maximises the weighted speed-up (docs/reference/service.md)."""
+"""A policy for jobs with known speeds only, which maximises the weighted speed-up (docs/reference/service.md)."""
 
 from copter_frontends.allocation.policy import AllocationPolicy
 from copter_frontends.allocation.rates import Rates, checked_rates, default_rates, options_of

@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Job
 
 Floats = NDArray[np.float64]
 
-NEVER = -1.0  # worth of an option that the cluster is too small for
+NEVER = -1.0  # worth of an option with more GPUs than the cluster has
 
 
 @dataclass(slots=True)
@@ -24,9 +24,9 @@ class JobEntry:
     job : Job
     weight : float
     options : tuple of (GPU type, GPUs)
-        Columns of its request.
+        Options of the job, one for each column of its request.
     speedup : ndarray of float64, shape (options,)
-        Rate of each option over the smallest of them.
+        Rate of each option divided by the smallest rate.
     """
 
     job: Job
@@ -36,12 +36,13 @@ class JobEntry:
 
     @classmethod
     def of(cls, job: Job, weight: float, options: dict[Option, float]) -> JobEntry:
-        """The entry of a job whose options are not empty."""
+        """Make the entry of a job that has options."""
         rates = np.array(list(options.values()))
         return cls(job, weight, tuple(options), rates / rates.min())
 
     def worth(self, capacity: dict[str, int], held: Option | None, penalty: float) -> Floats:
-        """Objective coefficient of every option: weight times speed-up, less where the job would have to start anew.
+        """Return the objective coefficient of every option: weight times speed-up, reduced for options that need a
+        restart.
 
         Parameters
         ----------

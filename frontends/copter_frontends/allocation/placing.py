@@ -30,8 +30,9 @@ def placed(
 ) -> dict[str, Allocation]:
     """Choose nodes for the wanted jobs (job id -> GPU type and GPUs); jobs without room are left out.
 
-    The placer does it, and moves jobs to free whole nodes. It refuses pins that hold parts of several nodes. Then jobs
-    keep their nodes where these are free, and the others, largest first, take free GPUs on as few nodes as can be.
+    The placer assigns them, and moves jobs if whole nodes must be freed. It cannot handle pins on parts of several
+    nodes. With such pins, jobs keep their nodes if these are free, and the others, largest first, take free GPUs on as
+    few nodes as possible.
     """
     try:
         return placer.place_what_fits(wanted, previous, fixed.keys() & wanted.keys())[0]

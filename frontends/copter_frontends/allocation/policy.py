@@ -46,19 +46,18 @@ FACTS = frozenset({"rates", "weight"})
 class AllocationPolicy(LpPolicy):
     """Maximises the jobs' weighted speed-ups (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
-    A job's options are the types and numbers of GPUs on which its speed is known; an option is worth the job's weight
-    times its speed over the job's slowest option. At most one option is given to a job, and the GPUs of a type to at
-    most as many as there are.
+    A job's options are the types and numbers of GPUs with a known speed. An option's worth is the job's weight times
+    its speed relative to the job's slowest option. A job gets at most one option, within the GPUs of each type.
 
     Parameters
     ----------
     cluster : Cluster
-        Copied: tell the policy of changes with add_resources and remove_resources.
+        The cluster, which is copied; report changes by add_resources and remove_resources.
     round_s : float
         Seconds between plans.
     restart_penalty : float
-        Share of its worth that an option loses unless the job runs with it already, 0 to below 1: what a start costs.
-        So a waiting job takes the place of a running one only if it is worth so much more.
+        Cost of a start: an option loses this share of its worth (0 to below 1) unless the job already has it. So a
+        waiting job replaces a running one only if its worth is larger by more than that.
     settings : copter.Settings, optional
 
     Attributes
@@ -92,8 +91,8 @@ class AllocationPolicy(LpPolicy):
             self._model.add_resources(kind, gpus)
         self.session = Session(self._model, settings)
         self.entries: dict[str, JobEntry] = {}
-        self._templates: dict[tuple[Option, ...], tuple[Template, int]] = {}  # and how many jobs have it
-        self._stale: set[str] = set()  # jobs whose worths are to be written again before the next solve
+        self._templates: dict[tuple[Option, ...], tuple[Template, int]] = {}  # each with the number of jobs that use it
+        self._stale: set[str] = set()  # jobs whose worths must be updated before the next solve
         self._fixed: set[str] = set()
 
     @property
@@ -104,20 +103,20 @@ class AllocationPolicy(LpPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job, rates: Rates | None = None, weight: float = 1.0) -> None:
-        """Start to consider a job.
+        """Add a job.
 
         Parameters
         ----------
         job : Job
         rates : mapping of GPU type to {GPUs: units per second}, optional
-            By default the GPUs that the job asks for are equally fast on every type.
+            By default, the requested number of GPUs is equally fast on every type.
         weight : float
             Above zero.
 
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if there is nothing that it can run on.
+            If its id is already known; if it cannot run anywhere.
         """
         with self.edit_clock:
             if job.id in self.entries:
@@ -154,7 +153,7 @@ class AllocationPolicy(LpPolicy):
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Remove `count` GPUs of a type as whole nodes (the newest, unless named); jobs on them are re-planned.
 
-        CapacityInUseError if a pinned job is on one of them, or fewer GPUs exist.
+        Raises CapacityInUseError if a pinned job is on one of them, or fewer GPUs exist.
         """
         with self.edit_clock:
             doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
@@ -171,8 +170,8 @@ class AllocationPolicy(LpPolicy):
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Pin a job to exactly this allocation; None ends the pin.
 
-        InvalidClusterError or InvalidJobError if its nodes are not there or it is none of the job's options,
-        CapacityInUseError if pinned jobs use the nodes.
+        Raises InvalidClusterError or InvalidJobError if its nodes do not exist or it is not one of the job's options,
+        and CapacityInUseError if pinned jobs use the nodes.
         """
         with self.edit_clock:
             entry = self._entry(job_id)
@@ -276,7 +275,7 @@ class AllocationPolicy(LpPolicy):
         self._hang(self._checked(job, rates, weight))
 
     def _hang(self, entry: JobEntry) -> None:
-        """Bring a job's columns into the model."""
+        """Add a job's columns to the model."""
         template, users = self._templates.get(entry.options, (None, 0))
         if template is None:
             usage = {
@@ -291,7 +290,7 @@ class AllocationPolicy(LpPolicy):
         self.entries[job_id] = entry
 
     def _drop(self, entry: JobEntry) -> None:
-        """Take a job's columns out of the model."""
+        """Remove a job's columns from the model."""
         self._model.remove_request(entry.job.id)
         template, users = self._templates[entry.options]
         if users > 1:
@@ -304,7 +303,7 @@ class AllocationPolicy(LpPolicy):
         self._fixed.discard(entry.job.id)
 
     def _replace(self, before: JobEntry, rates: Rates, weight: float) -> None:
-        """Give a job other rates: new costs if its options are the same, else new columns."""
+        """Set a job's rates: new costs if its options stay the same, otherwise new columns."""
         entry = self._checked(before.job, rates, weight)
         job_id = entry.job.id
         pin = self.pins.get(job_id)
@@ -320,7 +319,7 @@ class AllocationPolicy(LpPolicy):
             place = list(self.entries)
             self._drop(before)
             self._hang(entry)
-            if place[-1] != job_id:  # plans are in the order of arrival
+            if place[-1] != job_id:  # plans list jobs in the order of arrival
                 self.entries = {each: self.entries[each] for each in place}
 
     def _held_option(self, job_id: str) -> Option | None:
@@ -349,7 +348,7 @@ class AllocationPolicy(LpPolicy):
             self._fixed.add(job_id)
 
     def _refresh(self) -> None:
-        """Write the worths that have changed since the last solve."""
+        """Update the worths that have changed since the last solve."""
         ids = sorted(self._stale)
         if ids:
             entries = [self.entries[job_id] for job_id in ids]

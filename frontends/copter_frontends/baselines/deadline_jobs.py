@@ -8,7 +8,7 @@ from copter_frontends.vocabulary import Job
 
 
 class DeadlineJobs(RoundPolicy):
-    """Mixin, named before :class:`.RoundPolicy`: jobs with a reward are SLO jobs, the others best effort.
+    """Mixin, to be listed before :class:`.RoundPolicy`: jobs with a reward are SLO jobs, the others best effort.
 
     Attributes
     ----------
@@ -16,7 +16,7 @@ class DeadlineJobs(RoundPolicy):
         Rewards of the known jobs.
     """
 
-    follows = True  # how far jobs are decides whose deadline is near
+    follows = True  # the policy needs the progress of all jobs, to know which deadlines are near
     source: Rewards = NO_REWARDS
     rewards: dict[str, StepReward]
 

@@ -46,7 +46,7 @@ class FairnessPolicy(SpeedAwarePolicy):
         return max(1.0, self._contention_sum[job_id] / max(self._plans_seen[job_id], 1))
 
     def fair_s(self, job: Job) -> float:
-        """Seconds that the whole job would take with its share of the cluster: alone, times the contention."""
+        """Return the seconds of the whole job with its share of the cluster: its time alone times the contention."""
         rate = self.best_rate(job)
         return self.throughputs.work(job) / rate * self.contention(job.id) if rate > 0 else float("inf")
 

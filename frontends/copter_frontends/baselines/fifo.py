@@ -7,23 +7,23 @@ from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster,
 
 
 class FifoPolicy(RoundPolicy):
-    """First-come-first-served scheduling of rigid jobs, as the papers' YARN capacity-scheduler baseline.
+    """First-come-first-served scheduling of rigid jobs, like the papers' baseline YARN capacity scheduler.
 
-    A job gets exactly the GPUs that its user asked for (kept within its `min_gpus` and `max_gpus`), all of one type, on
-    the fewest nodes possible, and keeps them to its end. Among the types with room it goes to the one with the most
-    free GPUs; ties go to the cluster's order. It knows nothing of speeds.
+    A job gets exactly its requested GPUs (within `min_gpus` and `max_gpus`), all of one type, on as few nodes as
+    possible, and keeps them to its end. Of the types with room it gets the one with the most free GPUs, ties in the
+    cluster's order. Speeds are not used.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
     backfill : bool
-        Whether jobs that fit may pass a job that does not. Without it the first job that does not fit holds the queue,
-        which is the rule of the papers' YARN-CS.
+        Whether jobs that fit may overtake a job that does not. Otherwise the first job that does not fit blocks the
+        queue, as in the papers' YARN-CS.
     round_s : float
         Seconds between plans.
     can_run : callable (job, GPU type, GPUs) -> bool, optional
-        Says where a job can run at all; by default anywhere.
+        Whether a job can run somewhere; by default always.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class FifoPolicy(RoundPolicy):
         return Choice({j: (held.gpu_type, held.gpus) for j, held in self.held.items() if j not in self.pins})
 
     def make_room(self, job_id: str, allocation: Allocation) -> None:
-        """Nothing is stopped for a pin: CapacityInUseError if the GPUs are not free."""
+        """Raise CapacityInUseError unless the GPUs are free: no job is stopped for a pin."""
         short = self.nodes.short_of(allocation)
         if short:
             raise CapacityInUseError(f"cannot pin job {job_id!r}: other jobs use the GPUs of {', '.join(short)}")

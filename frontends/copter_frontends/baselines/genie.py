@@ -1,4 +1,6 @@
-"""GENIE: least laxity first, on as few GPUs as meet the deadline (Chen et al., TPDS '19; papers/chronus.md, C24)."""
+"""GENIE: least laxity first, on the fewest GPUs that meet the deadline (Chen et al., TPDS '19; papers/chronus.md,
+C24).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from copter_frontends.vocabulary import Cluster, Job
 class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
     """Elastic jobs with deadlines: the scheduler chooses the number of GPUs; best-effort jobs come last.
 
-    Laxity is the time to the first deadline less the time that the job still takes on the GPUs it asks for. In its
-    order each SLO job gets the fewest GPUs, from half of what it asks for to twice that, with which it ends in time;
-    jobs that cannot any more come after the others. SLO jobs that run are not stopped: what sets Chronus apart from its
-    opponents in the paper's comparison is that it stops them (section 5.4).
+    Laxity is the time to the first deadline less the job's remaining time on its requested GPUs. In the order of
+    laxity, each SLO job gets the fewest GPUs, from half to twice its request, with which it ends in time; jobs that
+    cannot end in time come last. Running SLO jobs are not stopped: in the paper's comparison only Chronus stops them
+    (section 5.4).
 
     Parameters
     ----------
@@ -26,12 +28,12 @@ class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
     throughputs : Throughputs
     rewards : mapping of job id to StepReward, or callable (Job), optional
     round_s, restart_s : float
-        Seconds between plans, and those that a change of GPUs costs.
+        Seconds between plans, and seconds of a change of GPUs.
     widest : int
-        1 or 2: most GPUs of a job, in units of what it asks for. More than 1 is only fair where rates say what further
-        GPUs truly bring.
+        Most GPUs of a job, as a multiple (1 or 2) of its request. Use more than 1 only if the rates show the true
+        effect of more GPUs.
     preempts : bool
-        Let SLO jobs of less laxity stop others, of more.
+        Whether SLO jobs of smaller laxity may stop others.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
         return Choice(chosen)
 
     def ranking(self, now_s: float) -> list[str]:
-        """Jobs in the order in which they are served."""
+        """Return the jobs in the order in which they are served."""
 
         def key(job_id: str) -> tuple[int, float]:
             if job_id not in self.rewards:
@@ -94,7 +96,9 @@ class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
         return self.work_left(job) / rate + moving_s if rate > 0 else float("inf")
 
     def _offers(self, job_id: str, now_s: float) -> list[tuple[str, int]]:
-        """Return (type, GPUs) to try: the current ones if in time, then the fewest GPUs in time, then the request."""
+        """Return (type, GPUs) to try: the current ones if they meet the deadline, then the fewest that do, then the
+        request.
+        """
         job, held = self.jobs[job_id], self.held.get(job_id)
         wanted = requested_gpus(job)
         sizes = [wanted]

@@ -1,4 +1,4 @@
-"""POP-k: a problem split into k problems of equal parts of the cluster (Narayanan et al., SOSP '21)."""
+"""POP-k: a problem split into k problems on equal parts of the cluster (Narayanan et al., SOSP '21)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ MakePart = Callable[[Cluster], SchedulingPolicy]
 class PopPolicy:
     """Any policy, run on parts of the cluster, each with its own jobs (docs/papers/baselines.md, B35-B37).
 
-    Whole nodes are dealt out round robin, type by type. Each type starts where the last one ended, so that remainders
-    spread over the parts and no GPU is left out. A job goes to a part by a seeded hash of its id, and to the next one
-    in its own seeded order where it fits in none of that part's types. There are never more parts than nodes.
+    Whole nodes are assigned round robin, type by type. Each type continues with the part after the last one, so that
+    remainders spread over the parts and no GPU is left out. A job's part is a seeded hash of its id; if it fits on none
+    of that part's types, the next part in the job's seeded order is tried. There are at most as many parts as nodes.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class PopPolicy:
     Raises
     ------
     SettingsError
-        If there are no parts.
+        If the number of parts is below 1.
     """
 
     def __init__(self, cluster: Cluster, make: MakePart, parts: int = 16, seed: int = 0) -> None:
@@ -67,7 +67,7 @@ class PopPolicy:
 
     @property
     def variables(self) -> int:
-        """Columns of all parts' programs together."""
+        """Number of columns of all parts' programs."""
         return sum(int(getattr(part, "variables", 0)) for part in self.parts)
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -157,8 +157,8 @@ class PopPolicy:
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan every part and put the plans together.
 
-        The parts are independent and would run in parallel: the timings are the largest over the parts. The bound is
-        on plans that keep to the split.
+        The parts are independent and could run in parallel, so the timings are the largest over the parts. The bound
+        holds for plans that respect the split.
         """
         plans = [part.plan(now_s, deadline_s) for part in self.parts]
         objective, bound = sum(plan.objective for plan in plans), sum(plan.bound for plan in plans)
@@ -197,7 +197,7 @@ class PopPolicy:
         self._part_of[job_id] = after
 
     def _prices(self, plans: list[Plan]) -> dict[str, float]:
-        """Mean of the parts' prices, weighed by their GPUs of the type."""
+        """Return the means of the parts' prices, weighted by their GPUs of the type."""
         result = {}
         for kind in self.cluster.types:
             gpus = [0] * len(plans)
@@ -210,7 +210,7 @@ class PopPolicy:
 
 
 def deal(cluster: Cluster, parts: int) -> list[list[str]]:
-    """Deal the nodes out to the parts, type by type; each type continues with the part after the last one."""
+    """Assign the nodes to the parts, type by type; each type continues with the part after the last one."""
     shares: list[list[str]] = [[] for _ in range(parts)]
     dealt = 0
     for kind in cluster.types:

@@ -11,12 +11,12 @@ from copter_frontends.vocabulary import Job
 class PriorityPolicy(RoundPolicy):
     """Preemptive scheduling of rigid jobs by rank; subclasses define the rank.
 
-    Jobs get the GPUs that they request, best rank first; one that does not fit is passed over. By default a job stays
-    on its type while that has room and goes to the type with the most GPUs left otherwise.
+    Jobs get their requested GPUs, best rank first; a job that does not fit is skipped. By default a job stays on its
+    type while that has room, and otherwise gets the type with the most GPUs left.
     """
 
     def ranking(self, now_s: float) -> Iterable[str]:
-        """Ids of the jobs, first come first served."""
+        """Return the ids of the jobs, first come first served."""
         return self.queue()
 
     def kinds(self, job: Job, left: Mapping[str, int]) -> Iterable[str]:
@@ -25,7 +25,7 @@ class PriorityPolicy(RoundPolicy):
         return sorted(left, key=lambda kind: (held is None or held.gpu_type != kind, -left[kind]))
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Go down the ranking."""
+        """Give GPUs to the jobs in the order of the ranking."""
         return Choice(self.down_the_list(self.ranking(now_s)))
 
     def down_the_list(self, ranking: Iterable[str]) -> dict[str, tuple[str, int]]:

@@ -25,7 +25,7 @@ class SpeedAwarePolicy(PriorityPolicy):
         self.throughputs = throughputs
 
     def rate(self, job: Job, kind: str) -> float:
-        """Units per second on the GPUs that the job requests, at its present progress."""
+        """Return units per second on the requested GPUs, at the job's present progress."""
         gpus = requested_gpus(job)
         return self.throughputs.rate(job, kind, gpus, self.service[job.id].progress)
 
@@ -48,7 +48,7 @@ class SrtfPolicy(SpeedAwarePolicy):
     """Shortest remaining time first, with preemption: ranked by the time left on each job's fastest type."""
 
     def ranking(self, now_s: float) -> list[str]:
-        """Jobs by remaining seconds on their fastest type."""
+        """Return the jobs by remaining seconds on their fastest type."""
 
         def remaining_s(job_id: str) -> float:
             job = self.jobs[job_id]

@@ -1,4 +1,4 @@
-"""Themis: leases offered to the jobs that are farthest from finish-time fairness (Mahajan et al., NSDI '20)."""
+"""Themis: leases are offered to the jobs farthest from finish-time fairness (Mahajan et al., NSDI '20)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from copter_frontends.vocabulary import Cluster
 class ThemisPolicy(FairnessPolicy):
     """Finish-time-fair allocation of rigid jobs by leases (docs/papers/baselines.md, B18).
 
-    When a lease is over, the GPUs are offered to the 1 - `filter_share` of the jobs with the largest estimated rho;
-    what those leave goes to the others, those that run first. Within each group larger rho goes first.
+    At the end of each lease, the GPUs are offered to the share 1 - `filter_share` of the jobs with the largest
+    estimated rho. Remaining GPUs go to the other jobs, running ones first. Within each group larger rho comes first.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class ThemisPolicy(FairnessPolicy):
         Read, never changed.
     throughputs : Throughputs
     filter_share : float
-        Themis's f, from 0 (all jobs take part in the offer) to below 1.
+        Themis's f, at least 0 (all jobs take part in the offer) and below 1.
     round_s : float
         Seconds between plans: the lease.
 

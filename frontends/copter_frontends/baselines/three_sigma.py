@@ -1,4 +1,6 @@
-"""3Sigma: start times by a program over runtime distributions, jobs never stopped (Park et al., EuroSys '18)."""
+"""3Sigma: a program over runtime distributions chooses start times; jobs are never stopped (Park et al., EuroSys
+'18).
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,18 @@ from copter_frontends.policy_kit import Choice, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
-NEVER_S = 1e12  # seconds that stand for the runtime of a job that runs on no type: 30,000 years
-LATER = 0.005  # share of its value that a job loses per slot, so that the earliest of equal starts is taken
+NEVER_S = 1e12  # runtime in seconds (30,000 years) used for a job that cannot run on any type
+LATER = 0.005  # share of its value that a job loses per slot, so that of equal starts the earliest is chosen
 BEST_EFFORT_VALUE = 1.0  # value of a best-effort job that starts now; it falls in proportion to the wait
 
 
 class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
     """Chooses waiting jobs by expected reward under a normal runtime distribution (papers/chronus.md, C25).
 
-    Every cycle each waiting SLO job may start in one of some slots ahead; starting in slot t is worth its reward times
-    the chance that it then ends by its first deadline, and takes G GPUs in a later slot times the chance that it still
-    runs. Jobs that are to start now start; SLO jobs are never stopped, best-effort jobs are when GPUs are wanted.
+    In every cycle each waiting SLO job may be planned to start in one of the next slots. The value of a start is the
+    job's reward times the probability that it then ends by its first deadline. Its usage of a later slot is its GPUs
+    times the probability that it still runs. Jobs planned for the first slot start. SLO jobs are never stopped;
+    best-effort jobs are stopped if their GPUs are needed.
 
     Parameters
     ----------
@@ -38,9 +41,9 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
     sigma : float
         Relative standard deviation of runtimes.
     slots, slot_s : int, float
-        Slots ahead and their length in seconds.
+        Number of slots and their length in seconds.
     most_jobs : int
-        Waiting SLO jobs in one program, the most urgent.
+        Most waiting SLO jobs in one program: the most urgent ones.
     round_s : float
     """
 
@@ -109,7 +112,9 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         return first, float(plan.objective), float(plan.bound)
 
     def _worth(self, job_id: str, now_s: float, ahead_s: Floats) -> Floats:
-        """Reward of starting after these seconds, or of having started: by the chance of ending in time."""
+        """Return the expected reward of a start after these seconds, or of a running job, by the probability to end
+        in time.
+        """
         ends_s = self.deadline_s(job_id) - now_s - ahead_s
         value = self.rewards[job_id].steps[0][1] * (1.0 - self._still_runs(job_id, ends_s))
         return np.asarray(np.maximum(value, BEST_EFFORT_VALUE / (1.0 + np.arange(len(ahead_s)))))

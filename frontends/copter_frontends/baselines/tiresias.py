@@ -12,10 +12,10 @@ from copter_frontends.policy_kit import CanRun
 from copter_frontends.vocabulary import Cluster, Job
 
 TWO_QUEUES_GPU_S = (16 * 3600.0,)
-"""Threshold of the two-queue variant in AdaptDL's port, GPU-seconds."""
+"""Threshold of the two-queue variant in AdaptDL's port, in GPU-seconds."""
 
 THREE_QUEUES_GPU_S = (3250.0, 7200.0)
-"""Thresholds of the public simulator's three queues, GPU-seconds."""
+"""Thresholds of the public simulator's three queues, in GPU-seconds."""
 
 
 class TiresiasPolicy(PriorityPolicy):
@@ -26,10 +26,10 @@ class TiresiasPolicy(PriorityPolicy):
     cluster : Cluster
         Read, never changed.
     thresholds_gpu_s : sequence of float
-        A job moves to the next queue when its GPUs times seconds reach these; one threshold makes two queues.
+        A job moves to the next queue when its GPU-seconds reach a threshold; one threshold makes two queues.
     promote_knob : float
-        A job that has waited this many times as long as it has run goes back to the first queue and counts from zero; 0
-        never promotes.
+        A job that has waited this many times as long as it has run returns to the first queue, with its service reset;
+        0: never.
     round_s : float
     can_run : callable, optional
         See :class:`.RoundPolicy`.
@@ -70,7 +70,7 @@ class TiresiasPolicy(PriorityPolicy):
         del self._queue_of[job_id]
 
     def queue_of(self, job_id: str) -> int:
-        """Queue that a job is in, 0 for the first, as of the last plan."""
+        """Return the number of a job's queue at the last plan; 0 is the first."""
         self.job(job_id)
         return self._queue_of[job_id]
 

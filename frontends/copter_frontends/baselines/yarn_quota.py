@@ -14,8 +14,8 @@ from copter_frontends.vocabulary import Cluster
 class YarnQuotaPolicy(FifoPolicy):
     """First come, first served in two queues, each with its own share of the GPUs.
 
-    The first job of a queue that does not fit holds the queue, but not the other one. A job that is larger than the
-    quota of its queue starts when the queue has nothing else, so that it does not wait for ever.
+    The first job that does not fit blocks its queue, but not the other one. A job larger than its queue's quota starts
+    when no other job of the queue runs, so that it does not wait for ever.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class YarnQuotaPolicy(FifoPolicy):
     slo_jobs : mapping or set of job ids
         Jobs with deadlines; all others are best effort.
     slo_share : float
-        Share of the GPUs that is the SLO queue's; the paper takes the ratio of the two kinds of jobs.
+        Share of the GPUs for the SLO queue; the paper takes the ratio of the two kinds of jobs.
     round_s : float
     can_run : callable (job, GPU type, GPUs) -> bool, optional
 

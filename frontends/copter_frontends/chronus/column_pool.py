@@ -13,21 +13,21 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 class ColumnPool:
     """Columns of jobs; each is an option with its leases.
 
-    A lease set stays a column while it is still what its job needs: its leases ahead number what is left of the job's
-    work. So a job that had the lease which is over keeps the columns with that lease, and one that did not keeps
-    the others.
+    A lease set remains a column as long as it has exactly as many future leases as the job's remaining work needs. A
+    job that ran in the past lease therefore keeps the columns with that lease; a job that did not run in it keeps the
+    columns without it.
 
     Attributes
     ----------
     names : list of job ids
-        Of the options that the lines' numbers are of.
+        Jobs of the options; the columns refer to them by position.
     first : int
         Absolute number of the first lease.
     job, row, uid : int64 arrays (columns,)
-        Job and option by number; a number of the column's own, never used again.
+        Numbers of the column's job and option, and a unique number of the column that is never used again.
     leases : bool array (columns, leases)
     resting : bool array (columns,)
-        Columns without a share in the last answer: they go when their job is added to the model again.
+        Columns without a share in the last solution; they are dropped when their job is added to the model again.
     """
 
     def __init__(self) -> None:
@@ -38,14 +38,16 @@ class ColumnPool:
         self.resting: Bools = np.zeros(0, dtype=bool)
         self._made = 0
         self._meant: Ints = np.zeros((0, 4), dtype=np.int64)  # mode, step, type, GPUs of each column
-        self._value: Floats = np.zeros(0)  # of the option that each column was made for
+        self._value: Floats = np.zeros(0)  # reward of the option for which each column was made
         self._seen: set[bytes] = set()
 
     def __len__(self) -> int:
         return len(self.job)
 
     def move_to(self, options: Options, names: Sequence[Hashable], first: int, horizon: int) -> None:
-        """Keep the columns that are still options of these jobs from `first` on, at the same reward."""
+        """Move to the options of a later lease `first`; keep the columns that are still options with the same
+        reward.
+        """
         known = {name: number for number, name in enumerate(names)}
         number = np.array([known.get(name, -1) for name in self.names], dtype=np.int64)
         job = number[self.job] if len(self.job) else self.job
@@ -57,7 +59,7 @@ class ColumnPool:
         row = _rows_like(options, job, self._meant)
         sound = (row >= 0) & (past >= 0)
         at = np.flatnonzero(sound)
-        sound[at] = options.value[row[at]] == self._value[at]  # a job may have come again under its name
+        sound[at] = options.value[row[at]] == self._value[at]  # another job may have arrived under the same name
         at = np.flatnonzero(sound)
         count, ends = leases[at].sum(axis=1), _ends(leases[at])
         sound[at] = (count == options.need[row[at]]) & (ends <= options.last[row[at]])
@@ -68,8 +70,8 @@ class ColumnPool:
         self._note()
 
     def add(self, options: Options, row: Ints, leases: Bools) -> None:
-        """Add columns, (k,) and (k, leases); duplicates and columns whose leases do not match the option's need are
-        left out.
+        """Add columns, given by option (k,) and leases (k, leases), except duplicates and columns with a wrong number
+        of leases.
         """
         sound = (leases.sum(axis=1) == options.need[row]) & (_ends(leases) <= options.last[row])
         keys, fresh = _keys(row, leases), []
@@ -88,7 +90,7 @@ class ColumnPool:
         self._made += len(fresh)
 
     def drop(self, columns: Bools) -> None:
-        """Take columns out."""
+        """Remove columns."""
         keep = ~columns
         self.job, self.row, self.uid, self.leases = (
             self.job[keep],

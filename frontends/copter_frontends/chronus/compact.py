@@ -1,7 +1,7 @@
 """The lease programs as explicit LPs: the compact cumulative form and one block per deadline (docs/papers/chronus.md,
 C8).
 
-They are what :mod:`copter_frontends.chronus.formulation` decomposes; tests and benchmarks solve them as one program.
+:mod:`copter_frontends.chronus.formulation` decomposes these programs; tests and benchmarks solve them undecomposed.
 """
 
 from __future__ import annotations

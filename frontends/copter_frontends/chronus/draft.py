@@ -10,15 +10,16 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 AT_ONCE = 64  # if not all jobs of a group fit, groups of at most this many jobs are placed one by one
 MOST_MOVED = 24  # most leases of other jobs that are moved to make room for one job
-MOST_LOOKED_AT = 128  # most leases, and most jobs (the smallest) of one, considered for moves that make room
+# to make room by moves, at most so many leases, and so many (the smallest) jobs of each, are considered
+MOST_LOOKED_AT = 128
 
-MOST_WAYS = 16  # leases behind these that a chain of moves is looked for from
+MOST_WAYS = 16  # leases beyond these from which a chain of moves is searched
 
 Move = tuple[int, int, int]  # a job, its lease, its new lease
 
 
 class Draft:
-    """Leases given to jobs, within capacity at any time.
+    """Leases assigned to jobs; never exceeds the capacity.
 
     Parameters
     ----------
@@ -29,10 +30,10 @@ class Draft:
     ----------
     free : int64 array (types, leases)
     row : int64 array (jobs,)
-        Option that each job has, -1 for none.
+        Option of each job, -1 for none.
     taken : bool array (jobs, leases)
     shifts : int
-        Leases of other jobs that were moved to make room.
+        Number of other jobs' leases that were moved to make room.
     moved : set of int
         Jobs of which a lease was moved, even if it was moved back.
     """
@@ -56,16 +57,16 @@ class Draft:
         Parameters
         ----------
         options : Options
-            The option of each of these jobs; then the options of other jobs, which have no leases.
+            First one option for each of these jobs, then the options of other jobs, which have no leases.
         capacity : int64 array (types, leases)
         use : int64 array (types, leases)
-            GPUs that the plan takes.
+            GPUs that the plan uses.
         taken : bool array (those jobs, leases)
 
         Returns
         -------
         Draft or None
-            None if the plan takes more GPUs than there are.
+            None if the plan uses more GPUs than exist.
         """
         if (use > capacity).any():
             return None
@@ -75,7 +76,7 @@ class Draft:
         return result
 
     def copy(self) -> Draft:
-        """An independent copy."""
+        """Return an independent copy."""
         other = Draft(self.options, self.free)
         other.row, other.taken, other.shifts = self.row.copy(), self.taken.copy(), self.shifts
         return other
@@ -122,7 +123,7 @@ class Draft:
                 fits[which[begin:end]] = True
             elif end - begin > AT_ONCE:
                 half = (begin + end) // 2
-                parts += [(half, end), (begin, half)]  # the first are next
+                parts += [(half, end), (begin, half)]  # the first half comes next
             else:
                 for each in range(begin, end):
                     fits[which[each]] = self.put(int(row[each]), lease[first[each] : first[each + 1]])
@@ -130,12 +131,12 @@ class Draft:
 
     @property
     def reward(self) -> float:
-        """Sum of the rewards of the options taken, above the floors."""
+        """Sum of the rewards, above the floors, of the chosen options."""
         return float(self.options.value[self.row[self.row >= 0]].sum())
 
     @property
     def broken(self) -> int:
-        """Promised jobs without an option."""
+        """Number of promised jobs without an option."""
         return int((self.options.must & (self.row < 0)).sum())
 
     def roomy(self, rows: Ints, own: bool = False) -> Bools:
@@ -171,7 +172,7 @@ class Draft:
         return able[jobs]
 
     def place(self, row: int) -> bool:
-        """Give a job an option on the leases with most free GPUs, late leases first; returns whether it fits."""
+        """Give a job an option, using the leases with most free GPUs, late ones first; returns whether it fits."""
         job, kind, gpus, need, last = self._table[row].tolist()
         if need > self._room(kind, gpus, last):
             return False
@@ -180,7 +181,7 @@ class Draft:
         return True
 
     def put(self, row: int, leases: Ints) -> bool:
-        """Give a job an option on these leases; returns whether they are free and as many as needed."""
+        """Give a job an option with these leases; returns False if they are not free or not as many as needed."""
         job, kind, gpus, need, last = self._table[row].tolist()
         sound = (
             len(leases) == need and int(leases.max(initial=-1)) < last and bool((self.free[kind][leases] >= gpus).all())
@@ -203,8 +204,8 @@ class Draft:
     def may_squeeze(self, row: int) -> bool:
         """Whether :meth:`squeeze` would try to make room for the option in this row.
 
-        It would if the leases that the option lacks are at most MOST_MOVED, and no more than the leases before its
-        deadline that have too few free GPUs.
+        It would if the option lacks at most MOST_MOVED leases, and no more than there are leases before its deadline
+        with too few free GPUs.
         """
         _, kind, gpus, need, last = self._table[row].tolist()
         roomy = self._room(kind, gpus, last)
@@ -252,7 +253,7 @@ class Draft:
         return moved
 
     def _room(self, kind: int, gpus: int, last: int) -> int:
-        """Leases with so many free GPUs, among the first `last`."""
+        """Return how many of the first `last` leases have at least `gpus` free GPUs."""
         return int(np.count_nonzero(self.free[kind, :last] >= gpus))
 
     def _take(self, job: int, row: int, kind: int, gpus: int, leases: Ints) -> None:
@@ -269,15 +270,16 @@ class Draft:
         self.moved.add(job)
 
     def _way_in(self, job: int, kind: int, gpus: int, last: int) -> list[Move] | None:
-        """Return moves of single leases that free one more lease for a job: the source of the last move.
+        """Return moves of single leases that free one more lease for a job, namely the source of the last move.
 
-        A search in breadth: a lease that is wanted for so many GPUs is made free by a job that has it and could have
-        another, which is free or is wanted in its turn.
+        Breadth-first search: a lease is freed by moving a job that has it to another lease, which is free or is freed
+        in the same way.
         """
         options, free = self.options, self.free[kind]
         wanted, seen = np.flatnonzero(~self.taken[job, :last]), np.zeros(self.horizon, dtype=bool)
         seen[wanted] = True
-        came: dict[int, tuple[int, int] | None] = dict.fromkeys(wanted.tolist())  # by whose move, from which lease
+        # the job whose move led here, and from which lease
+        came: dict[int, tuple[int, int] | None] = dict.fromkeys(wanted.tolist())
         queue = [(lease, gpus) for lease in wanted[np.argsort(-free[wanted], kind="stable")].tolist()]
         at, most, horizon = 0, min(len(queue), MOST_LOOKED_AT) + MOST_WAYS, np.arange(self.horizon)[None, :]
         while at < min(len(queue), most):

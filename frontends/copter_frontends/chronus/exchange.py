@@ -9,26 +9,26 @@ import numpy as np
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.options import Floats, Ints
 
-FEWEST, MOST = 3, 24  # jobs that are taken out at once
-IN_VAIN, AT_MOST = 100, 250  # exchanges in a row without gain after which it ends; exchanges in all
-ALL_OTHERS = 0.1  # share of exchanges for a broken promise that take out all unpromised jobs of the type
-SEED = 20_210  # of the jobs that are taken out: the same plan is improved in the same way
+FEWEST, MOST = 3, 24  # least and most jobs removed in one exchange
+IN_VAIN, AT_MOST = 100, 250  # the search ends after so many exchanges in a row without gain, or so many in all
+ALL_OTHERS = 0.1  # share of the exchanges for a broken promise that remove all unpromised jobs of the type
+SEED = 20_210  # for the choice of jobs to remove, so that equal plans are improved in the same way
 
 
 def exchange(draft: Draft, worth: Floats, goal: float) -> None:
     """Improve a plan, in place: fewer promised jobs without leases, then more reward.
 
-    A job that has nothing, or less than its best reward, is to be placed on the GPU type of one of its options. Some
-    jobs of that type are taken out; then it comes first, promised jobs by deadline follow, the others by worth for
-    their leases. The plan stays as it was where that is a loss.
+    Each exchange serves a job that has no leases or less than its best reward. Some jobs on the GPU type of one of its
+    options are removed. Then this job is placed first, the promised jobs follow by deadline, and then the other jobs by
+    reward relative to their deadline. An exchange that makes the plan worse is undone.
 
     Parameters
     ----------
     draft : Draft
     worth : float64 array (rows,)
-        Worth of each option at the LP's prices; the best are tried first.
+        Worth of each option at the LP's prices; options of large worth are tried first.
     goal : float
-        Reward that is enough, where no promise is broken.
+        The search ends at this reward if no promise is broken.
     """
     search, vain = _Search(draft, worth), 0
     for _ in range(AT_MOST):
@@ -46,7 +46,7 @@ class _Search:
         options = draft.options
         first = options.rows_of().tolist()
         order = np.lexsort((-worth, options.job)).tolist()
-        self.rows = [order[a:b] for a, b in pairwise(first)]  # by worth
+        self.rows = [order[a:b] for a, b in pairwise(first)]  # each job's options, largest worth first
         self.best = options.best_of_jobs(options.value)[1]
 
     def wanting(self) -> Ints:
@@ -62,9 +62,7 @@ class _Search:
         return np.flatnonzero(self.best > has)
 
     def exchanged(self, job: int) -> bool:
-        """Remove some jobs in favour of one that wants leases, and place them again; returns whether the plan
-        improved.
-        """
+        """Remove some jobs in favour of this one, and place them again; returns whether the plan improved."""
         draft, options, rng = self.draft, self.draft.options, self.rng
         kept, before = (draft.row.copy(), draft.taken.copy(), draft.free.copy()), (draft.broken, -draft.reward)
         row = self.rows[job][int(rng.integers(len(self.rows[job])))]
@@ -83,7 +81,7 @@ class _Search:
         return now < before
 
     def put_back(self, jobs: Ints) -> None:
-        """Place jobs in another order, promised ones first; stops at the first promised job without room."""
+        """Place jobs in a new order, promised jobs first; stops at the first promised job without room."""
         draft, options = self.draft, self.draft.options
         due = np.array([int(options.last[self.rows[job]].min()) for job in jobs.tolist()])
         by = np.where(options.must[jobs], due, -self.best[jobs] / np.maximum(due, 1))

@@ -7,18 +7,19 @@ import numpy as np
 from copter_frontends.chronus.options import Floats, Ints
 
 MEMORY_S = 4 * 3600.0  # seconds in which an arrival's weight in the expected demand falls to 1/e
-LEAST, STEPS_PER_OCTAVE, BINS = 2.0**-16, 2, 64  # reward for a GPU-lease: 2^-16 to 2^16, in half octaves
-PRIOR_SHARE, PRIOR_WORTH = 0.15, 30.0  # before any hours tell: share of the GPUs that others want, for such a reward
-TO_SCALE = 3.0**0.5 / np.pi  # scale of a logistic distribution over its standard deviation
+LEAST, STEPS_PER_OCTAVE, BINS = 2.0**-16, 2, 64  # rewards per GPU-lease are counted from 2^-16 to 2^16, in half octaves
+# assumed before any arrivals: demand as a share of the GPUs, and its reward per GPU-lease
+PRIOR_SHARE, PRIOR_WORTH = 0.15, 30.0
+TO_SCALE = 3.0**0.5 / np.pi  # scale of a logistic distribution divided by its standard deviation
 
 
 class ExpectedDemand:
-    """SLO jobs of the last hours, by GPU type and by value per GPU-lease.
+    """Demand of the SLO jobs of the last hours, by GPU type and by reward per GPU-lease.
 
     Parameters
     ----------
     kinds : int
-        GPU types.
+        Number of GPU types.
     lease_s : float
     """
 
@@ -43,10 +44,10 @@ class ExpectedDemand:
         self._value[kind, at] += value
 
     def displaced(self, kind: int, gpus: int, value: float, free: Ints, now_s: float, capacity: int) -> float:
-        """Return the mean reward that future jobs lose if a job takes GPUs in leases with `free` GPUs, (leases,).
+        """Return the expected loss of reward of future jobs if a job takes GPUs in leases with `free` GPUs, (leases,).
 
-        Only jobs count that earn more with a GPU-lease than this one does. What is expected before any came, for a
-        share of the `capacity` GPUs of the type, fades as hours go by.
+        Only jobs with a larger reward per GPU-lease than this job count. Before any arrivals, a demand for a share of
+        the `capacity` GPUs of the type is assumed; its weight decreases with time.
         """
         density = value / (gpus * max(len(free), 1))
         better = self._bin(density) + 1
@@ -68,5 +69,5 @@ class ExpectedDemand:
 
 
 def _over(mean_over: Floats, scale: float) -> Floats:
-    """Mean of the positive part of a logistic variable of this mean and scale."""
+    """Return the mean of the positive part of a logistic variable with this mean and scale."""
     return np.asarray(scale * np.logaddexp(0.0, mean_over / scale))

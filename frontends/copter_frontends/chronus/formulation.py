@@ -18,14 +18,16 @@ from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.smoothing import GOLDEN, SmoothedDual
 from copter_frontends.policy_kit import Edits
 
-SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases (C11), cold and warm, over the mean worth of a GPU-lease
-SOFT_WORTH = 0.03  # softness of the choice of options (C11), over the largest reward
-LOOSE = 0.05  # tolerance of the engine, over the gap that is left
-TOLERANCES = (1e-7, 1e-2)  # least and largest tolerance of the engine
-STAY_SHARE = 0.25  # largest share of the gap that the jobs left out of the model may have together
-FREE_LEAST, ALMOST_ALL = 64, 0.7  # jobs that are freed, at least; share of the jobs from which on all are
-ROUNDED = 1e-9  # places this close to the end of a job's shares count as beyond it
-WORTH_IT = 0.05  # least gain of a new column, over the gap and over its job's best reward
+# softness of the choice of leases (C11), cold and warm, relative to the mean worth of a GPU-lease
+SOFT_PRICES = (0.1, 0.02)
+SOFT_WORTH = 0.03  # softness of the choice of options (C11), relative to the largest reward
+LOOSE = 0.05  # tolerance of the engine, relative to the remaining gap
+TOLERANCES = (1e-7, 1e-2)  # smallest and largest relative tolerance of the engine
+STAY_SHARE = 0.25  # the jobs outside the model may together cause at most this share of the gap
+# at least so many jobs are freed; all are freed if at least this share of them would be
+FREE_LEAST, ALMOST_ALL = 64, 0.7
+ROUNDED = 1e-9  # in dealing, a place this close to the end of a job's shares counts as beyond the end
+WORTH_IT = 0.05  # least gain of a new column, relative to the product of the gap and its job's best reward
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +37,21 @@ class LeaseSolution:
     Attributes
     ----------
     value, bound : float
-        Reward of the best mixture of columns found, and the certified bound on any plan's.
+        Reward of the best mixture of columns found, and the certified bound on the reward of any plan.
     prices : LeasePrices
-        Prices that give the bound.
+        Prices that certify the bound.
     share : float64 array (rows,)
         Share in which each option is taken: s_ip.
     row : int64 array (jobs,)
-        An option for each job, -1 for none, dealt in the shares of the mixture's columns (C14).
+        An option for each job, -1 for none, drawn with the shares of the mixture's columns as probabilities (C14).
     leases : bool array (jobs, leases)
-        The leases that go with it.
+        The leases of the drawn options.
     columns : int
-        Columns of the model.
+        Number of columns of the model.
     passes : int
-        Solves of the engine.
+        Number of solves of the engine.
     edits : Edits
-        What was changed in the engine's model.
+        Edits of the engine's model.
     """
 
     value: float
@@ -64,28 +66,28 @@ class LeaseSolution:
 
     @property
     def gap(self) -> float:
-        """Bound less value, relative to the bound."""
+        """Bound minus value, relative to the bound."""
         return (self.bound - self.value) / max(abs(self.bound), 1e-12)
 
 
 class LeaseFormulation:
     """Solver of the lease LP: descent on the smoothed dual, then decomposition by jobs with exact pricing.
 
-    A column is a whole lease set of a job. Columns, prices and the engine's own state stay from cycle to cycle: a
-    cold cycle deals columns from the smoothed optimum, later ones begin with what is there and price in what is
-    worth having.
+    A column is a whole lease set of a job. Columns, prices and the engine's state are kept from cycle to cycle. The
+    first cycle draws columns from the smoothed optimum; later cycles start from the kept columns and add attractive
+    ones.
 
     Parameters
     ----------
     gap : float
-        Relative gap between mixture and bound at which it stops.
+        The solver stops at this relative gap between mixture and bound.
     max_passes : int
     smoothing : float
-        Weight of the best prices so far in the prices that are tried next, from 0 to below 1.
+        Weight of the best prices so far in the prices tried next; at least 0 and below 1.
     evaluations : int
-        Most evaluations of the smoothed dual.
+        Largest number of evaluations of the smoothed dual.
     deals : int
-        Columns per job that are drawn from its optimum.
+        Columns per job that are drawn from the smoothed optimum.
     settings : copter.Settings, optional
         Settings of the engine.
 
@@ -123,21 +125,21 @@ class LeaseFormulation:
         names: Sequence[Hashable] | None = None,
         first: int = 0,
     ) -> LeaseSolution:
-        """Solve max sum V s over plans of whole lease sets, mixed (C13).
+        """Solve max sum V s over mixtures of whole lease sets (C13).
 
         Parameters
         ----------
         options : Options
         capacity : int64 array (types, leases)
         start : float64 array (types, leases), optional
-            Prices to begin with: the last cycle's, moved on by the leases gone.
+            Prices to start from: those of the last cycle without the past leases.
         origin : Draft, optional
-            A plan of the same options. The promises that it keeps are kept in every mixture. Other promised jobs are
-            treated as jobs without a promise: it is not known whether theirs can still be kept.
+            A plan of the same options. Every mixture keeps the promises that this plan keeps. Other promised jobs are
+            treated as jobs without a promise, because it is unknown whether their promises can still be kept.
         time_limit_s : float
-            Time limit of the whole solve; the bound holds whenever it ends.
+            Time limit of the whole solve; the bound is valid in any case.
         gap : float, optional
-            In place of the formulation's own.
+            Replaces the formulation's own gap.
         names : sequence of hashable, optional
             Names of the jobs, by which later solves recognise them; by default their numbers.
         first : int
@@ -169,15 +171,15 @@ class _Cycle:
         self.reduced = replace(tail.reduced, must=options.must)
         self.scarce = capacity[:, : tail.scarce]
         self.free = np.ones(options.jobs, dtype=bool)
-        self.left = 0.0  # between mixture and bound, relative
+        self.left = 0.0  # relative gap between mixture and bound
 
     def passes(self, best: LeasePrices, bound: float, origin: Draft, first: int) -> LeaseSolution:
-        """Mix columns and price in others, and free more jobs, until mixture and bound meet."""
+        """Mix columns, add columns by price and free more jobs until the gap is closed."""
         options, owner, pool = self.options, self.owner, self.pool
         self.free = self.furthest(best, bound, origin)
         result, passes = self.price(best), 0
         mixture = Mixture(origin.reward, np.zeros(self.scarce.shape), np.zeros(len(pool)))
-        freed: Bools = np.zeros(options.jobs, dtype=bool)  # in the mixture
+        freed: Bools = np.zeros(options.jobs, dtype=bool)  # jobs planned again
         while self.free.any() and bound - mixture.value > self.gap * abs(bound):
             self.left = (bound - mixture.value) / abs(bound)
             found = self.mix(origin, first)
@@ -197,7 +199,7 @@ class _Cycle:
                 bound, best = result, prices
         share = np.zeros(len(pool))
         share[: len(mixture.share)] = mixture.share
-        self.free = freed  # the others are in the mixture as the plan at the origin has them
+        self.free = freed  # the other jobs keep their leases of `origin`
         if freed.any():
             pool.resting = share == 0.0
         row, leases = self.deal(share, origin)
@@ -210,9 +212,9 @@ class _Cycle:
         return LeaseSolution(min(mixture.value, bound), bound, whole, by_option, row, leases, count, passes, edits)
 
     def furthest(self, prices: LeasePrices, bound: float, origin: Draft) -> Bools:
-        """The fewest jobs to plan again so that the regret of all others together is below a share of the gap.
+        """Return the fewest jobs to plan again such that all other jobs together regret less than a share of the gap.
 
-        Value and bound differ by the jobs' regrets and by what is idle at a price.
+        The gap is the sum of the jobs' regrets and the price of the idle GPUs.
         """
         options = self.reduced
         gain = options.best_of_jobs(prices.worth(options), must=True)[1]
@@ -272,7 +274,7 @@ class _Cycle:
         return cost
 
     def renew(self, jobs: Ints) -> None:
-        """Let the columns at rest of jobs go that are added to the model again in any case."""
+        """Drop the resting columns of jobs that are added to the model again anyway."""
         again = np.zeros(self.options.jobs, dtype=bool)
         again[jobs] = True
         idle = self.pool.resting & again[self.pool.job]
@@ -282,8 +284,8 @@ class _Cycle:
     def deal(self, share: Floats, origin: Draft) -> tuple[Ints, Bools]:
         """Draw one column or none for every job, with the columns' shares as probabilities (C14).
 
-        Jobs of like worth stand together, by size, and take places that are spread evenly over the shares, so that the
-        GPUs that they take together are near the mixture's in every lease.
+        Jobs are sorted by worth and size and drawn at evenly spread places in the shares, so that in every lease they
+        together use nearly as many GPUs as the mixture.
         """
         options, pool = self.options, self.pool
         row, leases = origin.row.copy(), origin.taken.copy()
@@ -322,7 +324,7 @@ class _Cycle:
 
 
 def _worth_of_a_lease(options: Options) -> Floats:
-    """Reward of each job's first option, for a GPU and a lease."""
+    """Return the reward per GPU-lease of each job's first option."""
     worth, first = np.zeros(options.jobs), options.rows_of()
     has = np.flatnonzero(np.diff(first) > 0)
     at = first[has]

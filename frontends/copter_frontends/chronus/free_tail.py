@@ -1,4 +1,6 @@
-"""Late leases that can never be full: they cost nothing, and the LP is of the others alone (papers/chronus.md, C15)."""
+"""Late leases that can never be full cost nothing, so that the LP contains only earlier ones (papers/chronus.md,
+C15).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 @dataclass(frozen=True, slots=True)
 class FreeTail:
-    """The leases from the point on at which capacity suffices for every job that may still run.
+    """The last leases, in which the capacity suffices for every job that may still run.
 
-    A job takes all it can of this tail for free; only the rest of its need competes for the scarce leases before it.
+    A job uses as much of this tail as it can; only the rest of its need competes for the scarce leases before the tail.
 
     Attributes
     ----------
@@ -32,7 +34,7 @@ class FreeTail:
 
     @classmethod
     def of(cls, options: Options, capacity: Ints) -> FreeTail:
-        """Find the first lease from which on no GPU kind is wanted beyond its capacity."""
+        """Find the first lease from which on no GPU type can be in demand beyond its capacity."""
         kinds, horizon = capacity.shape
         gpus, last = (np.zeros((kinds, options.jobs), dtype=np.int64) for _ in range(2))
         np.maximum.at(gpus, (options.kind, options.job), options.gpus)
@@ -40,13 +42,13 @@ class FreeTail:
         scarce = 1
         for q in range(kinds):
             ends = np.bincount(last[q], gpus[q], horizon + 1)
-            wanted = ends[::-1].cumsum()[::-1][1:]  # by jobs whose last deadline is after the lease
+            wanted = ends[::-1].cumsum()[::-1][1:]  # GPUs of the jobs whose last deadline is after the lease
             scarce = max(scarce, int(np.flatnonzero(wanted > capacity[q]).max(initial=0)) + 1)
         return cls(options, scarce, horizon)
 
     @property
     def reduced(self) -> Options:
-        """Return the options restricted to leases before the tail; their need there may be zero."""
+        """Return the options restricted to the leases before the tail; a need may become zero."""
         options = self.options
         late = np.minimum(np.maximum(options.last - self.scarce, 0), options.need)
         return replace(options, need=options.need - late, last=np.minimum(options.last, self.scarce))
@@ -59,7 +61,7 @@ class FreeTail:
         return result
 
     def early(self, capacity: Ints) -> Ints:
-        """GPUs in the leases before the tail."""
+        """Return the GPUs of the leases before the tail."""
         return capacity[:, : self.scarce]
 
     def prices(self, price: Floats) -> Floats:

@@ -14,7 +14,7 @@ from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 @dataclass(frozen=True, slots=True)
 class HeldLeases:
-    """Leases that promised jobs have, from a lease on.
+    """Leases of promised jobs from `first` on.
 
     Attributes
     ----------
@@ -24,10 +24,10 @@ class HeldLeases:
         Absolute number of the first lease.
     records : sequence of SloRecord
     table : int64 array (records, 5)
-        The option that each has: mode, GPU type, GPUs taken, deadline's number, and absolute number of the lease after
-        the last that it may have.
+        The option of each job: mode, GPU type, GPUs taken, number of the deadline, and absolute number of the first
+        lease after the deadline.
     value : float64 array (records,)
-        Its reward above the floor.
+        Reward of that option above the floor.
     taken : bool array (records, leases)
     """
 
@@ -100,9 +100,9 @@ class HeldLeases:
         )
 
     def with_one_more(self, record: SloRecord, book: SloBook, horizon: int) -> tuple[Options, Bools]:
-        """Return one option per promised job, then all options of one more job, and the taken leases.
+        """Return the options and taken leases: one option per promised job, then all options of one more job.
 
-        `horizon` leases are looked at, of which there are as many as the last deadline of all needs, at least.
+        At least `horizon` leases are covered, and more if a deadline needs more.
         """
         horizon = max(self.taken.shape[1], horizon)
         taken = _wide(self.taken, horizon)
@@ -116,7 +116,7 @@ class HeldLeases:
         return Options(job, mode, kind, gpus, need, last, step, np.concatenate((self.value, own.value)), must), taken
 
     def admitted(self, record: SloRecord, draft: Draft, version: tuple[int, int]) -> HeldLeases:
-        """Add one admitted job, whose leases, and those moved for it, are in the draft."""
+        """Return the held leases with one admitted job; the draft has its leases and those that were moved for it."""
         options, row = draft.options, int(draft.row[-1])
         own = (options.mode, options.kind, options.gpus, options.step, options.last + self.first)
         return HeldLeases(
@@ -130,12 +130,12 @@ class HeldLeases:
 
 
 def has_ahead(record: SloRecord, first: int) -> bool:
-    """Whether a job was promised something and has a lease from `first` on."""
+    """Return whether a job has a promise and a lease from `first` on."""
     return record.promised >= 0 and bool(len(record.leases)) and bool(record.leases[-1] >= first)
 
 
 def _wide(taken: Bools, horizon: int) -> Bools:
-    """Widen the array to `horizon` leases; new leases are not taken."""
+    """Return the array widened to `horizon` leases; the added leases are not taken."""
     if taken.shape[1] == horizon:
         return taken
     return np.pad(taken, ((0, 0), (0, horizon - taken.shape[1])))

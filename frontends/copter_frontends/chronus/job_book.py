@@ -24,7 +24,7 @@ class Standing(str, Enum):
     WAITING = "waiting"  # not decided yet
     GUARANTEED = "guaranteed"
     UNGUARANTEED = "unguaranteed"  # no leases for any of its deadlines: treated as best effort
-    DEMOTED = "demoted"  # was guaranteed, but GPUs were lost or it was slower than estimated
+    DEMOTED = "demoted"  # lost its guarantee, because GPUs were lost or it was slower than estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Admission:
     leases : tuple of int
         Absolute numbers of the job's leases.
     moves : tuple of (job id, lease, its new lease)
-        Single leases of other promised jobs that made room; each keeps its deadline.
+        Leases of other promised jobs that were moved to make room; these jobs keep their deadlines.
     """
 
     job_id: str
@@ -64,9 +64,9 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A way to run a job: GPU type, GPUs used, GPUs taken (rounded up), seconds for its whole work.
+    """A way to run a job: GPU type, GPUs used, GPUs taken (rounded up), seconds for the job's whole work.
 
-    `restart_s` is the job's own time of a start in seconds, if it exceeds the grid's time for all jobs.
+    `restart_s` is the job's own start time in seconds if it exceeds the grid's common one.
     """
 
     kind: int
@@ -85,18 +85,18 @@ class SloRecord:
     promised : int
         Number of the promised deadline, -1 before a promise.
     mode : int
-        The mode of its leases.
+        Mode in which it uses its leases.
     step : int
-        Number of the deadline that its leases meet.
+        Number of the deadline that it meets with its leases.
     leases : int64 array
         Absolute numbers of its leases, ascending.
     reach : int
-        All leases that it may have are before this absolute number; any choice of as many of them meets the deadline.
+        With any choice of as many leases before this absolute number, it meets the deadline.
     joined_s : float
-        When it joined the lease that was running at its arrival; minus infinity if it did not.
+        Time at which it joined the lease that was running at its arrival; minus infinity if it did not join.
     table : float64 array (modes x deadlines, 8)
-        Mode, GPU type, GPUs taken, seconds for all of its work, deadline's number, its time, its reward above the
-        floor, and the mode's restart time. Options are built from these rows.
+        Mode, GPU type, GPUs taken, seconds for the whole work, number, time and reward (above the floor) of the
+        deadline, and the mode's restart time. Options are built from these rows.
     last_s : float
         Its last deadline.
     """
@@ -159,7 +159,7 @@ def require_ahead(job: Job, reward: StepReward, now_s: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Rest of the running lease, from the next plan on.
+    """The part of the current lease that begins with the next plan.
 
     Attributes
     ----------
@@ -167,9 +167,9 @@ class Now:
     begins_s : float
         Time of the next plan.
     seconds : float
-        Seconds from then to the end of the lease.
+        Seconds from that time to the end of the lease.
     free : int64 array (types,)
-        GPUs in it that are promised to nobody.
+        GPUs of the lease that are not promised to any job.
     """
 
     lease: int
@@ -190,14 +190,14 @@ class SloBook:
     records : dict of job id to SloRecord
         In order of arrival.
     version : (int, int)
-        Number of plans stored, and of single changes to promised jobs' leases since the last one.
+        Number of plans stored, and of changes to promised jobs' leases since the last plan.
     """
 
     def __init__(self, grid: LeaseGrid) -> None:
         self.grid = grid
         self.records: dict[str, SloRecord] = {}
         self._plans = 0
-        self._changed: list[str] = []  # jobs whose leases have changed since the last plan was written down
+        self._changed: list[str] = []  # jobs whose leases have changed since the last plan was stored
         self._promised: PromisedGpus | None = None  # totals of the records' leases
 
     @property
@@ -211,7 +211,7 @@ class SloBook:
         return dict.fromkeys(self._changed[count:]) if plans == self._plans else None
 
     def consider(self, job: Job, reward: StepReward, modes: tuple[Mode, ...], progress: float) -> None:
-        """Add a job, on which the next cycle decides."""
+        """Add a job; the next cycle decides about it."""
         self.records[job.id] = SloRecord(job, reward, modes, progress)
 
     def remove(self, job_id: str) -> None:
@@ -268,7 +268,7 @@ class SloBook:
         record.leases = record.leases[record.leases != lease]
 
     def only_ends(self, record: SloRecord) -> bool:
-        """Return whether a promised job has reported that its work is done, so that it needs no further leases."""
+        """Return whether a promised job has reported that its work is done, so that it needs no leases."""
         return record.promised >= 0 and self.grid.over((1.0 - record.progress) * record.modes[record.mode].total_s)
 
     def ending(self) -> list[SloRecord]:
@@ -285,7 +285,7 @@ class SloBook:
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
         """Return the jobs that need leases from `first` on.
 
-        Jobs whose work is done need none, nor do jobs whose last lease is the one before `first`.
+        Jobs whose work is done need no leases, nor do jobs whose last lease is the one before `first`.
         """
         return [
             record
@@ -299,9 +299,9 @@ class SloBook:
     ) -> Options:
         """Return all options of some jobs.
 
-        Inside a lease (not `begins`), jobs that hold it need the other leases that they hold; the remaining work of
-        other jobs follows from their progress. With `now`, all of them may also use the rest of the lease before
-        `first`, in modes for which GPUs are free then.
+        Within a lease (not `begins`), jobs that hold it need the other leases that they hold, and the need of other
+        jobs follows from their progress. With `now`, all these jobs may also use the rest of the current lease, in
+        modes for which GPUs are free.
         """
         promised = np.array([record.promised for record in records], dtype=np.int64)
         if not records:
@@ -326,7 +326,8 @@ class SloBook:
             need = np.where(holds[job], ahead[job], need)
             possible &= ~holds[job] | (mode == own[job])
             had = np.array([record.step for record in records]), np.array([record.reach for record in records])
-            whole = self.grid.ended_by_all(table[:, 5])  # how far the present lease gets a job is not known yet
+            # the progress that the current lease gives a job is not known yet
+            whole = self.grid.ended_by_all(table[:, 5])
             last = np.where(holds[job], np.where(step == had[0][job], had[1][job], whole), last)
         last = np.clip(last - first, -1 if now is None else 0, horizon)
         keep = np.flatnonzero(possible & (need >= int(now is None)) & (need <= last))

@@ -16,7 +16,7 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Job
 
-BELIEVED = 0.15  # relative difference up to which a profile confirms the declared rate; a restart alone makes 0.1
+BELIEVED = 0.15  # a profile confirms the declared rate up to this relative difference; a restart alone causes 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Speeds:
     ----------
     gpus : int
     rates : dict of GPU type to float
-        Rates on the types that run it.
+        Rates on the types that can run the job.
     whole_s : float
-        Seconds for all of its work on its fastest type; infinite if it runs nowhere.
+        Seconds for its whole work on its fastest type; infinite if no type can run it.
     """
 
     job: Job
@@ -55,12 +55,13 @@ class JobModes:
     round_up: bool
     elastic: bool
     measured: dict[str, float] = field(default_factory=dict)
-    """By job id: the time that its profile says, over the one that was believed."""
+    """By job id: the job's profiled time divided by its declared time."""
     _speeds: dict[str, Speeds] = field(default_factory=dict)
     _timed: TimedThroughputs | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        if isinstance(self.throughputs, TimedThroughputs):  # a look at each of its methods: once, not for every job
+        # the test inspects every method of the class; done here once, not for every job
+        if isinstance(self.throughputs, TimedThroughputs):
             object.__setattr__(self, "_timed", self.throughputs)
 
     def speeds(self, job: Job) -> Speeds:
@@ -75,7 +76,7 @@ class JobModes:
         return known
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether a job runs on this many GPUs of a type; see `RunsWith`."""
+        """Return whether a job runs on this many GPUs of a type; see `RunsWith`."""
         speeds = self.speeds(job)
         if gpus == speeds.gpus:
             return gpu_type in speeds.rates
@@ -87,22 +88,24 @@ class JobModes:
         self.measured.pop(job_id, None)
 
     def seconds(self, job: Job, rate: float) -> float:
-        """Return the seconds of all of a job's work at a declared rate, corrected by the job's profile if any."""
+        """Return the seconds for a job's whole work at a declared rate, corrected by the job's profile if there is
+        one.
+        """
         return self.throughputs.work(job) / rate * self.measured.get(job.id, 1.0)
 
     def restart_s(self, job: Job) -> float:
-        """Return the seconds of one start of the job, as far as they are known."""
+        """Return the seconds of one start of the job, 0 if they are unknown."""
         return 0.0 if self._timed is None else self._timed.restart_s(job)
 
     def time_done(self, job: Job, kind: str, gpus: int, progress: float) -> float:
-        """Return the fraction of a job's time that has passed (C5); phases differ in speed, and leases are time."""
+        """Return the fraction of a job's time that has passed (C5): leases are time, and phases differ in speed."""
         return progress if self._timed is None else self._timed.time_done(job, kind, gpus, progress)
 
     def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
         """Record a profile; returns the measured over the assumed time, or None if the profile contains no information.
 
-        If the time of a start is known, it is subtracted; else it counts as training, and the profile makes the job
-        seem slower by the start, never faster than it was.
+        The start time is subtracted if it is known. Otherwise it counts as training, so that the profile may make the
+        job seem slower than it is, but never faster.
         """
         rate, trained_s = self.throughputs.rate(job, gpu_type, gpus), ran_s - self.restart_s(job)
         if not (rate > 0 and 0.0 < progress < 1.0 and trained_s > 0):

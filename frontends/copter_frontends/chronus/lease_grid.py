@@ -23,7 +23,7 @@ class LeaseGrid:
     lease_s : float
         Length of an SLO lease.
     restart_s : float
-        What a job may lose of each lease to a restart, in seconds; promises allow for it.
+        Seconds of each lease that a job may lose to a restart; promises allow for it.
 
     Raises
     ------
@@ -41,7 +41,7 @@ class LeaseGrid:
             )
 
     def require_longer(self, job_id: str, restart_s: float) -> None:
-        """Raise InvalidJobError for a job of which a start takes a whole lease."""
+        """Raise InvalidJobError for a job whose start takes a whole lease."""
         if restart_s >= self.lease_s:
             raise InvalidJobError(
                 f"job {job_id!r}: a start takes the job {restart_s:g} s, a lease is {self.lease_s:g} s: it would never "
@@ -49,40 +49,40 @@ class LeaseGrid:
             )
 
     def lease_at(self, now_s: float) -> int:
-        """Number of the lease that runs at a time."""
+        """Return the number of the lease that runs at a time."""
         return floor((now_s + SAME_S) / self.lease_s)
 
     def begins(self, now_s: float) -> bool:
-        """Whether a lease begins exactly at this time."""
+        """Return whether a lease begins exactly at this time."""
         return abs(now_s - self.lease_at(now_s) * self.lease_s) <= SAME_S
 
     def ended_by(self, time_s: float) -> int:
-        """Leases, counted from lease 0, that are over by a time: DL of (C3)."""
+        """Return the number of leases, from lease 0, that have ended by a time: DL of (C3)."""
         return floor((time_s + SAME_S) / self.lease_s)
 
     def ended_by_all(self, times_s: Floats) -> Ints:
-        """Return :meth:`ended_by` of many times."""
+        """Do :meth:`ended_by` for many times."""
         return np.floor((times_s + SAME_S) / self.lease_s).astype(np.int64)
 
     def over(self, left_s: float) -> bool:
-        """Whether remaining work is zero, up to rounding."""
+        """Return whether the remaining work is zero, up to rounding."""
         return left_s <= SAME_S
 
     def needed_by(self, left_s: Floats, restart_s: Floats | float | None = None, least: int = 1) -> Ints:
-        """Return :meth:`needed` of many jobs with individual restart costs; at least `least` leases."""
+        """Do :meth:`needed` for many jobs with individual restart times; at least `least` leases."""
         train_s = self.lease_s - (self.restart_s if restart_s is None else restart_s)
         return np.maximum(np.ceil((left_s - SAME_S) / train_s), float(least)).astype(np.int64)
 
     def ends_by(self, deadline_s: Floats, left_s: Floats, need: Ints, restart_s: Floats | float) -> Ints:
         """Return the number of leases, from lease 0, by whose end jobs with `need` leases meet a deadline (C3).
 
-        Those that are over by then, and the one that the deadline lies in where what is left for a job's last lease,
-        and a restart, fit before the deadline.
+        These are the leases that have ended by the deadline. The lease that contains the deadline counts too if a
+        restart and the work left for the job's last lease fit before the deadline.
         """
         over = self.ended_by_all(deadline_s)
         last_s = left_s - (need - 1) * (self.lease_s - restart_s) + restart_s
         return np.asarray(over + (last_s <= deadline_s - over * self.lease_s))
 
     def needed(self, left_s: float) -> int:
-        """Return the number of leases for this work, with a restart in each: RL of (C3); at least one."""
+        """Return the number of leases that this work needs, with a restart in each: RL of (C3); at least one."""
         return max(ceil((left_s - SAME_S) / (self.lease_s - self.restart_s)), 1)

@@ -20,7 +20,7 @@ ROUNDING = 1e-9  # smaller shares of a column count as zero
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A solution: reward of the mixture, prices of the scarce leases, the share of every column in the pool."""
+    """A solution: reward of the mixture, prices of the scarce leases, and the share of every column of the pool."""
 
     value: float
     price: Floats
@@ -30,20 +30,20 @@ class Mixture:
 class LeaseModel:
     """The lease program in one :class:`copter.Session` for all cycles.
 
-    A request is a job; its columns are the pool's lease sets of it, of which it takes one at most, and exactly one with
-    a promise. Elapsed leases are dropped, those that become scarce added; a job whose columns are what they
-    were stays as it is, and so do its values.
+    A request is a job; its columns are its lease sets in the pool. It takes at most one of them, and exactly one if it
+    has a promise. Past leases are dropped, and leases that become scarce are added. A job whose columns have not
+    changed is left in the model, with its values.
 
     Attributes
     ----------
     model : copter.Model
     session : copter.Session
     edits : Edits
-        Since :meth:`begin`.
+        Edits since :meth:`begin`.
     solution : Solution or None
-        The last answer since then.
+        The last solution since :meth:`begin`.
     solution_s : float
-        Seconds of that solve and the edits before it.
+        Seconds of that solve and of the edits before it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -59,12 +59,12 @@ class LeaseModel:
         self.model = Model("max")
         self.session = Session(self.model, self.settings)
         self.rows: dict[tuple[int, int], float] = {}
-        self._columns: dict[Hashable, Ints] = {}  # uids, in the model's order
+        self._columns: dict[Hashable, Ints] = {}  # by job, its columns' unique numbers in the model's order
         self._must: dict[Hashable, bool] = {}
         self._since = 0.0
 
     def begin(self) -> None:
-        """Count edits anew."""
+        """Reset the counts of edits."""
         self.edits = Edits()
         self.solution: Solution | None = None
         self.solution_s = 0.0
@@ -72,10 +72,10 @@ class LeaseModel:
     # Edits --------------------------------------------------------------------------------------------------------
 
     def set_program(self, options: Options, pool: ColumnPool, capacity: Ints, first: int, free: Bools) -> None:
-        """Have the leases of `capacity`, (types, leases), from `first` on, and a request for every job that is free.
+        """Edit the model to have the leases of `capacity`, (types, leases), from `first` on, and the `free` jobs.
 
-        Requests that go or change are taken out before the leases that are over: a resource is dropped from every
-        request that is left.
+        Requests that leave or change are removed before the past leases, because dropping a resource changes every
+        request that is still in the model.
         """
         self._since = time.perf_counter()
         kinds, scarce = capacity.shape
@@ -97,7 +97,7 @@ class LeaseModel:
         self.edits.requests = len(self._columns)
 
     def _forget(self, pool: ColumnPool, touched: set[int], first: int) -> None:
-        """Mark jobs with columns on these leases to be added again."""
+        """Mark the jobs with columns on these leases as to be added again."""
         at = np.array(sorted(lease - first for lease in touched), dtype=np.int64)
         at = at[at < pool.leases.shape[1]]
         if not len(at):
@@ -110,9 +110,9 @@ class LeaseModel:
     def _retire(
         self, options: Options, pool: ColumnPool, uid: Ints, start: Ints, free: Bools
     ) -> tuple[list[int], int, int]:
-        """Take out the requests that go or change, and edit promises.
+        """Remove the requests that leave or change, and edit promises.
 
-        Returns the jobs to be added, and how many requests have gone and how many of those added there were.
+        Returns the jobs to add, the number of requests that leave, and how many of the jobs to add were in the model.
         """
         at = np.flatnonzero(free)
         jobs = at.tolist()
@@ -157,7 +157,7 @@ class LeaseModel:
         self.rows = wanted
 
     def _add(self, options: Options, pool: ColumnPool, jobs: list[int], mine: list[Ints], scarce: int) -> None:
-        """Add requests of jobs with these columns of the pool in one edit; jobs without columns are left out."""
+        """Add jobs with these columns of the pool in one edit; jobs without columns are left out."""
         jobs, mine = [job for job, own in zip(jobs, mine, strict=True) if len(own)], [own for own in mine if len(own)]
         if not jobs:
             return
@@ -174,12 +174,12 @@ class LeaseModel:
         self._must.update(zip(names, must.tolist(), strict=True))
         self._columns.update((name, pool.uid[own]) for name, own in zip(names, mine, strict=True))
 
-    # The answer ---------------------------------------------------------------------------------------------------
+    # Solution -----------------------------------------------------------------------------------------------------
 
     def mix(
         self, options: Options, pool: ColumnPool, capacity: Ints, time_limit_s: float, tolerance: float
     ) -> Mixture | None:
-        """Solve to a tolerance; None if there is no solution in time."""
+        """Return the solution to a tolerance; None if none is found in time."""
         self.session.settings = replace(self.settings, tolerance=tolerance, absolute_tolerance=tolerance)
         solution = self.session.solve(max(time_limit_s, 1e-3) if np.isfinite(time_limit_s) else None)
         self.solution, self.solution_s = solution, time.perf_counter() - self._since

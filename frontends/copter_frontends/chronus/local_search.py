@@ -20,16 +20,16 @@ Speed = Callable[[Job, int, int], float]
 
 @dataclass(frozen=True, slots=True)
 class NodeSpeeds:
-    """Relative speeds by number of nodes, from the loss of each application on two nodes instead of one.
+    """Relative speeds by number of nodes, derived from each application's loss of speed on two nodes instead of one.
 
-    An iteration takes t_n = t_1 + log2(n) (t_2 - t_1) on n nodes (section 3.2.2), so that a job that needs f nodes runs
-    on n at t_f / t_n of its speed.
+    An iteration takes t_n = t_1 + log2(n) (t_2 - t_1) on n nodes (section 3.2.2). The speed on n nodes, relative to the
+    fewest nodes f that the job needs, is therefore t_f / t_n.
     """
 
     costs: Mapping[str, float]
 
     def __call__(self, job: Job, nodes: int, fewest: int) -> float:
-        """Return the relative speed: one on the fewest nodes, less on each further one."""
+        """Return the relative speed: one on the fewest nodes, less with each further node."""
         lost = self.costs.get(job.application, 0.0)
         step = lost / (1.0 - lost)  # (t_2 - t_1) / t_1
         return (1.0 + log2(max(fewest, 1)) * step) / (1.0 + log2(max(nodes, fewest, 1)) * step)
@@ -43,13 +43,14 @@ class LocalSearch:
     ----------
     speed : Speed
     style : {"local_search", "quasi", "consolidate"}
-        Algorithm 1; every job in turn on the fewest nodes that are free; every job on the fewest that it needs, or
-        not at all.
+        Algorithm 1; or each job in turn on as few nodes as the free GPUs allow; or each job on the fewest nodes that it
+        needs, or not at all.
     space : int
-        |S|: most combinations searched (:data:`PAPER_SPACE` in the paper; every one places all jobs of the batch).
+        |S|, the largest number of combinations searched (:data:`PAPER_SPACE` in the paper); each places all jobs of the
+        batch.
     spread : int
-        A job's placements, A_i: on the fewest nodes that are free, in the smallest gaps, and evenly on up to so many
-        nodes more than it needs.
+        The placements A_i of a job are: on as few nodes as the free GPUs allow, in the smallest gaps, and evenly on up
+        to `spread` nodes more than it needs.
     """
 
     speed: Speed
@@ -75,7 +76,7 @@ class LocalSearch:
         best, result = self._place(room, size, order, dict.fromkeys((job.id for job, _ in jobs), "quasi"))
         total = float(sum(gpus for _, gpus in jobs))
         if self.style == "quasi" or best >= total - 1e-9:
-            return result  # all are consolidated: no placement is better
+            return result  # all jobs are consolidated, so that no placement is better
         potential = {job.id: self._potential(job, gpus, size) for job, gpus in order}
         ranked = sorted((job for job, gpus in order if gpus > 1), key=lambda job: -potential[job.id])
         gpus_of = {job.id: gpus for job, gpus in order}
@@ -95,7 +96,7 @@ class LocalSearch:
     def _best_of(
         self, room: Mapping[str, int], size: int, order: Sequence[tuple[Job, int]], chosen: Mapping[str, list[str]]
     ) -> tuple[float, dict[str, Shares]]:
-        """Return the largest sum of RW over all combinations of the chosen jobs' placements, with these jobs first."""
+        """Return the best combination of the chosen jobs' placements, by the sum of RW; these jobs are placed first."""
         first = [each for each in order if each[0].id in chosen]
         rest = [each for each in order if each[0].id not in chosen]
         best, result = -1.0, dict[str, Shares]()
@@ -112,7 +113,7 @@ class LocalSearch:
         return ["quasi", "apart", *(f"on {n}" for n in range(fewest + 1, min(fewest + self.spread, gpus) + 1))]
 
     def _potential(self, job: Job, gpus: int, size: int) -> float:
-        """Largest less smallest RW (8)."""
+        """Return the largest minus the smallest RW of a job (8)."""
         fewest = -(-gpus // size)
         return gpus * (1.0 - self.speed(job, max(gpus, fewest), fewest))
 
@@ -138,7 +139,9 @@ class LocalSearch:
 
 
 def _together(free: Mapping[str, int], size: int, gpus: int) -> Shares | None:
-    """Return shares on the fewest nodes: whole free nodes, and the fullest node with room for the remainder."""
+    """Return shares on the fewest nodes: empty nodes, and the fullest node with room for the remainder; None if
+    impossible.
+    """
     whole, rest = divmod(gpus, size)
     empty = [node for node, count in free.items() if count == size][:whole] if whole else []
     if len(empty) < whole:
@@ -154,7 +157,7 @@ def _together(free: Mapping[str, int], size: int, gpus: int) -> Shares | None:
 
 
 def _evenly(free: Mapping[str, int], gpus: int, nodes: int) -> Shares | None:
-    """Return GPUs distributed as evenly as possible over `nodes` nodes, the fullest with room; None if impossible."""
+    """Return shares spread evenly over `nodes` nodes, the fullest with room; None if impossible."""
     part, extra = divmod(gpus, nodes)
     shares: list[tuple[str, int]] = []
     used: set[str] = set()
@@ -170,7 +173,7 @@ def _evenly(free: Mapping[str, int], gpus: int, nodes: int) -> Shares | None:
 
 
 def _apart(free: Mapping[str, int], gpus: int, smallest: bool) -> Shares | None:
-    """Nodes with most room first, or with least, so that gaps are filled and free nodes are left to others."""
+    """Return shares on the nodes with most room first, or with least room, which fills gaps; None if impossible."""
     shares, left = [], gpus
     for node, count in sorted(free.items(), key=lambda each: each[1] if smallest else -each[1]):
         if left > 0 and count > 0:

@@ -23,17 +23,17 @@ class Options:
     job : int64 array (rows,)
         Number of the job, 0 to jobs - 1.
     mode : int64 array (rows,)
-        Which of the job's (GPU type, GPUs) it is.
+        Number of the job's mode, a pair of GPU type and GPUs.
     kind, gpus : int64 arrays (rows,)
-        GPU type; GPUs that are taken, rounded up.
+        GPU type, and GPUs taken (rounded up).
     need, last : int64 arrays (rows,)
-        Leases that the job needs, and leases from now to the deadline, both >= 1 and need <= last.
+        Leases that the job needs, and leases from now to the deadline; 1 <= need <= last.
     step : int64 array (rows,)
         Number of the deadline.
     value : float64 array (rows,)
-        Its reward above the floor.
+        Reward above the floor.
     must : bool array (jobs,)
-        Jobs with a promise; their rows are of deadlines that keep it.
+        Whether the job has a promise; it then only has options that keep the promise.
     """
 
     job: Ints
@@ -64,13 +64,13 @@ class Options:
 
     @property
     def most(self) -> float:
-        """Reward if every job met its best deadline: the bound at prices of zero."""
+        """Return the reward if every job met its best deadline, which is the bound at zero prices."""
         return float(self.best_of_jobs(self.value, floor=0.0)[1].sum())
 
     def best_of_jobs(self, worth: Floats, floor: float = 0.0, must: bool = False) -> tuple[Ints, Floats]:
-        """Return each job's row with the largest worth, -1 if none is above `floor`, and that worth.
+        """Return each job's row of the largest worth (-1 if none is above `floor`) and this worth.
 
-        With `must` a job with a promise takes its best row whatever that is worth.
+        With `must`, a job with a promise gets its best row whatever its worth.
         """
         best = np.full(self.jobs, -np.inf)
         first = self.rows_of()
@@ -79,7 +79,7 @@ class Options:
             best[has] = np.maximum.reduceat(worth, first[has])
         row = np.full(self.jobs, -1, dtype=np.int64)
         at = np.flatnonzero(worth >= best[self.job])[::-1]
-        row[self.job[at]] = at  # the first of equals is written last
+        row[self.job[at]] = at  # among equals the first is written last and so kept
         none = best <= floor
         if must:
             none &= ~(self.must & np.isfinite(best))
@@ -87,7 +87,7 @@ class Options:
         return row, np.where(row >= 0, best, 0.0)
 
     def rows_of(self) -> Ints:
-        """First row of each job, (jobs + 1,)."""
+        """Return the first row of each job, (jobs + 1,)."""
         first = np.zeros(self.jobs + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.job, minlength=self.jobs), out=first[1:])
         return first

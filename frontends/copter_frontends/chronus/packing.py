@@ -1,4 +1,4 @@
-"""Node assignment of guaranteed jobs: consolidated, and on their previous nodes if possible (Proposition 1;
+"""Assignment of nodes to guaranteed jobs: consolidated, and their previous nodes if possible (Proposition 1;
 chronus.md, C17).
 """
 
@@ -26,14 +26,15 @@ class Parcel:
 def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocation]:
     """Assign nodes to all parcels, largest first; GPUs taken only for rounding are freed at the end.
 
-    Where every taken size is friendly (:func:`.rounding.friendly_sizes`) and the nodes are free, all that fit by
-    number are consolidated: whatever is placed before a size is a multiple of it, so that free GPUs of a node come in
-    multiples of it too. Otherwise a parcel may be spread over nodes, or be left out where its GPUs are not free.
+    If all sizes are friendly (:func:`.rounding.friendly_sizes`), the nodes are free and the GPUs suffice in number,
+    then all parcels are consolidated: every parcel placed before has a multiple of the current size, so that each
+    node's free GPUs are a multiple of it too. Otherwise a parcel may be spread over nodes, or left out if its GPUs are
+    not free.
 
     Parameters
     ----------
     nodes : NodeInventory
-        Changed: what is returned is taken.
+        The assigned GPUs are taken from it.
     parcels : sequence of Parcel
     """
     result: dict[str, Allocation] = {}
@@ -64,7 +65,7 @@ def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocatio
 
 
 def _as_before(nodes: NodeInventory, parcel: Parcel, size: int) -> Shares | None:
-    """Return the taken GPUs on the job's previous nodes, if it was consolidated and they are free."""
+    """Return the job's previous nodes with the GPUs to take; None if it was not consolidated or they are not free."""
     held, taken = parcel.before, parcel.taken
     if held is None or held.gpu_type != parcel.gpu_type or held.gpus != parcel.gpus:
         return None
@@ -79,7 +80,7 @@ def _as_before(nodes: NodeInventory, parcel: Parcel, size: int) -> Shares | None
 
 
 def _used(parcel: Parcel, whole: Allocation) -> Allocation:
-    """Return the part of the taken GPUs that the job uses."""
+    """Return the GPUs that the job uses, out of those that it takes."""
     room, before = dict(whole.nodes), parcel.before
     if before is not None and before.gpus == parcel.gpus and all(room.get(n, 0) >= gpus for n, gpus in before.nodes):
         return before

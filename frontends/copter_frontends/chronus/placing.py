@@ -1,4 +1,4 @@
-"""Nodes for a round: guaranteed jobs consolidated, the others where they are, then the rest (section 3.4)."""
+"""Nodes for a round: guaranteed jobs consolidated, then jobs that stay, then all others (section 3.4)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from copter_frontends.vocabulary import Allocation, Job
 
 @dataclass(frozen=True, slots=True)
 class LeasePlacer:
-    """Gives jobs free nodes.
+    """Assigns free nodes to jobs.
 
     Parameters
     ----------
     nodes : NodeInventory
-        GPUs of the jobs that are placed are taken from it.
+        The assigned GPUs are taken from it.
     search : LocalSearch
-        For small best-effort jobs.
+        Placement of small best-effort jobs.
     """
 
     nodes: NodeInventory
@@ -39,7 +39,7 @@ class LeasePlacer:
         Parameters
         ----------
         guaranteed : sequence of Parcel
-            Jobs with the present lease.
+            Jobs with the current lease.
         wanted : mapping of job id to (GPU type, GPUs)
             All jobs, in order of precedence.
         before : mapping of job id to Allocation

@@ -40,58 +40,58 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
-CONTRADICTS = 1.5  # factor between declared and profiled time from which the user is told
-PROFILED_NODES = 2  # most nodes of a profile; speeds on more nodes are extrapolated (C21)
-LP_SHARE = 0.5  # share of a plan's deadline that the LP may use; whole leases and nodes need the rest
+CONTRADICTS = 1.5  # the user is notified if declared and profiled time differ by at least this factor
+PROFILED_NODES = 2  # profiles run on at most so many nodes; speeds on more nodes are extrapolated (C21)
+LP_SHARE = 0.5  # share of a plan's time limit for the LP; rounding to whole leases and assigning nodes need the rest
 
 
 class ChronusPolicy(LpPolicy, RoundPolicy):
     """The Chronus scheduler (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
-    Jobs with a reward are SLO jobs: they are promised a deadline, or told that none can be met. The others, and those
-    without a promise, share the remaining GPUs, shortest remaining time first.
+    Jobs with a reward are SLO jobs: they are promised a deadline, or notified that none can be met. All jobs without a
+    promise share the remaining GPUs, shortest remaining time first.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
     throughputs : Throughputs, optional
-        Work and rates of jobs; by default those of the project's representative jobs.
+        Work and rates of jobs; by default, of the project's representative jobs.
     rewards : mapping of job id to StepReward, or callable (Job), optional
-        Rewards of the SLO jobs, looked up when a job is added. :meth:`set_reward` gives further ones.
+        Rewards of the SLO jobs, looked up when a job is added; :meth:`set_reward` adds more.
     lease_s, round_s : float
-        Length of an SLO lease and of a best-effort lease, seconds; the first is a whole multiple of the second.
+        Length of an SLO lease and of a best-effort lease in seconds; the former is a multiple of the latter.
     restart_s : float
         Seconds of each lease that a job may lose to a restart.
     round_up : bool
         Whether guaranteed jobs are counted with their GPUs rounded up, so that all of them consolidate (section 3.4.1).
     placement : LocalSearch, optional
-        How small best-effort jobs are placed; by default Algorithm 1, with the artifact's models sensitive to it.
+        Placement of small best-effort jobs; by default Algorithm 1, in which the artifact's models are sensitive to
+        placement.
     elastic : bool
-        Whether guaranteed jobs may get any number of GPUs from their `min_gpus` to their `max_gpus`, by size.
+        Whether guaranteed jobs may get any consolidated number of GPUs from their `min_gpus` to their `max_gpus`.
     profiler : Profiler, optional
-        Runs new jobs for a few minutes on the cluster's first GPU type; by default none, as speeds are known.
+        Profiles new jobs for a few minutes on the cluster's first GPU type; by default none, as speeds are known.
     first_lease : {"adaptive", "now", "late"}
         See :class:`~copter_frontends.chronus.selector.Selector`.
     selective : bool
-        Whether a new job gets no promise if jobs to come, expected as in the last
-        hours, would lose more by its leases than it earns (C6). By default each job is promised free leases, as in the
-        paper.
+        Whether a new job gets no promise if its leases would cost future jobs, expected as in the last hours, more
+        reward than it earns (C6). By default each job is promised free leases, as in the paper.
     spare_nodes : int
-        Nodes of each type that promises leave free, so that they survive the loss of as many nodes. To see the
-        cost, compare :meth:`quote` with and without it.
+        Nodes of each type that promises leave free, so that the promises survive the loss of as many nodes. To see the
+        cost, compare :meth:`quote` with and without spare nodes.
     selector : Selector, optional
-        A selector that replaces `lease_s`, `restart_s` and `first_lease`.
+        A selector to use; it replaces `lease_s`, `restart_s` and `first_lease`.
 
     Attributes
     ----------
     selector : Selector
     rewards : dict of job id to StepReward
-        Rewards of known SLO jobs, and of jobs to come that :meth:`set_reward` named.
+        Rewards of known SLO jobs, and of future jobs given to :meth:`set_reward`.
     last_cycle : Cycle or None
-        Result of the last round's plan of leases.
+        Result of the last plan of leases.
     last_admission : Admission or None
-        Answer to the last SLO job that arrived: its leases, and the leases of others that were moved.
+        Answer to the last SLO job that arrived: its leases, and the moved leases of other jobs.
     """
 
     lp_each_round = False
@@ -100,7 +100,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def follows(self) -> bool:
         """Return whether progress is needed after the current round.
 
-        It is needed before a lease begins, since leases are planned for the remaining work, and while jobs are
+        Progress is needed before a lease begins, because leases are planned for the remaining work, and while jobs are
         profiled.
         """
         profiles = self.profiler is not None and bool(self.profiler.running)
@@ -139,7 +139,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         if spare_nodes < 0:
             raise SettingsError(f"spare_nodes is {spare_nodes}, must be >= 0")
         self.spare_nodes = spare_nodes
-        self._lasting: set[str] = set()  # jobs that may not be stopped
+        self._lasting: set[str] = set()  # non-preemptible jobs
         self.profiler = profiler
         self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
         self.spot = SpotCluster(self.modes)
@@ -148,11 +148,11 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.last_admission: Admission | None = None
         self.edit_log = EditLog()
         self._now_s = 0.0
-        self._changed = False  # GPUs have come or gone since the last plan
+        self._changed = False  # whether GPUs were added or removed since the last plan
 
     @property
     def model(self) -> Model:
-        """The last lease program."""
+        """Model of the last lease program."""
         return self.selector.formulation.lease_model.model
 
     @property
@@ -177,12 +177,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     @property
     def promises(self) -> dict[str, int]:
-        """Return the number of the deadline last promised to each job, ended and demoted jobs included."""
+        """Return the number of the deadline last promised to each job, including ended and demoted jobs."""
         return {notice.job_id: notice.step for notice in self.notices if notice.step >= 0}
 
     @property
     def broken_promises(self) -> dict[str, bool]:
-        """Return the jobs that were demoted, and for each whether GPUs had gone since the plan before."""
+        """Return the demoted jobs, and for each whether GPUs were lost since the previous plan."""
         told = [notice for notice in self.notices if notice.standing is Standing.DEMOTED]
         return {notice.job_id: notice.reason == GPUS_LOST for notice in told}
 
@@ -192,14 +192,14 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         Parameters
         ----------
         job : Job
-            A known or unknown job; for a known one, the remaining work counts.
+            A known or new job; for a known job the remaining work counts.
         gpus : iterable of int, optional
-            Numbers of GPUs to quote; by default the number that the job asks for, half and twice as many.
+            Numbers of GPUs to quote; by default the number that the job requests, half of it and twice of it.
 
         Returns
         -------
         list of Quote
-            Earliest first; one for each GPU type and number of GPUs with which the job runs. Empty if it runs nowhere.
+            One quote for each GPU type and number of GPUs with which the job can run, earliest first.
         """
         asked = requested_gpus(job)
         counts = sorted({asked, max(asked // 2, 1), 2 * asked} if gpus is None else set(gpus))
@@ -244,13 +244,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def add_job(self, job: Job) -> None:
         """Add a job; one with a reward is an SLO job and is answered at once (:attr:`last_admission`).
 
-        The job gets leases after the current one. Single leases of other promised jobs may be moved within their
-        deadlines; if that does not suffice, the job waits for the plan of the next lease.
+        The job gets leases after the current one. For this, leases of other promised jobs may be moved within their
+        deadlines. If that does not suffice, the job waits for the plan of the next lease.
 
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if it fits nowhere, has no work, or its last deadline is over.
+            If its id is known; if it fits nowhere, has no work, or its last deadline has passed.
         """
         work = self.throughputs.work(job)
         if not 0 < work < float("inf"):
@@ -286,7 +286,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.rewards[job_id] = reward
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """See :meth:`.RoundPolicy.update_job`; progress reduces what a promise still needs."""
+        """See :meth:`.RoundPolicy.update_job`; progress reduces the leases that a promise needs."""
         super().update_job(job_id, **what_changed)
         if job_id in self.book.records:
             self.book.records[job_id].progress = self._time_done(job_id)
@@ -312,7 +312,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """See :meth:`.RoundPolicy.remove_resources`; jobs on the nodes lose the current lease.
 
-        The next plan gives them other leases, or demotes jobs whose promises cannot be kept, with a notice.
+        The next plan gives them other leases; jobs whose promises cannot be kept are demoted, with a notice.
         """
         super().remove_resources(gpu_type, count, nodes)
         self._changed = self.selector.gpus_lost = True
@@ -327,7 +327,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return super().plan(now_s, deadline_s)
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Assign leases first, then shortest remaining time in the remaining GPUs."""
+        """Assign leases first, then the remaining GPUs by shortest remaining time."""
         self._profile(now_s)
         lease, last = self.grid.lease_at(now_s), self.lease.number
         begins = lease > last
@@ -351,12 +351,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             wanted,
             objective=cycle.reward,
             bound=cycle.bound,
-            prices=dict(zip(self.nodes.types, price, strict=False)),  # none where no LP was needed
+            prices=dict(zip(self.nodes.types, price, strict=False)),  # empty if no LP was needed
             timings={"solve": cycle.solve_s, "shim": cycle.shim_s, "select": perf_counter() - begun},
         )
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Assign nodes: guaranteed jobs first, consolidated; then jobs that keep their nodes; then the rest."""
+        """Assign nodes: guaranteed jobs first, consolidated; then jobs that keep their nodes; then all others."""
         before = {job_id: held for job_id, held in self.held.items() if job_id not in self.pins}
         for job_id in before:
             self.release(job_id)
@@ -367,7 +367,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return self.modes.modes_of(job)
 
     def gpus(self) -> Ints:
-        """Return the GPUs of each type available to leases, reserves included; non-preemptible jobs keep theirs."""
+        """Return the GPUs of each type for leases, including reserves, but not those of non-preemptible jobs."""
         total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
         return self.lease.gpus_for_leases(total, self.held, self._lasting)
 
@@ -386,7 +386,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """Return the reason why some rounds solve no program, for reports."""
         return "a choice of jobs whose value reaches its bound needs none"
 
-    # Inside -------------------------------------------------------------------------------------------------------
+    # Internal -----------------------------------------------------------------------------------------------------
 
     def _solved(self, leases: LeaseModel) -> None:
         """Report the cycle's linear program."""
@@ -409,7 +409,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self.lease.join(record)
 
     def _lease_now(self, first: int) -> Now | None:
-        """Return the rest of the running lease for a new job; None if no further plan falls into it."""
+        """Return the rest of the current lease for a new job; None if no further plan falls into it."""
         begins_s = self._now_s + self.round_s
         seconds = first * self.grid.lease_s - begins_s
         if self.lease.number != first - 1 or seconds <= self.grid.restart_s:
@@ -430,14 +430,14 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return self.modes.time_done(job, self.nodes.types[mode.kind], mode.gpus, progress)
 
     def _profiled(self, job: Job) -> int | None:
-        """Return the GPUs of the profiler's type for measuring a job; None if it does not run there."""
+        """Return the number of GPUs to profile a job on; None if it does not run on the profiler's type."""
         kind = self.nodes.types[0]
         nodes = PROFILED_NODES if self.profiler is None else min(PROFILED_NODES, self.profiler.nodes or PROFILED_NODES)
         gpus = min(requested_gpus(job), nodes * self.nodes.node_gpus(kind))
         return gpus if self.modes(job, kind, gpus) else None
 
     def _profile(self, now_s: float) -> None:
-        """Run a round of the profiler; profiled jobs are considered from now on."""
+        """Run a round of the profiler; jobs whose profile is done are considered from now on."""
         if self.profiler is None:
             return
         kind = self.nodes.types[0]
@@ -457,7 +457,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
                 self.selector.notices.append(Notice(now_s, job_id, Standing.UNGUARANTEED, -1, text))
 
     def _wanted(self) -> Wanted:
-        """Return jobs with the current lease, profiled jobs, and best effort in the remaining GPUs."""
+        """Return GPU type and GPUs of jobs with the current lease, profiled jobs, and best-effort jobs."""
         left = self.room()
         wanted = self.lease.wanted(left, self.pins)
         if self.profiler is not None:

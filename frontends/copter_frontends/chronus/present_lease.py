@@ -13,26 +13,26 @@ from copter_frontends.chronus.packing import Parcel
 from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
 
-UNKNOWN_S = 2 * SAME_S  # seconds of work assumed to be left of a job that has had all its time and has not ended
+UNKNOWN_S = 2 * SAME_S  # assumed remaining work, in seconds, of a job that has used all its time and has not ended
 
 
 class PresentLease:
-    """Guaranteed jobs that have the present lease.
+    """Guaranteed jobs that have the current lease.
 
     Parameters
     ----------
     grid : LeaseGrid
     book : SloBook
     types : sequence of str
-        GPU types, by the numbers that modes have.
+        GPU types, in the numbering of the modes.
 
     Attributes
     ----------
     number : int
-        The last lease at whose beginning all was planned again; -1 before the first.
+        The last lease at whose beginning all jobs were planned again; -1 before the first.
     records : dict of job id to SloRecord
     used : int64 array (types,)
-        GPUs that they take.
+        GPUs of each type that these jobs take.
     """
 
     def __init__(self, grid: LeaseGrid, book: SloBook, types: list[str]) -> None:
@@ -41,7 +41,7 @@ class PresentLease:
         self.records: dict[str, SloRecord] = {}
         self.used: Ints = np.zeros(len(types), dtype=np.int64)
         self._ended = False
-        self._reported: set[str] = set()  # jobs whose progress was told since the lease began
+        self._reported: set[str] = set()  # jobs that have reported progress since the lease began
 
     def progress_told(self, job_id: str) -> None:
         """Note that a job has reported its progress."""
@@ -62,9 +62,9 @@ class PresentLease:
             self.remove(job_id)
 
     def end(self, held: Mapping[str, Allocation]) -> None:
-        """End the lease: jobs that held it and reported nothing are credited with its work, minus a restart (C3).
+        """End the lease: jobs that held it and reported nothing are credited with its time minus a restart (C3).
 
-        Counted once, even if the plan that ends it is interrupted and made again.
+        Counts only once per lease, even if the plan is interrupted and repeated.
         """
         if self._ended:
             return
@@ -79,7 +79,7 @@ class PresentLease:
         self._reported.clear()
 
     def begin(self, lease: int) -> None:
-        """Read the jobs that have a lease from the book."""
+        """Begin a lease: read from the book the jobs that have it."""
         self.number, self._ended = max(self.number, lease), False
         self.records = {}
         self.used[:] = 0
@@ -93,7 +93,7 @@ class PresentLease:
         self.used[mode.kind] += mode.taken
 
     def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
-        """Return GPU type and GPUs of the lease's jobs, subtracted from `left`; pinned jobs are excluded."""
+        """Return GPU type and GPUs of the lease's jobs except pinned ones, and subtract these GPUs from `left`."""
         result: Wanted = {}
         for job_id, record in self.records.items():
             mode = record.modes[record.mode]
@@ -104,7 +104,7 @@ class PresentLease:
         return result
 
     def parcels(self, wanted: Collection[str], before: Mapping[str, Allocation]) -> list[Parcel]:
-        """Return the wanted jobs in the placer's form; `before` are the previous allocations."""
+        """Return the wanted jobs as parcels for the placer; `before` are the previous allocations."""
         parcels = []
         for job_id, record in self.records.items():
             if job_id in wanted:
@@ -121,7 +121,7 @@ class PresentLease:
         return result
 
     def pinned_gpus(self, pins: Mapping[str, Allocation], jobs: Mapping[str, Job]) -> Ints:
-        """Return the GPUs of each type that pinned jobs hold in the lease that begins."""
+        """Return the GPUs of each type that pinned preemptible jobs hold."""
         total = np.zeros(len(self.types), dtype=np.int64)
         for job_id, pin in pins.items():
             if jobs[job_id].preemptible:

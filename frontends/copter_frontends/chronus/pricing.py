@@ -1,4 +1,4 @@
-"""Prices of leases: the cheapest leases before a deadline, and the bound that prices certify (chronus.md, C9)."""
+"""Prices of leases: the cheapest leases before a deadline, and the bound certified by prices (chronus.md, C9)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class LeasePrices:
         self._known: dict[tuple[int, int], tuple[Floats, Ints]] = {}
 
     def cheapest(self, kind: int, last: int) -> tuple[Floats, Ints]:
-        """Cost of the r cheapest of a type's first `last` leases, (last + 1,), and each lease's rank, (leases,).
+        """Return the cost of the r cheapest of a type's first `last` leases, (last + 1,), and each lease's rank,
+        (leases,).
 
-        Of equals the later goes first, so that early leases stay free for what is still to come; leases from `last`
-        on have places behind all.
+        Among equal prices a later lease ranks first, so that early leases stay free for future jobs. Leases from `last`
+        on rank behind all others.
         """
         found = self._known.get((kind, last))
         if found is None:
@@ -38,14 +39,14 @@ class LeasePrices:
         return found
 
     def worth(self, options: Options) -> Floats:
-        """Value of each row less the price of its cheapest leases."""
+        """Return each row's value minus the price of its cheapest leases."""
         cost = np.empty(len(options.job))
         for (kind, last), rows in self._alike(options, np.arange(len(options.job))):
             cost[rows] = self.cheapest(kind, last)[0][options.need[rows]]
         return np.asarray(options.value - options.gpus * cost)
 
     def _alike(self, options: Options, rows: Ints) -> Iterator[tuple[tuple[int, int], Ints]]:
-        """Places in `rows` by (GPU type, leases to the deadline)."""
+        """Yield the positions in `rows` grouped by (GPU type, leases to the deadline)."""
         if not len(rows):
             return
         size = self.price.shape[1] + 1
@@ -56,7 +57,7 @@ class LeasePrices:
             yield divmod(at, size), mine
 
     def bound(self, options: Options, capacity: Ints) -> float:
-        """Certified bound on the reward of any plan that keeps the promises (C10), for any prices."""
+        """Return a bound on the reward of any plan that keeps the promises (C10), which these prices certify."""
         gain = options.best_of_jobs(self.worth(options), must=True)[1]
         return float((capacity * self.price).sum() + gain.sum())
 

@@ -1,4 +1,4 @@
-"""The Profiler: first come, first served, for a fixed time, in a part of the cluster sized by arrivals (C21)."""
+"""The profiler: first come, first served, for a fixed time each, in a part of the cluster sized by arrivals (C21)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from math import ceil, inf
 from copter.errors import SettingsError
 from copter_frontends.policy_kit import Wanted
 
-HOUR_S = 3600.0  # seconds between two choices of the profiling size, each by the arrivals of as long
+HOUR_S = 3600.0  # seconds between two choices of the profiler's size, each based on the arrivals since the last
 SAME_S = 1e-3  # seconds: times that differ by less are equal
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A job to be profiled: its GPUs there, its user, its arrival."""
+    """A job to be profiled: its user, its GPUs while profiled, and its arrival."""
 
     job_id: str
     user: str
@@ -24,32 +24,33 @@ class Probe:
 
 
 class Profiler:
-    """Runs every job for a while before it is scheduled; short and failing jobs end there.
+    """Runs every job for a while before it is scheduled; short and failing jobs end in the profiler.
 
     Parameters
     ----------
     profile_s : float
         T_profile.
     most_user_gpus : int, optional
-        Submission control: GPUs for which one user's jobs may start within `profile_s`; None for no limit. A job that
-        is larger by itself starts alone.
+        Submission control: one user's jobs may start within `profile_s` on at most so many GPUs; None for no limit. A
+        larger job starts alone.
     nodes : int, optional
-        A fixed size; by default it follows the arrivals of the last hour: C >= lambda T.
+        A fixed size in nodes; by default it follows the arrivals of the last hour: C >= lambda T.
     users : mapping of job id to str, optional
-        A job that is absent counts as a user by itself.
+        User of each job; a job not listed counts as a user of its own.
     headroom : float
-        The size that follows the arrivals is so many times lambda T: at 1, the paper's least, the queue is just stable.
+        The size that follows the arrivals is `headroom` times lambda T. At 1, the paper's least, the queue is just
+        stable.
 
     Attributes
     ----------
     gpus : int
-        Size at the last step.
+        Size at the last step, in GPUs.
     target : int
-        Size that it should have; what is promised to others is not taken for it.
+        Size that it should have; it does not get GPUs promised to others.
     waits_s : list of float
         Seconds that each job waited for its profiling to start.
     ran : dict of job id to (GPUs, seconds)
-        What the jobs whose profile the last step ended had.
+        GPUs and seconds of the profiles that the last step ended.
     """
 
     def __init__(
@@ -88,17 +89,17 @@ class Profiler:
         return job_id in self.queue or job_id in self.running
 
     def submit(self, job_id: str, gpus: int, submit_s: float) -> None:
-        """Queue a job for so many GPUs."""
+        """Queue a job that needs this many GPUs."""
         self.queue[job_id] = Probe(job_id, self.users.get(job_id, job_id), gpus, submit_s)
         self._arrived.append((submit_s, gpus))
 
     def withdraw(self, job_id: str) -> None:
-        """Drop a job that has ended or been cancelled."""
+        """Remove a job that has ended or was cancelled."""
         self.queue.pop(job_id, None)
         self.running.pop(job_id, None)
 
     def step(self, now_s: float, node_gpus: int, most_gpus: int) -> list[str]:
-        """Start a round: resize, end and start profiles; returns the jobs whose profile is done.
+        """Start a round: end profiles, resize, start profiles; returns the jobs whose profile is done.
 
         Parameters
         ----------
@@ -106,7 +107,7 @@ class Profiler:
         node_gpus : int
             GPUs of a node.
         most_gpus : int
-            Most GPUs for profiling: those that are not promised to any job.
+            Most GPUs for profiling, namely those not promised to any job.
         """
         done = [job_id for job_id, (_, start_s) in self.running.items() if now_s - start_s >= self.profile_s - SAME_S]
         self.ran = {}
@@ -130,7 +131,7 @@ class Profiler:
         return done
 
     def wanted(self, gpu_type: str, left: dict[str, int], pins: Collection[str]) -> Wanted:
-        """Return GPU type and GPUs of the jobs being profiled; `left` is reduced by the profiler's GPUs."""
+        """Return GPU type and GPUs of the jobs being profiled, and subtract all of the profiler's GPUs from `left`."""
         chosen: Wanted = {}
         for job_id, (probe, _) in self.running.items():
             if job_id not in pins and probe.gpus <= left[gpu_type]:
@@ -141,7 +142,7 @@ class Profiler:
         return chosen
 
     def _may_start(self, probe: Probe) -> bool:
-        """Submission control (3.2.1): whether the user's recently started profiles leave GPUs for this one."""
+        """Return whether the user's recently started profiles leave GPUs for this one (submission control, 3.2.1)."""
         before = sum(gpus for _, user, gpus in self._starts if user == probe.user)
         return self.most_user_gpus is None or before == 0 or before + probe.gpus <= self.most_user_gpus
 

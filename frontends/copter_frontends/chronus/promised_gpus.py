@@ -1,4 +1,4 @@
-"""GPUs that are promised in each lease, kept up to date lease by lease (docs/papers/chronus.md, C4)."""
+"""GPUs promised in each lease, updated with each change of a lease (docs/papers/chronus.md, C4)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from copter_frontends.chronus.options import Ints
 
 
 class PromisedGpus:
-    """Totals by GPU type and lease.
+    """Promised GPUs by GPU type and lease.
 
     Parameters
     ----------
     first : int
-        Absolute number of the first lease that is counted; what is promised in those before it is not.
+        Absolute number of the first lease that is counted.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class PromisedGpus:
             kind, count = (each if each.ndim == 0 else each[ahead] for each in (kind, count))
         self._grow(int(kind.max()) + 1, int(at.max()) + 1)
         if kind.ndim == 0:
-            self._total[int(kind), at] += count  # a job has a lease once
+            self._total[int(kind), at] += count  # a job's leases are distinct
         else:
             np.add.at(self._total, (kind, at), count)
 

@@ -9,7 +9,7 @@ import numpy as np
 from copter_frontends.chronus.job_book import Mode, Now, SloBook
 from copter_frontends.chronus.options import Floats, Ints
 
-FARTHEST = 100_000  # most leases ahead that a quote looks at
+FARTHEST = 100_000  # a quote considers at most so many leases ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,14 @@ class Quote:
     ends_s : float
         The earliest time by which the job's end can be promised, in seconds of the policy's clock.
     in_s : float
-        The same from now on.
+        The same, in seconds from now.
     leases : int
-        Leases that it takes; what is left of the lease that runs counts as one.
+        Number of leases; the rest of the current lease counts as one.
     gpu_leases : int
-        GPUs, rounded up to what consolidates, times leases.
+        GPUs, rounded up to a size that consolidates, times leases.
     price : float
-        What these leases were worth to the others in the last linear program, in reward; 0 where none had to be solved.
+        Price of these leases in the last linear program, in reward: what other jobs would lose. 0 if no program was
+        needed.
     """
 
     gpu_type: str
@@ -52,26 +53,26 @@ def quote_for(
     prices: Floats | None,
     now: Now | None,
 ) -> Quote | None:
-    """Return the earliest end in one mode; None if it never fits.
+    """Return the earliest end in one mode; None if the job never fits.
 
     Parameters
     ----------
     mode : Mode
     gpu_type : str
-        Its name.
+        Name of the mode's GPU type.
     done : float
         Fraction of the job's time that has passed.
     book : SloBook
-        Read, never changed.
+        It is read, not changed.
     capacity : int64 array (types,)
-        GPUs of each type that promises may have.
+        GPUs of each type that promises may use.
     first : int
         The first lease that can be given.
     now_s : float
     prices : float64 array (types, leases), optional
-        Of a GPU in the leases from `first` on.
+        Prices of a GPU in the leases from `first` on.
     now : Now, optional
-        What is left of the lease that runs.
+        The rest of the current lease.
     """
     grid, restart_s = book.grid, max(book.grid.restart_s, mode.restart_s)
     train_s, left_s = grid.lease_s - restart_s, mode.total_s * (1.0 - done)

@@ -1,4 +1,4 @@
-"""Leases given anew where options are settled: by deadline, in an order that learns (papers/chronus.md, C16)."""
+"""New leases for decided options: by deadline, in an order improved by failures (papers/chronus.md, C16)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import numpy as np
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
-TRIES = 12  # orders that are tried for the jobs of one GPU type
-PATIENCE = 2  # tries without a plan that keeps the promises, after which unpromised jobs begin to be left out
-MORE = 2.0  # times as many GPU-leases are left out after each further try
+TRIES = 12  # largest number of orders tried for the jobs of one GPU type
+PATIENCE = 2  # after so many tries without a plan that keeps the promises, unpromised jobs are left out
+MORE = 2.0  # factor by which the number of GPU-leases left out grows with each further try
 
 
 def repacked(options: Options, capacity: Ints, row: Ints, dear: Floats) -> Draft:
-    """Return a plan of these options with as many jobs as the search can place; the others get no leases.
+    """Return a plan with these options of as many jobs as the search can place; the other jobs get no leases.
 
-    Once each job has its GPU type, types do not meet. In one type jobs take the leases with most free GPUs, late ones
-    first, in the order of their deadlines, the large ones first among equals. Those that find no room go to the front
-    of the next order. Where a promised job is among them again and again, unpromised jobs are left out, those of the
-    least worth for their GPU-leases first: as many as the promised one lacks, then twice as many, and so on.
+    Since the GPU type of each job is given, each type is planned by itself. Jobs are placed in the order of their
+    deadlines, large jobs first among equals, on the leases with most free GPUs, late ones first. Jobs that find no room
+    come first in the next order. If a promised job finds no room repeatedly, unpromised jobs of least worth per
+    GPU-lease are left out: as many GPU-leases as promised jobs lack, then twice as many, and so on.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def repacked(options: Options, capacity: Ints, row: Ints, dear: Floats) -> Draft
     row : int64 array (jobs,)
         An option for each job, -1 for none.
     dear : float64 array (jobs,)
-        What a job is worth; only to say which is left out first.
+        Worth of each job; it only decides which jobs are left out first.
     """
     draft = Draft(options, capacity)
     for kind in range(len(capacity)):
@@ -49,7 +49,7 @@ class _Type:
         self.cheap_first = np.argsort(dear / (self.gpus * self.need), kind="stable")
 
     def best(self) -> Bools:
-        """Leases of each job, (jobs, leases): the fewest promised jobs without any, then the most reward."""
+        """Return the leases of each job, (jobs, leases), of the best plan: fewest broken promises, then most reward."""
         front, out = np.zeros(len(self.gpus), dtype=np.int64), np.zeros(len(self.gpus), dtype=bool)
         best, key, more = np.zeros((len(front), len(self.capacity)), dtype=bool), (len(front) + 1, 0.0), 1.0
         for attempt in range(TRIES):
@@ -67,7 +67,9 @@ class _Type:
         return best
 
     def placed(self, front: Ints, out: Bools) -> tuple[Bools, Ints]:
-        """Return the leases of the remaining jobs and how many leases each lacks; jobs that lack any get none."""
+        """Return the leases of the jobs that are not left out, and how many each lacks; a job that lacks any gets
+        none.
+        """
         free, horizon = self.capacity.copy(), len(self.capacity)
         taken, lacks = np.zeros((len(self.gpus), horizon), dtype=bool), np.zeros(len(self.gpus), dtype=np.int64)
         order = np.lexsort((-self.need, -self.gpus, self.last, -front))
@@ -86,7 +88,7 @@ class _Type:
         return taken, lacks
 
     def left_out(self, out: Bools, gpu_leases: float) -> Bools:
-        """Return the unpromised jobs of least worth that together have this many GPU-leases."""
+        """Return the unpromised jobs of least worth that together need this many GPU-leases."""
         others = self.cheap_first[~(self.must | out)[self.cheap_first]]
         size = np.cumsum(self.gpus[others] * self.need[others])
         chosen = np.zeros(len(out), dtype=bool)

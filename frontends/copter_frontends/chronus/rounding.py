@@ -11,8 +11,8 @@ from copter_frontends.vocabulary import InvalidClusterError
 def friendly_sizes(gpus_per_node: int) -> tuple[int, ...]:
     """Return ascending sizes within a node, each a divisor of the next; the last is the node.
 
-    A node of 8 has 1, 2, 4, 8; one of 6 has 1, 3, 6. Powers of two alone would not do: three jobs of 4 GPUs fit in two
-    nodes of 6 by number, but not on single nodes.
+    The sizes are 1, 2, 4, 8 for nodes of 8 GPUs and 1, 3, 6 for nodes of 6. Powers of two would not suffice: three jobs
+    of 4 GPUs fit in two nodes of 6 by number, but not each on a single node.
     """
     if gpus_per_node < 1:
         raise InvalidClusterError(f"gpus_per_node is {gpus_per_node}, must be >= 1")

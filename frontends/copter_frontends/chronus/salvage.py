@@ -11,8 +11,8 @@ from copter_frontends.chronus.compact import compact_form
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.options import Floats, Ints, Options
 
-EXACT = 20_000  # the integer program of the promises is solved if their options have at most this many leases
-EXACT_S = 5.0  # most seconds of that integer program
+EXACT = 20_000  # the integer program of the promised jobs is solved if it has at most this many lease variables
+EXACT_S = 5.0  # time limit of that integer program in seconds
 TIES = 1e-6  # cost of a unit of demand, so small that it decides only between otherwise equal jobs
 ROUNDING = 1e-4  # added to a bound on a number of jobs before it is rounded down
 
@@ -25,7 +25,8 @@ def salvaged(options: Options, capacity: Ints, time_limit_s: float = EXACT_S) ->
     options : Options
     capacity : int64 array (types, leases)
     time_limit_s : float
-        Time limit of the integer program, which is solved where it is small and the orders leave something to gain.
+        Time limit of the integer program. It is solved if it is small and the orders leave promised jobs without
+        leases.
     """
     demand = (options.gpus * options.need).astype(np.float64)
     keys = (
@@ -42,7 +43,7 @@ def salvaged(options: Options, capacity: Ints, time_limit_s: float = EXACT_S) ->
 
 
 def most_kept(options: Options, capacity: Ints, known: int, time_limit_s: float) -> int:
-    """Return an upper bound on the number of these jobs that can get an option; `known` jobs can."""
+    """Return an upper bound on how many of these jobs can get an option, given that `known` jobs can."""
     if not len(options.job):
         return 0
     program = compact_form(_equal(options), capacity)
@@ -54,12 +55,12 @@ def most_kept(options: Options, capacity: Ints, known: int, time_limit_s: float)
 
 
 def _equal(options: Options) -> Options:
-    """Return the same jobs with worth one and without obligations."""
+    """Return the same options with value one and without promises."""
     return replace(options, value=np.ones(len(options.job)), must=np.zeros_like(options.must))
 
 
 def _in_order(options: Options, capacity: Ints, key: Floats) -> Draft:
-    """Place promised jobs one by one, by the least key of their options."""
+    """Return a draft with promised jobs placed one by one, in the order of the least key of their options."""
     draft, least = Draft(options, capacity), np.full(options.jobs, np.inf)
     np.minimum.at(least, options.job, key)
     must = np.flatnonzero(options.must & np.isfinite(least))

@@ -26,16 +26,20 @@ from copter_frontends.vocabulary import Job
 
 GPUS_LOST = "its leases cannot be had any more: GPUs have gone"
 SLOWER = "its leases cannot be had any more: it, or a job before it, was slower than its rate says"
-SCARCE = 3.0  # logarithm of the factor on a lease's price when all GPUs of its type are promised (C6: e^(3u))
-CAUTION = 0.4  # most of its reward, as a share, that jobs to come may lose by a promise (C6)
+SCARCE = 3.0  # logarithm of the price factor of a type whose GPUs are all promised (C6: e^(3u))
+CAUTION = 0.4  # a promise may cost future jobs at most this share of the job's reward (C6)
 HALF = 0.5
-"""Stop the LP at a gap of half of one job's reward: integer plans of few jobs are at least this far from the bound."""
+"""Share of one job's reward at which the LP's gap is small enough: integer plans of few jobs are further from the
+bound.
+"""
 
 FirstLease = Literal["adaptive", "now", "late"]
 
 
 def scarcity_of(use: Ints, capacity: Ints) -> Floats:
-    """Return the scarcity of each GPU type, for jobs that can run on several, from the promised share of its GPUs."""
+    """Return the scarcity of each GPU type from the promised share of its GPUs, for jobs that can run on several
+    types.
+    """
     return np.asarray(np.exp(SCARCE * use.sum(axis=1) / np.maximum(capacity.sum(axis=1), 1)))
 
 
@@ -46,7 +50,7 @@ class Cycle:
     Attributes
     ----------
     reward, bound : float
-        Reward of the plan above the rewards' floors, and a certified bound for all plans that keep the promises.
+        Reward of the plan above the floors, and a certified bound for all plans that keep the promises.
     solution : LeaseSolution or None
         None if no LP was needed.
     solve_s, shim_s : float
@@ -60,7 +64,7 @@ class Cycle:
 
 
 class Selector:
-    """Decides which leases SLO jobs get.
+    """Assigns leases to SLO jobs.
 
     Parameters
     ----------
@@ -68,17 +72,17 @@ class Selector:
     formulation : LeaseFormulation, optional
     shim : LeaseShim, optional
     first_lease : {"adaptive", "now", "late"}
-        Whether jobs without the lease that begins get it if it is free: only if no job waits for best effort, as in
-        the artifact ("adaptive"); always ("now"); or never ("late"). Running jobs always get it.
+        Whether further jobs get the free GPUs of the lease that begins: only if no best-effort job waits, as in the
+        artifact ("adaptive"); always ("now"); or never ("late"). Running jobs always get them.
     demand : ExpectedDemand, optional
-        If given, a new job is not promised leases that would earn more with expected jobs (C6).
+        If given, a new job is not promised leases with which expected jobs would earn more (C6).
 
     Attributes
     ----------
     book : SloBook
     notices : list of Notice
     gpus_lost : bool
-        Whether GPUs have gone since the last plan: broken promises are then explained by that.
+        Whether GPUs were lost since the last plan, which then explains broken promises.
     """
 
     def __init__(
@@ -94,10 +98,10 @@ class Selector:
         self.first_lease: FirstLease = first_lease
         self.demand = demand
         self.notices: list[Notice] = []
-        self.gpus_lost = False  # since the last plan
-        self._prices: tuple[int, Floats] | None = None  # first lease, prices
+        self.gpus_lost = False  # whether GPUs were lost since the last plan
+        self._prices: tuple[int, Floats] | None = None  # the last LP's first lease and prices
         self._ended = 0.0  # when the last linear program was solved
-        self._held: HeldLeases | None = None  # what promised jobs have, as the last admission left it
+        self._held: HeldLeases | None = None  # promised jobs' leases after the last admission
 
     def cycle(
         self,
@@ -123,20 +127,20 @@ class Selector:
         gpus : int64 array (types,)
             GPUs of each type.
         fixed : int64 array (types,)
-            GPUs of each type that are occupied in the first lease.
+            GPUs of each type that are not available in the first lease.
         running : set of str
-            Jobs that have GPUs now.
+            Jobs that currently have GPUs.
         queue : bool
             Whether best-effort jobs wait.
         begins : bool
-            Whether a lease begins. If not, the jobs in the current lease continue.
+            Whether a lease begins; if not, the jobs in the current lease continue.
         fresh : bool
-            Whether everything is planned again and waiting jobs are decided, as when a lease begins or the GPUs change.
-            Otherwise waiting jobs only get leases that the plan leaves free.
+            Whether all jobs are planned again and waiting jobs decided, as when a lease begins or the GPUs change.
+            Otherwise waiting jobs only get free leases.
         time_limit_s : float
-            Time limit of the linear program; whenever it ends, the plan keeps all promises.
+            Time limit of the linear program; the plan keeps all promises in any case.
         solved : callable, optional
-            Called with the model once the linear program is solved, before anything is decided.
+            Called with the model after the linear program is solved, before decisions are made.
         aside : int64 array (types,), optional
             GPUs of each type that only leases already promised may use.
         """
@@ -179,7 +183,7 @@ class Selector:
             return draft, bound, None
         start = self._start(first, capacity.shape)
         if start is not None:
-            tail = FreeTail.of(options, capacity)  # at no price beyond the scarce leases (C15)
+            tail = FreeTail.of(options, capacity)  # leases after the scarce ones have price zero (C15)
             bound = min(bound, LeasePrices(start[:, : tail.scarce]).bound(tail.reduced, tail.early(capacity)))
         gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
         if not fresh or bound - draft.reward <= gap * bound:
@@ -207,12 +211,12 @@ class Selector:
     ) -> Admission:
         """Promise a job leases from `first` on in the plan's free GPUs, moving other jobs' leases if needed.
 
-        Promised jobs keep their deadlines, and a job that is not admitted moves nothing. With
-        `now` the job may also use the rest of the current lease, if it then meets a better deadline.
+        Promised jobs keep their deadlines. If the job is not admitted, nothing changes. With `now` the job may also use
+        the rest of the current lease, if it then meets a better deadline.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
         if (self.book.most_in_one_lease(len(gpus), first) > gpus).any():
-            return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
+            return Admission(job.id, record.standing)  # GPUs were lost: the next plan decides which promises are kept
         horizon = self.book.horizon(record.last_s, first)
         use = self.book.promised_gpus(len(gpus), first, horizon)
         capacity = self._capacity(gpus, horizon, aside, use)
@@ -252,7 +256,7 @@ class Selector:
 
     @staticmethod
     def _note_demand(demand: ExpectedDemand, alone: Draft, now_s: float) -> None:
-        """Record an arrived job by the option of its best reward with the fewest GPU-leases."""
+        """Record an arrived job in the demand, by the option of fewest GPU-leases among those of its best reward."""
         options, row = alone.options, alone.ranked(0)[0]
         demand.note(
             int(options.kind[row]), int(options.gpus[row]), int(options.need[row]), float(options.value[row]), now_s
@@ -261,7 +265,7 @@ class Selector:
     def _admit_with_moves(
         self, record: SloRecord, now_s: float, first: int, gpus: Ints, horizon: int, aside: Ints | None
     ) -> Admission:
-        """Promise a job leases for which single leases of others have to move."""
+        """Promise a job leases for which other jobs' leases have to be moved."""
         held = self._held = HeldLeases.of(self.book, first) if self._held is None else self._held.now(self.book, first)
         options, taken = held.with_one_more(record, self.book, horizon)
         number = len(held.records)
@@ -283,14 +287,14 @@ class Selector:
         return self._admitted(record, now_s, tuple(moves))
 
     def _admitted(self, record: SloRecord, now_s: float, moves: tuple[tuple[str, int, int], ...]) -> Admission:
-        """Notify a job that its leases are reserved."""
+        """Store the promise of an admitted job and notify its user."""
         record.promised = record.step
         self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return Admission(record.job.id, record.standing, record.step, tuple(record.leases.tolist()), moves)
 
     @staticmethod
     def _capacity(gpus: Ints, horizon: int, aside: Ints | None, promised: Ints | None) -> Ints:
-        """Return GPUs of each type in each lease, minus reserves but at least what is promised, (types, leases)."""
+        """Return GPUs of each type in each lease, (types, leases), minus reserves, but at least the promised GPUs."""
         total = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
         if aside is None or promised is None or not aside.any():
             return total
@@ -305,7 +309,9 @@ class Selector:
         thorough: bool,
         time_limit_s: float,
     ) -> Draft:
-        """Return the last plan, filled in order of arrival; `thorough` also moves other jobs' leases."""
+        """Return the last plan, filled with waiting jobs in order of arrival; `thorough` also moves other jobs'
+        leases.
+        """
         draft = Draft(options, capacity)
         draft.put_leases(*self.book.incumbent(records, options, first, capacity.shape[1]))
         left = self.shim.most_failures if thorough else 0
@@ -321,7 +327,7 @@ class Selector:
             if must and self._broken(draft, possible):
                 for job in np.flatnonzero((draft.row < 0) & possible & options.must).tolist():
                     any(draft.squeeze(row) for row in draft.ranked(job))
-            if must and self._broken(draft, possible):  # GPUs have gone, or jobs were slower than thought
+            if must and self._broken(draft, possible):  # GPUs were lost, or jobs were slower than estimated
                 draft = min(draft, salvaged(options, capacity, time_limit_s), key=lambda each: each.broken)
         if thorough:
             improve(draft, left)
@@ -329,11 +335,11 @@ class Selector:
 
     @staticmethod
     def _broken(draft: Draft, possible: Bools) -> bool:
-        """Whether a promised job that could still meet a deadline has no leases."""
+        """Return whether a promised job that could still meet a deadline has no leases."""
         return bool((draft.options.must & possible & (draft.row < 0)).any())
 
     def _left_shift(self, records: list[SloRecord], draft: Draft, running: set[str], queue: bool) -> None:
-        """Fill the first lease: with running jobs, and with other jobs as `first_lease` says."""
+        """Fill the first lease with running jobs, and with other jobs according to `first_lease`."""
         runs = np.array([record.job.id in running for record in records], dtype=bool)
         draft.shift_left(np.flatnonzero(runs))
         if self.first_lease == "now" or (self.first_lease == "adaptive" and not queue):
@@ -344,7 +350,7 @@ class Selector:
         return self._start(first, (kinds, horizon))
 
     def _start(self, first: int, shape: tuple[int, ...]) -> Floats | None:
-        """Return the last prices without those of past leases."""
+        """Return the last LP's prices without those of past leases."""
         if self._prices is None:
             return None
         before, price = self._prices
@@ -356,14 +362,16 @@ class Selector:
         return start
 
     def _see_ends(self, now_s: float, first: int) -> None:
-        """Free the leases of jobs whose work is done; the promise is broken if the deadline passes before the end."""
+        """Free the leases of jobs whose work is done; a promise counts as broken if the deadline passes before the
+        end.
+        """
         for record in self.book.ending():
             self.book.free_ahead(record, first)
             if record.job.submit_s + record.reward.steps[record.promised][0] < now_s:
                 self._tell(record, Standing.DEMOTED, now_s, "its deadline is over, and it has not ended")
 
     def _decide(self, records: list[SloRecord], draft: Draft, now_s: float, fresh: bool) -> None:
-        """Give and break promises, and write a notice for each."""
+        """Give and break promises, with a notice for each."""
         for number, record in enumerate(records):
             if draft.row[number] >= 0:
                 if record.promised < 0:

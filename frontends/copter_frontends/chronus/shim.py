@@ -12,17 +12,17 @@ from copter_frontends.chronus.formulation import LeaseSolution
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.repacking import repacked
 
-SHORT = 2e-3  # share of the LP's value that a plan may lack and is good enough
+SHORT = 2e-3  # a plan is good enough if its reward is at most this share below the LP's value
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseShim:
-    """Knobs of the rounding.
+    """Rounds the LP's solution to an integer plan.
 
     Parameters
     ----------
     most_failures : int
-        Times that making room by moving others may fail in one plan; after that jobs only get what is free.
+        After so many failed attempts in one plan to make room by moving other jobs, jobs only get free leases.
     """
 
     most_failures: int = 8
@@ -30,10 +30,10 @@ class LeaseShim:
     def __call__(self, options: Options, capacity: Ints, solution: LeaseSolution, origin: Draft | None = None) -> Draft:
         """Return the best of: the rounded LP, the last plan's promises plus the LP's choices, and the last plan.
 
-        Promised jobs go first. Where a promise cannot be kept (GPUs have gone, or a job was slower than thought) the
-        draft with fewer broken ones wins, then the one of more reward. Where that falls short of the LP's value, the
-        LP's options are given other leases and the plan is improved by exchanges; so is the last plan where the new
-        one breaks more promises.
+        Promised jobs are placed first. The best draft is the one with fewest broken promises (which occur if GPUs were
+        lost or a job was slower than estimated), then with most reward. If this draft breaks promises or falls short of
+        the LP's value, the LP's options get new leases and the plan is improved by exchanges. If that plan breaks more
+        promises than the last plan, the last plan is also improved by exchanges.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class LeaseShim:
         capacity : int64 array (types, leases)
         solution : LeaseSolution
         origin : Draft, optional
-            The last plan, of the same options, with what fits in addition to it.
+            The last plan with the same options, filled with other jobs that fit.
         """
         goal = (1.0 - SHORT) * solution.value
         drafts = [Draft(options, capacity)] + ([] if origin is None else [origin])
@@ -70,9 +70,9 @@ class LeaseShim:
         return draft
 
     def fill(self, draft: Draft, solution: LeaseSolution) -> None:
-        """Place promised jobs, large ones first, then the LP's choices, then all other jobs, each by reduced value.
+        """Place promised jobs, large ones first, then the LP's choices and then all other jobs, both by reduced value.
 
-        A job that the LP splits has a reduced value of zero, so that it is last where not all jobs fit.
+        A job that the LP splits has a reduced value of zero and so comes last.
         """
         options, wishes = draft.options, solution.row
         worth, gain = options.best_of_jobs(solution.prices.worth(options), floor=-np.inf)
@@ -89,7 +89,7 @@ class LeaseShim:
         self.add_others(draft, worth, gain)
 
     def add_others(self, draft: Draft, worth: Ints, gain: Floats) -> None:
-        """Give unpromised jobs without leases what fits, by gain, then improve deadlines."""
+        """Place unpromised jobs without leases if they fit, by gain, then improve deadlines."""
         others = np.flatnonzero((draft.row < 0) & (worth >= 0) & ~draft.options.must)
         others = others[np.argsort(-gain[others], kind="stable")]
         left = self.most_failures
@@ -111,10 +111,10 @@ def _rank(draft: Draft) -> tuple[int, float]:
 
 
 def improve(draft: Draft, most_failures: int) -> None:
-    """Try earlier deadlines for jobs that got a later one than their best.
+    """Try earlier deadlines for jobs with a later deadline than their best.
 
-    Others are moved for the first jobs only that find no room without it. What a job that got better has left may be
-    room for another: as long as one does, those that then have room are tried again.
+    If a job finds no room, other jobs' leases are moved, until this has failed `most_failures` times. An improved job
+    frees leases for others, so that all jobs are tried again as long as one improves.
     """
     options, left = draft.options, most_failures
     got_better = len(options.value) > 0

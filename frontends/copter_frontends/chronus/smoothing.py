@@ -1,4 +1,4 @@
-"""Prices of leases by descent on a smoothed dual, and whole choices near its optimum (chronus.md, C11 and C12)."""
+"""Prices of leases by descent on a smoothed dual, and integer choices near its optimum (chronus.md, C11 and C12)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from scipy.special import expit
 
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
-GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are spread evenly
-SILVER = 2**0.5 - 1  # likewise, and independently of those of GOLDEN
+GOLDEN = (5**0.5 - 1) / 2  # multiples of this number modulo 1 are spread evenly
+SILVER = 2**0.5 - 1  # likewise, and independent of the multiples of GOLDEN
 
-THRESHOLD_STEPS = 25  # most steps of the search for a threshold; about five are enough
-NEAR = 1e-5  # tolerance of the threshold, in leases chosen
+THRESHOLD_STEPS = 25  # largest number of steps in the search for a threshold; about five suffice
+NEAR = 1e-5  # tolerance of the search for a threshold, in number of leases
 ENDED = 1e-7  # relative decrease of the dual at which the descent ends
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """The smoothed dual at given prices: value, slope, the options' shares, the shapes' leases."""
+    """The smoothed dual at given prices: value, slope, shares of the options, and leases of the shapes."""
 
     value: float
     slope: Floats
@@ -29,17 +29,17 @@ class Mixed:
 
 
 class SmoothedDual:
-    """The dual of the lease LP with soft choices: a Fermi function for leases, a softmax for options.
+    """The dual of the lease LP with soft choices: a Fermi function for leases and a softmax for options.
 
-    Options of equal type, deadline and number of leases choose alike: there are some hundred such *shapes*, whatever
-    the number of jobs.
+    Options of equal type, deadline and number of leases, called a *shape*, choose the same leases. There are a few
+    hundred shapes, whatever the number of jobs.
 
     Parameters
     ----------
     options : Options
     capacity : int64 array (types, leases)
     soft_price, soft_worth : float
-        Price differences, and differences of worth, below which a choice is mixed.
+        A choice is mixed if prices differ by less than `soft_price`, or worths by less than `soft_worth`.
     """
 
     def __init__(self, options: Options, capacity: Ints, soft_price: float, soft_worth: float) -> None:
@@ -47,7 +47,7 @@ class SmoothedDual:
         self.soft_price, self.soft_worth = soft_price, soft_worth
         kinds, horizon = capacity.shape
         first = options.rows_of()
-        self.jobs = np.flatnonzero(np.diff(first) > 0)  # those that have an option
+        self.jobs = np.flatnonzero(np.diff(first) > 0)  # jobs with an option
         self.first = first[self.jobs]
         self.job_at = np.repeat(np.arange(len(self.jobs)), np.diff(first)[self.jobs])
         self.free = ~options.must[self.jobs]
@@ -55,12 +55,12 @@ class SmoothedDual:
         key, self.shape = np.unique((options.kind * size + options.last) * size + options.need, return_inverse=True)
         self.kind, self.last, self.need = key // size**2, key // size % size, key % size
         self.within = np.arange(horizon)[None, :] < self.last[:, None]
-        self.whole = (self.need == self.last) | (self.need == 0)  # nothing to choose
+        self.whole = (self.need == self.last) | (self.need == 0)  # shapes without a choice of leases
         self.of_kind = [np.flatnonzero(self.kind == q) for q in range(kinds)]
         self._threshold = np.zeros(len(key))
 
     def descend(self, start: Floats, evaluations: int) -> Floats:
-        """Prices of a lower dual value, from others, (types, leases)."""
+        """Return prices, (types, leases), with a lower dual value than those at the start."""
         result = minimize(
             lambda flat: self._judged(flat.reshape(self.capacity.shape)),
             start.ravel(),
@@ -90,18 +90,18 @@ class SmoothedDual:
         return Mixed(float(value), slope, share, leases)
 
     def deal(self, mixed: Mixed, order: Ints, offset: float) -> tuple[Ints, Bools]:
-        """Draw one integer choice per job from the shares: (options, -1 for none; leases).
+        """Draw one integer choice per job from the shares; returns options (-1 for none) and leases.
 
-        Systematic sampling (C12): the jobs' places in the cumulative shares are spread evenly, and so are their leases
-        in the cumulative leases of the shape, so that all jobs together use nearly what the mixture uses.
+        Systematic sampling (C12): the jobs' places in the cumulative shares are spread evenly, and so are the leases in
+        the cumulative leases of the shape. All jobs together therefore use nearly as much as the mixture.
 
         Parameters
         ----------
         mixed : Mixed
         order : int64 array (jobs,)
-            Places of the jobs in an order in which neighbours are alike.
+            Positions of the jobs in an order in which neighbours are similar.
         offset : float
-            From 0 to 1; another value gives another draw.
+            Number from 0 to 1; each value gives another draw.
         """
         options, horizon = self.options, self.capacity.shape[1]
         row = np.full(options.jobs, -1, dtype=np.int64)
@@ -125,7 +125,7 @@ class SmoothedDual:
         return result.value, result.slope.ravel()
 
     def _chosen(self, price: Floats) -> tuple[Floats, Floats]:
-        """Return the shares of leases that each shape takes, (shapes, leases), and their costs, (shapes,) (C11)."""
+        """Return the shares of leases of each shape, (shapes, leases), and their costs, (shapes,) (C11)."""
         soft, need, own = self.soft_price, self.need, price[self.kind]
         spare, some = np.maximum(self.last - need, 0.5), np.maximum(need, 0.5)
         low = np.where(self.within, own, np.inf).min(axis=1) - soft * np.log(self.last / some)

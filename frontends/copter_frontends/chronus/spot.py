@@ -1,4 +1,4 @@
-"""The spot cluster: best effort in the GPUs that leases and profiling leave (section 3.3.3)."""
+"""The spot cluster: best-effort jobs in the GPUs not used by leases and profiling (section 3.3.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Allocation, Job
 
 @dataclass(frozen=True, slots=True)
 class SpotCluster:
-    """Orders SLO jobs without a promise that may still meet a deadline, then others, by shortest remaining time.
+    """Orders jobs by shortest remaining time, SLO jobs without a promise that may still meet a deadline first.
 
     Guaranteed jobs that wait for their leases come last.
 
@@ -32,20 +32,20 @@ class SpotCluster:
         service: Mapping[str, Service],
         due_s: Mapping[str, float],
     ) -> Wanted:
-        """Return GPU type and GPUs of best-effort jobs: the fastest type with room, ties to the current type.
+        """Return GPU type and GPUs of best-effort jobs: the fastest type with room, and the current type among equals.
 
         Parameters
         ----------
         waiting : sequence of Job
-            In the order in which ties are decided.
+            Waiting jobs; among equals the first comes first.
         promised : collection of str
-            Those of them that have leases to come.
+            The waiting jobs that have future leases.
         left : dict of GPU type to int
-            GPUs left; what is given is taken off.
+            Remaining GPUs; assigned GPUs are subtracted.
         held : mapping of job id to Allocation
         service : mapping of job id to Service
         due_s : mapping of job id to float
-            Seconds to the last deadline of SLO jobs without a promise: those that can still meet it go first.
+            Seconds to the last deadline of each SLO job without a promise; jobs that can still meet it come first.
         """
         chosen: Wanted = {}
         if not any(left.values()):

@@ -1,4 +1,4 @@
-"""Speed that the artifact's models lose on more nodes than they need."""
+"""Speed that the artifact's models lose if they run on more nodes than they need."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ SPREAD_COST: Mapping[str, float] = {
     "mobilenet_v2": 0.07,
     "inception_v3": 0.08,
 }
-"""Share of the speed that 8 GPUs lose on 2 nodes, from the artifact's model_info.json (MIT licence)."""
+"""Share of the speed that a job on 8 GPUs loses on 2 nodes, from the artifact's model_info.json (MIT licence)."""

@@ -83,10 +83,10 @@ def run_traffic(given: Mapping[str, Any]) -> int:
             summaries.append(result.summary())
         if given.get("splits") is not None:
             _write_splits(given, results[0])
-    except CopterError as error:  # the schemes that ended before are shown
+    except CopterError as error:  # print the schemes that were solved before the error
         failed = error
     if given["out"] is not None and results:
-        from copter_frontends.report.networks import write_traffic_report  # needs matplotlib, of an optional extra
+        from copter_frontends.report.networks import write_traffic_report  # needs matplotlib, an optional extra
 
         page = write_traffic_report(results, given["out"], _facts(given))
         print(f"report: {page}", file=sys.stderr)
@@ -119,10 +119,10 @@ def run_shards(given: Mapping[str, Any]) -> int:
                     )
             results.append(result)
             summaries.append(result.summary())
-    except CopterError as error:  # the schemes that ended before are shown
+    except CopterError as error:  # print the schemes that were solved before the error
         failed = error
     if given["out"] is not None and results:
-        from copter_frontends.report.networks import write_shard_report  # needs matplotlib, of an optional extra
+        from copter_frontends.report.networks import write_shard_report  # needs matplotlib, an optional extra
 
         page = write_shard_report(results, given["out"], _facts(given))
         print(f"report: {page}", file=sys.stderr)

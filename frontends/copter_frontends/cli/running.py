@@ -118,8 +118,8 @@ def carry_on(
 def collected_now() -> None:
     """Collect garbage now, between rounds, and exclude the survivors from later collections.
 
-    What a simulation has made so far lives to its end. A collection of it takes longer than a round, and Python would
-    start one in the middle of a round.
+    A simulation's objects live to its end. To collect among them takes longer than a round, and Python would start a
+    collection in the middle of a round.
     """
     gc.collect()
     gc.freeze()

@@ -18,7 +18,7 @@ MIXES: Mapping[str, tuple[float, float, float]] = {
 }
 """Shares of strict, soft and best-effort jobs (Table 1)."""
 
-DEADLINES = (1.2, 2.0)  # least and largest first deadline over the job's duration; drawn uniformly
+DEADLINES = (1.2, 2.0)  # range of the first deadline, in multiples of the job's duration; drawn uniformly
 
 
 class DrawnRewards:
@@ -28,12 +28,12 @@ class DrawnRewards:
     ----------
     cluster : Cluster
     throughputs : Throughputs
-        A job's duration is that of its work on the GPUs it asks for, on the fastest type.
+        Speeds; a job's duration is the time of its work on its requested GPUs of the fastest type.
     mix : {"slo", "mix1", "mix2"}
         Shares of strict, soft and best-effort jobs (Table 1).
     seed : int
     least_s : float
-        Shorter jobs are best effort: the paper's traces have no job of less than 20 minutes, a lease.
+        Shorter jobs are best effort: the paper's traces have no jobs shorter than a lease, 20 minutes.
     """
 
     def __init__(

@@ -10,9 +10,9 @@ from math import isfinite
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 HIGHEST, LOWEST = 100.0, 1.0  # range of a reward (section 3.3.1)
-TRACE_VALUE = 10.0  # the artifact's traces count rewards from 10 to 2, the paper from 100 to 20
+TRACE_VALUE = 10.0  # largest reward in the artifact's traces (10 to 2); the paper has 100 to 20
 SOFT_FACTORS, SOFT_VALUES = (1.0, 1.1, 1.2, 1.5), (100.0, 80.0, 50.0, 20.0)
-"""Deadlines of a soft job in units of its first, and what they are worth (section 4.1)."""
+"""Deadlines of a soft job, in multiples of the first one, and their rewards (section 4.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class StepReward:
     Parameters
     ----------
     steps : tuple of (float, float)
-        Deadlines, in seconds after submission, ascending, and the reward for ending by each, falling.
+        Deadlines in seconds after submission, ascending, and the reward for ending by each, descending.
     floor : float
-        Reward for ending after the last of them.
+        Reward for ending after the last deadline.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class StepReward:
 
     @classmethod
     def strict(cls, deadline_s: float, value: float = HIGHEST) -> StepReward:
-        """Return the reward of one deadline: the full value before it, nothing after it."""
+        """Return the reward function of one deadline: full value up to it, zero after it."""
         return cls(((deadline_s, value),))
 
     @classmethod
@@ -67,8 +67,8 @@ class StepReward:
 
     @classmethod
     def listed(cls, steps: Iterable[tuple[float, float]]) -> StepReward:
-        """Return the reward of a trace's own deadlines; if all values are at most 10, as in the artifact, they are
-        multiplied by ten.
+        """Return the reward function of a trace's own deadlines; if all values are at most 10, as in the artifact, they
+        are multiplied by ten.
         """
         steps = tuple(steps)
         scale = TRACE_VALUE if max((value for _, value in steps), default=0.0) <= HIGHEST / TRACE_VALUE else 1.0
@@ -76,7 +76,7 @@ class StepReward:
 
     @property
     def last_s(self) -> float:
-        """The last deadline, seconds after submission."""
+        """The last deadline, in seconds after submission."""
         return self.steps[-1][0]
 
     def at(self, jct_s: float) -> float:
@@ -87,7 +87,7 @@ class StepReward:
 
 
 Rewards = Mapping[str, StepReward] | Callable[[Job], StepReward | None]
-"""Where rewards come from: by job id, or of a job; a job without one is best effort."""
+"""Source of rewards: a mapping by job id, or a function of a job. A job without a reward is best effort."""
 
 NO_REWARDS: Mapping[str, StepReward] = {}
 
@@ -101,7 +101,7 @@ def weighted_miss_rate(rewards: Iterable[float], highest: float = HIGHEST, lowes
     """Return the weighted miss rate (C23): one minus the mean of (reward - lowest) / (highest - lowest); 0 without
     jobs.
 
-    The paper's equation (9) is the hit rate; its text and its figures are of the miss rate.
+    The paper's equation (9) is the hit rate; its text and its figures use the miss rate.
     """
     hits = [(reward - lowest) / (highest - lowest) for reward in rewards]
     return 1.0 - sum(hits) / len(hits) if hits else 0.0

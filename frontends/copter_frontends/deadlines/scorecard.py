@@ -18,11 +18,11 @@ class Promising(Protocol):
 
     @property
     def promises(self) -> Mapping[str, int]:
-        """Return the number of the deadline that each job was last promised, kept or not."""
+        """Return, for each job, the number of the last deadline promised to it, kept or not."""
 
     @property
     def broken_promises(self) -> Mapping[str, bool]:
-        """Jobs that lost their promise, and whether that was after a loss of GPUs."""
+        """Return the jobs that lost their promise, and whether a loss of GPUs was the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class DeadlineOptions:
     ----------
     rewards : Rewards
     lease_s : float or None
-        Length of a lease; None for the paper's.
+        Length of a lease; None for the paper's length.
     profiling : bool
-        Whether jobs run for a few minutes first, so that their speed is measured.
+        Whether jobs first run for a few minutes to measure their speed.
     """
 
     rewards: Rewards
@@ -46,10 +46,9 @@ class DeadlineOptions:
 def deadline_summary(
     result: SimulationResult, jobs: Iterable[Job], rewards: Rewards, policy: object = None
 ) -> dict[str, Any]:
-    """Count how the run kept deadlines, over all jobs that were submitted in it, ended or not.
+    """Count kept and missed deadlines over all jobs submitted in the run, including unfinished ones.
 
-    An SLO job is one to which `rewards` gives a reward; any other is a best-effort job. The jobs that are counted do
-    not depend on the policy.
+    A job with a reward is an SLO job, any other job a best-effort job. The counted jobs do not depend on the policy.
 
     Returns
     -------

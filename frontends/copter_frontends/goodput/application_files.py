@@ -23,7 +23,7 @@ LOCAL = ("min_local_batch_size", "max_local_batch_size")
 def read_applications(
     path: str | Path, known: Mapping[str, Application] = ALL_APPLICATIONS
 ) -> Mapping[str, Application]:
-    """The known applications, with the GPU types and applications of a file.
+    """Return the known applications, extended by the GPU types and applications of a file.
 
     The file has a list ``gpu_types``, a list ``applications``, or both::
 
@@ -40,9 +40,9 @@ def read_applications(
               h100: {alpha_c: 0.02, beta_c: 1.0e-4, alpha_n: 0.01, beta_n: 1.0e-3, alpha_r: 0.01, beta_r: 1.0e-3,
                      gamma: 2, min_local_batch_size: 32, max_local_batch_size: 4096}
 
-    A GPU type computes ``speed`` times as fast as the one that it is like (by application: ``speeds``), synchronises
-    alike (G9), and holds ``memory`` times as large a local batch (1 if not given). An application's ``slowdown`` is 1
-    if not given.
+    A GPU type computes ``speed`` times as fast as the type named by ``like`` (``speeds``: by application), synchronises
+    at the same speed (G9), and holds local batches ``memory`` times as large (1 by default). An application's
+    ``slowdown`` is 1 by default.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def _list(path: str | Path, fields: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _add_type(where: str, entry: Any, applications: dict[str, Application]) -> None:
-    """Give every application that runs on the type's like a profile on the new type."""
+    """Give every application that runs on the type named by ``like`` a profile on the new type."""
     fields = check_fields(where, entry, ("name", "like", "speed"), ("speeds", "memory"))
     name, like = read_word(f"{where}.name", fields["name"]), read_word(f"{where}.like", fields["like"])
     speed, memory = _positive(f"{where}.speed", fields["speed"]), fields.get("memory", 1)

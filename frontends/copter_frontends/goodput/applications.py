@@ -47,7 +47,7 @@ class Pipeline:
     Parameters
     ----------
     stages : mapping of GPU type to int
-        GPUs of one replica, P: stages of the pipeline on GPUs of this type.
+        GPUs of one replica, P: the number of pipeline stages on GPUs of this type.
     microbatches : int
         Micro-batches of one sample that a replica trains in a step.
     """
@@ -70,21 +70,21 @@ class Application:
     init_batch_size, max_batch_size : int
         Batch size M0 at which efficiency is 1, and the largest total batch, in samples.
     work_samples : float
-        A full training run, in samples at perfect efficiency: scale-invariant iterations at M0, times M0.
+        Work of a full training run, in samples at perfect efficiency: scale-invariant iterations at M0, times M0.
     noise_scale : tuple of float
         Gradient noise scale in samples at M0, at evenly spaced fractions of training from 0 to 1.
     restart_s : float
         Seconds that a start or restart takes (checkpoint-restore) before training goes on.
     policy_restart_s : float
-        The same as assumed by Sia's policy; the public artifact uses two different numbers.
+        The restart time that Sia's policy assumes; the public artifact uses two different numbers.
     slowdown : float
-        Measured training time over the time that the model gives. Rows of goodput do not include it.
+        Measured training time divided by modelled time. Rows of goodput do not include it.
     gpus : mapping of GPU type to GpuProfile
-        Types that are absent cannot run the application.
+        Profiles by type; other types cannot run the application.
     noise_by_batch : mapping of int to tuple of float
-        The same at every measured total batch. Empty: that at M0 holds for all.
+        Noise scale at every measured total batch. Empty: the one at M0 holds for all batches.
     pipeline : Pipeline, optional
-        How it is cut into stages, where one GPU cannot hold it.
+        Partition into stages, if one GPU cannot hold the application.
 
     Raises
     ------
@@ -117,11 +117,13 @@ class Application:
             raise InvalidDataError(f"application {self.name!r}: {complaint}")
 
     def noise_scale_at(self, progress: float) -> float:
-        """Noise scale in samples at a fraction of training done, 0 to 1."""
+        """Return the noise scale in samples at a fraction of training, 0 to 1."""
         return noise_scale_at(self.noise_scale, progress)
 
     def noise_scales_at(self, progress: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Total batches, ascending, and the noise scale at each, both in samples, at a fraction of training (G6)."""
+        """Return total batches, ascending, and the noise scale at each, both in samples, at a fraction of training
+        (G6).
+        """
         table = self.noise_by_batch or {self.init_batch_size: self.noise_scale}
         batches = sorted(table)
         scales = [noise_scale_at(table[batch], progress) for batch in batches]
@@ -129,7 +131,7 @@ class Application:
 
 
 def application_of(name: str, applications: Mapping[str, Application] | None = None) -> Application:
-    """The application of this name; UnknownApplicationError, listing the known ones, if there is none."""
+    """Return the application of this name; raises UnknownApplicationError, which lists the known ones."""
     known = ALL_APPLICATIONS if applications is None else applications
     try:
         return known[name]
@@ -189,7 +191,7 @@ def _gpt() -> Application:
 
 
 HYBRID_APPLICATIONS: Mapping[str, Application] = MappingProxyType({"gpt": _gpt()})
-"""Applications that are pipeline and data parallel at once."""
+"""Applications with both pipeline and data parallelism."""
 
 ALL_APPLICATIONS: Mapping[str, Application] = MappingProxyType({**APPLICATIONS, **HYBRID_APPLICATIONS})
 """Every application, by name."""

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 CANDIDATES = 50  # batch sizes tried, in geometric progression (G7)
-EPSILON = 1e-8  # taken off before rounding up, so that rounding errors add no step (G7)
+EPSILON = 1e-8  # subtracted before rounding up, so that rounding errors add no step (G7)
 _TINY_S = 1e-8  # = throughput.TINY_S, which compiled code needs as its own constant
 
 Floats = NDArray[np.float64]
@@ -99,20 +99,20 @@ Parameters
 parameters : ndarray (kinds, 7) of float64
     Throughput constants of each GPU type.
 local_limits : ndarray (kinds, 2) of int64
-    Smallest and largest local batch of each GPU type; (0, 0) where the application cannot run.
+    Smallest and largest local batch of each GPU type; (0, 0) for a type that cannot run the application.
 nodes, gpus, kinds : ndarray (n,) of int64
-    The configurations; a kind is a row of `parameters`.
+    Nodes, GPUs and GPU type (a row of `parameters`) of each configuration.
 init_batch, max_batch : int
     The initial batch size (M0) and the largest total batch size, in samples.
 overshoot : bool
-    Whether a configuration whose smallest batch exceeds `max_batch` runs at that smallest batch, as in the public
-    simulator, or not at all.
+    Whether a configuration whose smallest batch exceeds `max_batch` still runs at this smallest batch, as in the public
+    simulator.
 fixed_batch : int
     The only total batch to try, in samples; 0: any.
 noise_batches, noise_scales : ndarray (b,) of float64
     The noise scale in samples at total batches, ascending; linear between, constant beyond.
 goodput : ndarray (n,) of float64
-    Efficient samples per second; 0.0 where the job cannot run. Written.
+    Written: efficient samples per second; 0.0 if the job cannot run.
 local_batch, accumulation : ndarray (n,) of int64
-    The batch that gives it; 0 where the job cannot run. Written.
+    Written: the batch that gives this goodput; 0 if the job cannot run.
 """

@@ -9,10 +9,11 @@ from copter_frontends.goodput.throughput import ThroughputParameters
 
 
 def bootstrapped(source: ThroughputParameters, slowdown: float) -> ThroughputParameters:
-    """Model of a type that computes `slowdown` times as long as `source` and synchronises alike.
+    """Return the model of a GPU type whose computing takes `slowdown` times as long as on `source`, with equal
+    synchronisation.
 
-    Equation (3.1) scales the whole throughput by the ratio of one-GPU throughputs. On one GPU that is the same as
-    scaling the compute time, which is all that a one-GPU measurement can tell; the time on the network is kept.
+    Equation (3.1) scales the whole throughput by the ratio of one-GPU throughputs. On one GPU this equals scaling the
+    compute time. A one-GPU measurement says nothing about the network, so synchronisation times are kept.
 
     Raises
     ------

@@ -25,7 +25,7 @@ def efficiency(noise_scale: ArrayLike, init_batch_size: int, batch_size: ArrayLi
     Returns
     -------
     ndarray
-        In (0, 1].
+        Efficiency, in (0, 1].
     """
     noise = np.asarray(noise_scale, dtype=np.float64)
     return np.asarray((noise + init_batch_size) / (noise + np.asarray(batch_size)), dtype=np.float64)

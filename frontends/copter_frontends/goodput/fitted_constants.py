@@ -20,7 +20,7 @@ TRAINING: dict[str, tuple[int, int, int, int, float, float, float]] = {
 EPOCHS: dict[str, int] = {"cifar10": 100, "bert": 2, "deepspeech2": 80, "yolov3": 50, "imagenet": 90, "ncf": 10}
 
 # (Application, GPU type): (alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma). The quad was never profiled on
-# two nodes: its alpha_n and beta_n are at the fit's floor here, and are raised when the table is read.
+# two nodes: its alpha_n and beta_n here are the fit's lower limit, and are raised when the table is read.
 FITTED: dict[tuple[str, str], tuple[float, ...]] = {
     ("cifar10", "t4"): (0.0174714, 0.000703748, 0.126805, 0.00263001, 0.0338603, 0.00177102, 2.29174),
     ("cifar10", "rtx"): (0.036051, 0.00025754, 0.0861251, 0.00152017, 0.0638067, 0.00455026, 2.91619),
@@ -54,8 +54,8 @@ FITTED: dict[tuple[str, str], tuple[float, ...]] = {
     ("ncf", "a100"): (0.00822279, 1.17796e-7, 0.00141214, 0.000167058, 0.00181201, 0.000287187, 1.17845),
 }
 
-# Largest local batch that fits a GPU's memory. The P100 (16 GB) is taken as the T4 (16 GB), the K80 (12 GB a die) as
-# the RTX 2080Ti (11 GB).
+# Largest local batch that fits a GPU's memory. The P100 (16 GB) has the T4's value (16 GB), the K80 (12 GB per die)
+# that of the RTX 2080Ti (11 GB).
 MAX_LOCAL_BATCH_SIZE: dict[str, dict[str, int]] = {
     "cifar10": {"t4": 1024, "rtx": 1024, "quad": 2048, "v100": 3072, "a100": 4096, "p100": 1024, "k80": 1024},
     "bert": {"t4": 12, "rtx": 12, "quad": 24, "v100": 36, "a100": 48, "p100": 12, "k80": 12},
@@ -65,19 +65,19 @@ MAX_LOCAL_BATCH_SIZE: dict[str, dict[str, int]] = {
     "ncf": {"t4": 32768, "rtx": 32768, "quad": 32768, "v100": 32768, "a100": 32768, "p100": 32768, "k80": 32768},
 }
 
-# One-GPU throughput of the V100 over that of (the P100, the K80), in steps per second at the largest batch size that
-# was measured, for the model family nearest to the application.
+# One-GPU throughput of the V100 divided by that of (the P100, the K80), in steps per second at the largest measured
+# batch size, for the model family closest to the application.
 V100_RATIO: dict[str, tuple[float, float]] = {
     "cifar10": (10.30026 / 7.722785, 10.30026 / 0.88558),  # ResNet-18, batch 256
     "bert": (5.446105 / 3.073535, 5.446105 / 0.9815827),  # Transformer, batch 128 (at 256 the V100 was short of memory)
-    "deepspeech2": (28.23996 / 21.15753, 28.23996 / 6.054204),  # LM, batch 80: recurrent as DeepSpeech2 is
-    "yolov3": (2.496766 / 1.584352, 2.496766 / 0.3472237),  # ResNet-50, batch 128: a deep convolutional network too
+    "deepspeech2": (28.23996 / 21.15753, 28.23996 / 6.054204),  # LM, batch 80: recurrent, like DeepSpeech2
+    "yolov3": (2.496766 / 1.584352, 2.496766 / 0.3472237),  # ResNet-50, batch 128: also a deep convolutional network
     "imagenet": (2.496766 / 1.584352, 2.496766 / 0.3472237),  # ResNet-50, batch 128
-    "ncf": (2.84151 / 5.548441, 2.84151 / 2.698783),  # Recommendation, batch 8192: the V100 hosts were the slow ones
+    "ncf": (2.84151 / 5.548441, 2.84151 / 2.698783),  # Recommendation, batch 8192: here the V100 hosts were slower
 }
 
-# The hybrid-parallel model of thesis 3.5.3: GPUs of one replica, micro-batches of one sample in a step, and the seven
-# constants with a micro-batch's forward pass through one stage as the compute time and replicas in place of GPUs.
+# The hybrid-parallel model of thesis 3.5.3: GPUs of one replica, micro-batches (of one sample) per step, and the seven
+# constants. Compute time is that of a micro-batch's forward pass through one stage; replicas take the place of GPUs.
 GPT_STAGES: dict[str, int] = {"rtx": 8, "a100": 2}
 GPT_MICROBATCHES = 48  # micro-batches of a pipeline's step (G15)
 GPT: dict[str, tuple[float, ...]] = {

@@ -14,7 +14,7 @@ from copter_frontends.goodput.throughput import TINY_S, ThroughputParameters, co
 GAMMA_WEIGHT = 1e-3  # weight of (gamma - 1)^2 in the fit (G11)
 SLOPE_WEIGHT = 1e-2  # weight of (beta_n / alpha_n)^2 and (beta_r / alpha_r)^2 in the fit (G11)
 _START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)
-_OTHER_GAMMAS = (2.0, 4.0)  # further starting points: the loss is not convex in gamma
+_OTHER_GAMMAS = (2.0, 4.0)  # further starting points, because the loss is not convex in gamma
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class FittedThroughput:
 
 @dataclass(frozen=True, slots=True)
 class _Points:
-    """Measured steps, one an element."""
+    """Measured steps as arrays."""
 
     nodes: NDArray[np.int64]
     gpus: NDArray[np.int64]
@@ -43,10 +43,10 @@ def fit_throughput(
 ) -> FittedThroughput:
     """Fit the model to observed steps by the published loss, bounds and pinning rules.
 
-    A constant that the observations say nothing of is not fitted: with one batch size only, alpha_c is half the mean
-    compute time; without a step on several nodes, alpha_n and beta_n become 1.1 times alpha_r and beta_r; without one
-    on several GPUs of a node, alpha_r and beta_r stay at their floor, 1e-8 s; without more than two GPUs, both betas
-    do.
+    Constants that the observations do not determine are not fitted. With only one batch size, alpha_c is half the mean
+    compute time. Without a step on several nodes, alpha_n and beta_n are 1.1 times alpha_r and beta_r. Without a step
+    on several GPUs of a node, alpha_r and beta_r have their lower limit, 1e-8 s. Without a step on more than two GPUs,
+    both betas have the lower limit.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _require(good: NDArray[np.bool_], complaint: str, column: NDArray[np.float64
 
 
 def _pinned(points: _Points) -> dict[int, float]:
-    """Constants that are not fitted, by position, and their values."""
+    """Return the constants that are not fitted, by position, with their values."""
     fixed: dict[int, float] = {}
     if np.unique(points.local_batch).size == 1:
         fixed[0] = float(np.exp(points.log_compute).mean()) / 2
@@ -125,7 +125,9 @@ def _pinned(points: _Points) -> dict[int, float]:
 def _minimised(
     theta: NDArray[np.float64], free: NDArray[np.intp], points: _Points
 ) -> tuple[float, NDArray[np.float64]]:
-    """Minimise the loss over the free constants' logarithms, which makes seconds and microseconds alike in scale."""
+    """Minimise the loss over the logarithms of the free constants, which brings seconds and microseconds to one
+    scale.
+    """
 
     def loss_of(values: NDArray[np.float64]) -> float:
         trial = theta.copy()
@@ -141,12 +143,12 @@ def _minimised(
 
 def _parameters(theta: NDArray[np.float64]) -> ThroughputParameters:
     values = np.exp(theta)
-    values[6] = np.clip(values[6], 1.0, 10.0)  # the logarithm's bound may be rounded to just outside
+    values[6] = np.clip(values[6], 1.0, 10.0)  # rounding of the logarithm may exceed the bound slightly
     return ThroughputParameters(*(float(value) for value in values))
 
 
 def _errors(parameters: ThroughputParameters, points: _Points) -> tuple[float, float]:
-    """Root-mean-square errors of log compute time and log step time."""
+    """Return the root-mean-square errors of log compute time and log step time."""
     compute = np.log(compute_time_s(parameters, points.local_batch)) - points.log_compute
     step = np.log(step_time_s(parameters, points.nodes, points.gpus, points.local_batch)) - points.log_step
     return float(np.sqrt((compute**2).mean())), float(np.sqrt((step**2).mean()))

@@ -10,16 +10,16 @@ from copter_frontends.goodput.throughput import ThroughputParameters
 
 @dataclass(frozen=True, slots=True)
 class TrainingHints:
-    """Throughput models and gradient noise that a job has measured.
+    """Throughput models fitted by a job, and its measured gradient noise.
 
     Parameters
     ----------
     parameters : mapping of GPU type to ThroughputParameters
-        Of the types that it has been seen on.
+        Models of the types on which the job has run.
     max_gpus : mapping of GPU type to int
-        Most GPUs of each type that it has been seen on.
+        Most GPUs of each type on which the job has run.
     noise_scale : float
-        Gradient noise scale at its present batch size and progress, samples.
+        Gradient noise scale in samples, at the job's present batch size and progress.
     """
 
     parameters: Mapping[str, ThroughputParameters]

@@ -38,20 +38,20 @@ class JobAgent:
     Parameters
     ----------
     application : ProfiledApplication
-        How the job really runs; the agent knows of it only what it observes.
+        The job's true behaviour, of which the agent knows only its observations.
     fits : FitCache
     max_batch_size : int
-        Largest total batch that it tunes to.
+        Largest total batch that the agent chooses.
     fixed_batch : int, optional
         A total batch that may not be changed (strong scaling).
     type_blind : bool
-        Whether there is one model, of what was seen on all GPU types; of two steps that differ in type only, the first
+        Whether to fit one model to the observations on all GPU types. Of two steps that differ in type only, the first
         one counts.
 
     Attributes
     ----------
     local, accumulation : int
-        Samples per GPU and gradient, and gradients summed before the one that is synchronised.
+        Samples per GPU and gradient, and number of gradients summed before the synchronised one.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class JobAgent:
         self._parameters: dict[str, ThroughputParameters] = {}
 
     def seed(self, gpu_type: str, observations: Sequence[Observation]) -> None:
-        """Take in steps that were profiled before the job runs."""
+        """Add steps that were profiled before the job runs."""
         model = self._model_of(gpu_type)
         seen = self._seen.setdefault(model, {})
         seen.update({(n, k, m): (step, sync) for n, k, m, step, sync in observations})
@@ -82,7 +82,7 @@ class JobAgent:
             self._fit(model)
 
     def seed_noise(self) -> None:
-        """Take in the noise scale at the start of training."""
+        """Set the noise scale at the start of training."""
         self.noise_scale = noise_of(self.application, self.application.init_batch_size, 0)
 
     def observe(
@@ -102,7 +102,7 @@ class JobAgent:
         """Choose the batch for an allocation: the best by the fitted model, or the smallest without observations of the
         type.
 
-        A pipeline's is what its micro-batches make (G15).
+        A pipeline's batch follows from its micro-batches (G15).
         """
         if self._pipeline is not None:
             self.local, self.accumulation = 1, self._pipeline.microbatches - 1
@@ -171,6 +171,8 @@ class JobAgent:
 
 
 def noise_of(application: ProfiledApplication, batch: int, epoch: int) -> float:
-    """Noise scale in samples at a total batch in an epoch: M0 times the gradient's variance over its squared norm."""
+    """Return the noise scale in samples at a total batch in an epoch: M0 times the gradient's variance divided by
+    its squared norm.
+    """
     squared, variance = application.gradient(batch, epoch)
     return min(application.init_batch_size * variance / squared, MOST_NOISE) if squared > 0 else MOST_NOISE

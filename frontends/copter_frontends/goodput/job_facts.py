@@ -11,22 +11,22 @@ from copter_frontends.vocabulary import FACTS
 
 
 def check_facts(job_id: str, told: Mapping[str, Any], own: frozenset[str] = frozenset()) -> None:
-    """Refuse facts that no policy can use.
+    """Raise an error for facts that no policy can use.
 
     Parameters
     ----------
     job_id : str
     told : mapping of fact to value
-        What :meth:`.SchedulingPolicy.update_job` was given. None says nothing.
+        Arguments of :meth:`.SchedulingPolicy.update_job`; None means not given.
     own : frozenset of str
-        Facts that the policy knows in addition to those that all do.
+        Facts that this policy accepts in addition to the common ones.
 
     Raises
     ------
     TypeError
-        For a fact that is not known.
+        For an unknown fact.
     InvalidDataError
-        For a progress that is no fraction from 0 to 1, restarts below 0, or hints that are no TrainingHints.
+        For a progress outside 0 to 1, restarts below 0, or hints that are not TrainingHints.
     """
     if not told.keys() <= FACTS and (unknown := sorted(told.keys() - FACTS - own)):
         known = ", ".join(sorted(FACTS | own))

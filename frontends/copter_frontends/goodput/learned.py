@@ -23,19 +23,20 @@ def learned_goodput(
     nodes: Ints,
     gpus: Ints,
 ) -> Floats:
-    """Best goodput of a job on so many nodes and GPUs, efficient samples per second, (n,) (docs/method/goodput.md, G7).
+    """Return a job's best goodput in efficient samples per second, (n,), on each number of nodes and GPUs
+    (docs/method/goodput.md, G7).
 
     Parameters
     ----------
     job : Job
-        Its batch size is kept where it is fixed, its largest one is no more than the application's.
+        The job; a fixed batch size is kept, and the largest one is at most the application's.
     known : ProfiledApplication
     limits : ProfiledSteps
-        Of the GPU type: least and most samples on one GPU.
+        Limits of the local batch on this GPU type.
     parameters : ThroughputParameters
-        As the job's agent has fitted them.
+        Constants fitted by the job's agent.
     noise_scale : float
-        Samples, as last measured.
+        Last measured noise scale, in samples.
     nodes, gpus : ndarray (n,)
     """
     cap = known.max_batch_size if job.max_batch_size is None else min(job.max_batch_size, known.max_batch_size)

@@ -21,12 +21,14 @@ from copter_frontends.goodput.refitting import Observation
 Floats = NDArray[np.float64]
 
 SUFFIXES: Mapping[str, str] = {"t4": "aws", "rtx": "rtx", "a100": "dgx-ext", "quad": "quad", "v100": "azure"}
-"""GPU types and the suffix that their profile files have."""
+"""Suffix of the profile files' names by GPU type."""
 
 LOCAL_LIMIT = {("deepspeech2", "rtx"): 57}
-"""Largest local batch that the public simulator allows where it differs from the largest profiled."""
+"""Largest local batch in the public simulator, by (application, GPU type), if it differs from the largest profiled
+one.
+"""
 
-MOST_NODES = 16  # steps on more nodes are taken to be those on this many
+MOST_NODES = 16  # steps on more nodes are assumed equal to those on this many
 
 
 class MeasuredSteps:
@@ -35,9 +37,9 @@ class MeasuredSteps:
     Parameters
     ----------
     placements, scalability : mapping of str to array
-        Columns of the two profile files, checked; ``placement`` is text, one digit a node.
+        Checked columns of the two profile files; ``placement`` is text with one digit per node.
     local_limit : int, optional
-        Largest local batch, where it is below the largest profiled.
+        Largest local batch, if it is below the largest profiled one.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class MeasuredSteps:
         return self.one_gpu[0] / self.one_gpu[1]
 
     def observations(self, nodes: int, gpus: int) -> list[Observation]:
-        """Profiled points of at most so many nodes and GPUs: (nodes, GPUs, local batch, step_s, sync_s)."""
+        """Return profiled points up to these numbers of nodes and GPUs: (nodes, GPUs, local batch, step_s, sync_s)."""
         fit = (self._points[:, 0] <= nodes) & (self._points[:, 1] <= gpus)
         return [
             (int(n), int(k), int(m), float(step), float(sync))
@@ -87,7 +89,7 @@ class MeasuredSteps:
         ]
 
     def most_local(self, placement: Sequence[int]) -> int:
-        """Largest local batch that a placement was measured at (GPUs on each node)."""
+        """Return the largest local batch measured in a placement (GPUs on each node)."""
         name = placement_name(placement)
         if name in self._by_placement:
             return int(self._by_placement[name][0].max())
@@ -99,12 +101,12 @@ class MeasuredSteps:
         return self._most_by_gpus.get(gpus)
 
     def step(self, placement: Sequence[int], local: int) -> tuple[float, float]:
-        """Seconds of a whole step and of its exposed synchronisation.
+        """Return the seconds of a whole step and of its exposed synchronisation.
 
         Raises
         ------
         InvalidDataError
-            If the placement and local batch are outside what was profiled.
+            If the placement or the local batch was not profiled.
         """
         name = placement_name(placement)
         key = (name, local)
@@ -125,9 +127,9 @@ class MeasuredSteps:
         return step, sync
 
     def _in_space(self, nodes: int, gpus: int, local: int) -> tuple[float, float]:
-        """Step and synchronisation seconds, interpolated linearly between measured (nodes, GPUs, local batch).
+        """Return step and synchronisation seconds, interpolated linearly between measured (nodes, GPUs, local batch).
 
-        Outside the convex hull of the measurements the nearest one answers.
+        Outside the convex hull of the measurements the nearest one counts.
         """
         if self._space is None:
             points, where = np.unique(self._points, axis=0, return_inverse=True)
@@ -144,12 +146,12 @@ class MeasuredSteps:
 def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -> dict[str, ProfiledApplication]:
     """Read measured profiles of applications, one folder each, in the Sia artifact's format.
 
-    Hybrid-parallel applications, of which it has no such files, are there as their constants give them.
+    Hybrid-parallel applications, for which the artifact has no files, get profiles from their constants.
 
     Raises
     ------
     InvalidDataError
-        If a folder or file is absent or not as it should be; the message names it.
+        If a folder or file is missing or invalid; the message names it.
     """
     root = Path(directory)
     return {**fitted_profiles(HYBRID_APPLICATIONS), **{name: _read_application(root / name, name) for name in names}}
@@ -192,7 +194,7 @@ def _read_application(folder: Path, name: str) -> ProfiledApplication:
 
 
 def placement_name(placement: Sequence[int]) -> str:
-    """Digits of the lexicographically smallest rotation of the GPUs on each node."""
+    """Return the GPUs on each node as digits, in their lexicographically smallest rotation."""
     counts = tuple(placement)
     best = min(counts[i:] + counts[:i] for i in range(len(counts)))
     return "".join(map(str, best))

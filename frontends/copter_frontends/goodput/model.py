@@ -41,19 +41,20 @@ class _Row:
 class GoodputModel:
     """Goodput, in efficient samples per second, of applications in the configurations of a cluster.
 
-    Training is cut into :data:`PHASES` phases of equal progress. Within one the noise scale is its value at the phase's
-    middle, so that goodput is constant, a simulator can integrate it exactly, and jobs of one application share rows.
+    Training is divided into :data:`PHASES` phases of equal progress. In each phase the noise scale has its value of the
+    phase's middle. So goodput is constant within a phase, a simulator can integrate it exactly, and jobs of one
+    application share rows.
 
     Parameters
     ----------
     configurations : sequence of Configuration
-        Rows have their order.
+        Configurations, in the order of the rows' entries.
     applications : mapping of name to Application
 
     Raises
     ------
     UnknownGpuTypeError
-        If a configuration is of a type that no application has a model of.
+        If no application has a model of a configuration's type.
     """
 
     def __init__(
@@ -114,11 +115,11 @@ class GoodputModel:
         return self._ends[phase]
 
     def job_row(self, job: Job, progress: float) -> NDArray[np.float64]:
-        """Row of a job with its own limits: its largest or fixed batch, its fixed GPUs (see :meth:`row`)."""
+        """Return a job's row with its own limits: its largest or fixed batch, its fixed GPUs (see :meth:`row`)."""
         return self._row(job.application, progress, job.max_batch_size, job.batch_size, job.gpus).goodput
 
     def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
-        """Best goodput of a job in each configuration, over its choice of batch size (G8).
+        """Return a job's best goodput in each configuration, over all batch sizes (G8).
 
         Parameters
         ----------
@@ -126,13 +127,13 @@ class GoodputModel:
         progress : float
             Fraction of training done, 0 to 1.
         max_batch_size : int, optional
-            The job's own cap on the total batch; the application's limit holds as well.
+            The job's own limit on the total batch; the application's limit holds as well.
 
         Returns
         -------
         ndarray (configurations,) of float64
-            Efficient samples per second, before the application's slowdown; 0.0 where the job cannot run. Read-only and
-            shared: the same array is returned for the same phase and cap.
+            Efficient samples per second, before the application's slowdown; 0.0 if the job cannot run. The array is
+            read-only and shared by calls with the same phase and limit.
 
         Raises
         ------
@@ -163,7 +164,7 @@ class GoodputModel:
     def training_time_s(self, application: str, configuration: Configuration) -> float:
         """Return the seconds of a full run on one configuration, with slowdown and without restarts (G10).
 
-        Infinite where the job cannot run.
+        Infinite if the job cannot run.
         """
         result = application_of(application, self.applications)
         middles = [(phase + 0.5) / PHASES for phase in range(PHASES)]
@@ -228,7 +229,9 @@ class GoodputModel:
         return row
 
     def holds(self, gpus: int) -> NDArray[np.bool_]:
-        """Configurations that a job of exactly so many GPUs is given: of each type the smallest that has as many."""
+        """Return the configurations for a job with a fixed number of GPUs: of each type, the smallest one with
+        enough GPUs.
+        """
         result = np.zeros(len(self.configurations), dtype=bool)
         result[configurations_for(self.configurations, gpus)] = True
         return result

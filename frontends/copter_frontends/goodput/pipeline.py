@@ -13,11 +13,11 @@ from copter_frontends.goodput.efficiency import efficiency
 from copter_frontends.goodput.throughput import compute_time_s, sync_time_s
 from copter_frontends.vocabulary import Configuration
 
-BACKWARD = 3  # time of a stage's forward and backward pass over that of its forward pass
+BACKWARD = 3  # time of a stage's forward and backward pass, relative to its forward pass
 
 
 def pipeline_step_s(application: Application, place: Configuration) -> tuple[float, float]:
-    """Seconds of a step of a pipeline application on whole replicas, and of its synchronisation (G15)."""
+    """Return the seconds of a pipeline application's step on whole replicas, and of its synchronisation (G15)."""
     pipeline = application.pipeline
     if pipeline is None:
         raise InvalidDataError(f"application {application.name!r} has no pipeline")

@@ -1,4 +1,4 @@
-"""Columns of a profile file, checked."""
+"""Reader of a profile file's columns, with checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, Column]:
     Raises
     ------
     InvalidDataError
-        If the file cannot be read, lacks a column or a row, or a cell is no finite number.
+        If the file cannot be read, lacks a column or a row, or has a cell that is not a finite number.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:

@@ -15,7 +15,7 @@ from copter_frontends.goodput.refitting import Observation
 from copter_frontends.goodput.throughput import compute_time_s, step_time_s
 from copter_frontends.vocabulary import InvalidJobError, Job
 
-PROFILED_SHARES = 6  # local batches, in geometric progression, that a profile of fitted steps has
+PROFILED_SHARES = 6  # number of local batches, in geometric progression, in a profile of fitted steps
 
 
 class ProfiledSteps(Protocol):
@@ -29,16 +29,16 @@ class ProfiledSteps(Protocol):
         """Return samples per second on one GPU at the largest local batch: xput(1) of equation (3.1)."""
 
     def observations(self, nodes: int, gpus: int) -> list[Observation]:
-        """Points of at most so many nodes and GPUs that a profiler sees."""
+        """Return the points that a profiler measures up to these numbers of nodes and GPUs."""
 
     def most_local(self, placement: Sequence[int]) -> int:
-        """Largest local batch of a placement (GPUs on each node)."""
+        """Return the largest local batch of a placement (GPUs on each node)."""
 
     def most_local_of(self, gpus: int) -> int | None:
         """Return the largest local batch on this number of GPUs; None if unknown."""
 
     def step(self, placement: Sequence[int], local: int) -> tuple[float, float]:
-        """Seconds of a whole step, and of its exposed synchronisation."""
+        """Return the seconds of a whole step, and of its exposed synchronisation."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ProfiledApplication:
     Attributes
     ----------
     application : Application
-        Its constants: batch limits, restart times, slowdown.
+        Constants: batch limits, restart times, slowdown.
     epoch_ends : array (epochs,)
         Progress, in scale-invariant iterations, at the end of each epoch.
     batches : array (b,)
@@ -66,17 +66,17 @@ class ProfiledApplication:
 
     @property
     def init_batch_size(self) -> int:
-        """M0, samples."""
+        """Initial total batch M0, in samples."""
         return self.application.init_batch_size
 
     @property
     def max_batch_size(self) -> int:
-        """Largest total batch, samples."""
+        """Largest total batch, in samples."""
         return self.application.max_batch_size
 
     @property
     def epochs(self) -> int:
-        """Epochs of a full run."""
+        """Number of epochs of a full run."""
         return len(self.epoch_ends)
 
     def gradient(self, batch: int, epoch: int) -> tuple[float, float]:
@@ -119,7 +119,7 @@ class FittedSteps:
 
 
 def fitted_profiles(applications: Mapping[str, Application] = ALL_APPLICATIONS) -> dict[str, ProfiledApplication]:
-    """Return profiles from fitted constants: epochs of equal length, each with the noise scale of its middle."""
+    """Return profiles from fitted constants: epochs of equal length, each with the noise scale at its middle."""
     result = {}
     for name, application in applications.items():
         epochs = EPOCHS.get(name, 40)

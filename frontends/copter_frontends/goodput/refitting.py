@@ -16,14 +16,14 @@ from copter_frontends.goodput.throughput import TINY_S, ThroughputParameters
 
 Floats = NDArray[np.float64]
 Observation = tuple[int, int, int, float, float]
-"""(nodes, GPUs, local batch, seconds of the step, seconds of it that synchronisation is exposed)."""
+"""(nodes, GPUs, local batch, seconds of the step, seconds of its exposed synchronisation)."""
 
 START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)  # starting point of the fit: the seven throughput constants (G12)
 TOLERANCE = 1e-5  # relative change of the fit's error at which L-BFGS-B ends (G12)
 
 
 def _loss_and_gradient(theta: Floats, points: Floats, gradient: Floats) -> float:
-    """Loss G11 and its gradient in the seven constants.
+    """Return the loss G11 and its gradient in the seven constants.
 
     `points` is (n, 5): nodes, GPUs, local batch, log compute time, log step time.
     """
@@ -77,8 +77,8 @@ loss_and_gradient: Callable[..., float] = _compile(_loss_and_gradient)
 def refit(observations: Sequence[Observation]) -> ThroughputParameters:
     """Fit the seven constants to a job's observations, with the published start, bounds, pinning and tolerance (G12).
 
-    Unlike :func:`~copter_frontends.goodput.fitting.fit_throughput`, which looks for the best fit, this finds what the
-    public simulator's jobs believe: one descent, which may stop short.
+    Unlike :func:`~copter_frontends.goodput.fitting.fit_throughput`, which searches for the best fit, this reproduces
+    the fit of the public simulator's jobs: one descent, which may stop early.
     """
     seen = np.array(observations, dtype=np.float64)
     compute = seen[:, 3] - seen[:, 4]

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import InvalidDataError
 
-TINY_S = 1e-8  # seconds that stand for zero: no synchronisation, a coefficient that was not observed
-MULTI_NODE_MARGIN = 1.1  # synchronisation between nodes over that within one, where it was not observed
+TINY_S = 1e-8  # seconds used for zero: no synchronisation, or a coefficient without observation
+MULTI_NODE_MARGIN = 1.1  # synchronisation time between nodes, relative to that within a node, if it was not observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class ThroughputParameters:
     alpha_n, beta_n : float
         Synchronisation over several nodes: seconds with two GPUs, and seconds per further GPU.
     alpha_r, beta_r : float
-        The same within one node.
+        Synchronisation within one node: seconds with two GPUs, and seconds per further GPU.
     gamma : float
-        Overlap of computing and synchronising: 1 none, 10 nearly perfect.
+        Overlap of computation and synchronisation: 1 none, 10 nearly perfect.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def throughput(
     local_batch_size : array_like of int
         Samples per GPU and gradient.
     accumulation_steps : array_like of int
-        Gradients summed locally before the one that is synchronised.
+        Number of gradients summed locally before the synchronised one.
     """
     steps = np.asarray(accumulation_steps)
     total = np.asarray(gpus) * np.asarray(local_batch_size) * (steps + 1)

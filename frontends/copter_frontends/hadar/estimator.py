@@ -13,7 +13,7 @@ from copter_frontends.policy_kit import Throughputs
 from copter_frontends.vocabulary import Job
 
 SWEEPS = 10  # sweeps of the alternating fit of jobs' and types' factors (H16)
-UNKNOWN_S = 3600.0  # seconds that a job of unknown rates is assumed to last on an ordinary type
+UNKNOWN_S = 3600.0  # assumed seconds of a job with unknown rates on an ordinary type
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class ThroughputEstimator:
     Parameters
     ----------
     optimism : float
-        At least 1. A type that a job has not run on is taken to be this much faster than the fit says, so that types
-        near the best known one are tried in the job's first rounds, and then known.
+        At least 1. Types on which a job has not run are assumed this much faster than the fit, so that types near the
+        best known one are tried, and so measured, in the job's first rounds.
     """
 
     optimism: float = 1.1
@@ -54,7 +54,8 @@ class ThroughputEstimator:
         speed = np.zeros(per_gpu.shape[1])
         for _ in range(SWEEPS):
             own = np.where(seen, per_gpu - speed, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
-            several = seen & (seen.sum(axis=1) > 1)[:, None]  # a job seen on one type says nothing of the others
+            # a job seen on one type only says nothing about other types
+            several = seen & (seen.sum(axis=1) > 1)[:, None]
             count = several.sum(axis=0)
             result = np.where(several, per_gpu - own[:, None], 0.0).sum(axis=0) / np.maximum(count, 1)
             speed = np.where(count > 0, result, 0.0)
@@ -62,17 +63,17 @@ class ThroughputEstimator:
 
 
 class Unmeasured:
-    """Throughputs that a policy does not know beforehand: NaN but for the types that the user has given.
+    """Throughputs that a policy does not know beforehand: NaN except on the types given by the user.
 
     Parameters
     ----------
     source : Throughputs
-        Knows them all; asked for the work of jobs, and for rates on the types in `given`.
+        Source of the jobs' work, and of rates on the types in `given`.
     given : collection of str
         Types whose rates are known beforehand.
     """
 
-    learns = True  # of what jobs are seen to do
+    learns = True  # the policy learns from observed rates
 
     def __init__(self, source: Throughputs, given: tuple[str, ...] = ()) -> None:
         self.source, self.given = source, frozenset(given)

@@ -21,13 +21,13 @@ class Offer:
 
     @property
     def payoff(self) -> float:
-        """Worth less cost: mu_j if positive."""
+        """Worth less cost; mu_j if positive."""
         return self.worth - self.cost
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A job in FIND_ALLOC: GPUs, rate and worth by type, loss when spread, current GPUs.
+    """A job in FIND_ALLOC: number of GPUs, rate and worth by type, loss if spread over servers, current GPUs.
 
     `pure` and `mixed` are (types,); `held` an Offer at cost zero, or None.
     """
@@ -63,7 +63,7 @@ def find_allocs(
     price : float64 array (servers,)
         Posted price of a GPU.
     order : int array (servers,), optional
-        :func:`cheapest_first`, where it is known already.
+        Result of :func:`cheapest_first`, if already known.
     """
     offers = []
     held = wish.held

@@ -17,8 +17,9 @@ from copter_frontends.hadar.utility import Utility
 from copter_frontends.policy_kit import Throughputs, rates_at_start, requested_gpus
 from copter_frontends.vocabulary import InvalidJobError, Job
 
-SMALLEST, LARGEST = 1 / 16, 16.0  # between these the scale stays, so that values that did not change are not sent
-IDLE = "idle GPUs"  # first part of the ids of requests that hold GPUs back at posted prices (H10)
+# the scale is kept while the largest value is in this range, so that unchanged values need not be sent
+SMALLEST, LARGEST = 1 / 16, 16.0
+IDLE = "idle GPUs"  # first part of the ids of requests that keep GPUs idle at posted prices (H10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Shares:
     x : float64 array (n, types)
         Share of the round that a job spends on W_j GPUs of each type.
     own : float64 array (n,)
-        Share in which it keeps exactly what it has, where that is no column of `x`.
+        Share in which a job keeps its current GPUs, if these are not a column of `x`.
     """
 
     x: Floats
@@ -40,7 +41,7 @@ class Shares:
 class HadarFormulation:
     """max sum v_jq x_jq; sum_q x_jq <= 1 for every job; sum_j W_j x_jq <= C_q for every GPU type (H7).
 
-    Jobs of one size share a template. A job that now has GPUs of several types gets one column more, for keeping them.
+    Jobs of equal size share a template. A job with GPUs of several types has one more column, for keeping them.
 
     Parameters
     ----------
@@ -52,11 +53,11 @@ class HadarFormulation:
     Attributes
     ----------
     book : JobBook
-        Edited through this class's methods alone.
+        Data of the jobs; edited only by this class's methods.
     values : RoundValues or None
         Values of the last :meth:`refresh`.
     scale : float
-        Power of two that brings the largest value near one in the model, whose tolerances are for such numbers.
+        Power of two that scales the model's largest value to about one, for which its tolerances are made.
     """
 
     def __init__(self, types: Sequence[str], capacity: Ints, utility: Utility, settings: Settings) -> None:
@@ -68,12 +69,13 @@ class HadarFormulation:
         for name, count in zip(self.types, self.capacity.tolist(), strict=True):
             self._model.add_resources(name, count)
         self.session = Session(self._model, settings)
-        self._gone: list[str] = []  # jobs of the model that have been removed
+        self._gone: list[str] = []  # removed jobs that are still in the model
         self.values: RoundValues | None = None
         self.scale = 1.0
-        self.posted: Floats | None = None  # prices of the last GPU, next to last, ... of every type, (types, segments)
+        # prices of keeping idle the last, next to last, ... part of every type, (types, segments)
+        self.posted: Floats | None = None
         self._templates: dict[int, Template] = {}
-        self._own: dict[str, bytes] = {}  # jobs with a column for what they have, and what that was
+        self._own: dict[str, bytes] = {}  # jobs with a column for their current GPUs, and these GPUs
         self._changed: set[str] = set()  # jobs whose GPUs or pin have changed since the last refresh
 
     @property
@@ -108,8 +110,8 @@ class HadarFormulation:
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if it asks for more GPUs than there are of the types that it runs on, or has no
-            throughput on any, or no work.
+            If the id is already known; if the job requests more GPUs than exist of its types, has no throughput on any
+            type, or has no work.
         """
         gpus, works = [requested_gpus(job) for job in jobs], [throughputs.work(job) for job in jobs]
         rates, fits = list[list[float]](), set[tuple[int, int]]()  # (rates, GPUs) that have room: jobs alike share both
@@ -133,7 +135,7 @@ class HadarFormulation:
             )
 
     def update_job(self, job_id: str, progress: float | None = None, rates: Mapping[str, float] | None = None) -> None:
-        """Take in how far a job is, and rates that were measured ({type: units per second of the whole job})."""
+        """Update a job's progress and its measured rates ({type: units per second of the whole job})."""
         if rates is not None:
             self.book.set_rates(job_id, dict(rates))
         if progress is not None:
@@ -150,7 +152,7 @@ class HadarFormulation:
         self._changed.difference_update(job_ids)
 
     def hold(self, job_id: str, held: Ints, spread: bool = False) -> None:
-        """Set the GPUs of each type that a job has, (types,), and whether it is on more servers than necessary."""
+        """Set a job's current GPUs of each type, (types,), and whether they are on more servers than necessary."""
         row = self.book.row(job_id)
         if not np.array_equal(self.book.held[row], held):
             self.book.held[row] = held
@@ -193,12 +195,12 @@ class HadarFormulation:
         return values
 
     def post_prices(self, prices: Floats | None) -> None:
-        """Let GPUs be held back at posted prices: piecewise-linear convex costs (H10).
+        """Set posted prices, at which GPUs may be kept idle: piecewise-linear convex costs (H10).
 
         Parameters
         ----------
         prices : float64 array (types, segments), optional
-            Price of a GPU in the first, second, ... equal part of a type's capacity, rising; None for no prices.
+            Ascending prices of a GPU in the first, second, ... equal part of each type's capacity; None for no prices.
         """
         for request in [request for request in self.model.requests if isinstance(request, tuple)]:
             self.model.remove_request(request)
@@ -228,7 +230,7 @@ class HadarFormulation:
         return self.session.solve(deadline_s=deadline_s)
 
     def bound_of(self, solution: Solution) -> float:
-        """Certified bound on the value of any plan, posted costs taken off."""
+        """Return a certified bound on the value of any plan, less posted costs."""
         return solution.bound / self.scale - self.posted_cost(self.capacity)
 
     def dual_value(self, prices: Floats) -> tuple[float, Floats]:
@@ -238,7 +240,7 @@ class HadarFormulation:
         book, values = self.book, self.values
         payoff = np.column_stack([values.column - book.gpus[:, None] * prices, values.own - book.held @ prices])
         payoff[~book.held.any(axis=1), -1] = 0.0
-        payoff[book.pinned, :-1] = -np.inf  # it keeps what it has, whatever that pays
+        payoff[book.pinned, :-1] = -np.inf  # a pinned job keeps its GPUs even at a negative payoff
         best, rows = payoff.argmax(axis=1), np.arange(len(book))
         gain = payoff[rows, best]
         served = (gain > 0) | book.pinned
@@ -278,7 +280,7 @@ class HadarFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _let_go(self) -> None:
-        """Take jobs that have been removed out of the model."""
+        """Delete removed jobs from the model."""
         if self._gone:
             gone, self._gone = self._gone, []
             self._model.remove_requests(gone)
@@ -294,7 +296,7 @@ class HadarFormulation:
     def _reshape(self) -> None:
         """Remove requests whose own column appears or disappears; :meth:`_send` adds them again.
 
-        What a job has is no column of its template where it is of several types, or not as many as it asked for.
+        A job's current GPUs are not a column of its template if they are of several types or not the requested number.
         """
         book, rows = self.book, self._changed_rows()
         held = book.held[rows]
@@ -348,7 +350,7 @@ class HadarFormulation:
         if len(rows) == 0:
             return
         ids, kinds = self.book.ids_at(rows), len(self.types)
-        self._changed.update(ids)  # their fixing, if they are pinned, went with their former requests
+        self._changed.update(ids)  # pinned jobs must be fixed again, because their requests are new
         usage = np.zeros((kinds, len(rows), kinds + 1))
         usage[np.arange(kinds), :, np.arange(kinds)] = self.book.gpus[rows]
         usage[:, :, kinds] = self.book.held[rows].T
@@ -375,7 +377,7 @@ class HadarFormulation:
             self.model.fix(job_id, len(self.types) if own else int(np.argmax(self.book.held[row])))
 
     def objective_of(self, bundles: NDArray[np.int64]) -> float:
-        """Value of whole bundles, (n, types), at this round's values, posted costs taken off."""
+        """Return the value of whole bundles, (n, types), at this round's values, less posted costs."""
         if self.values is None:
             raise RuntimeError("no plan has been valued yet: call refresh first")
         return float(bundle_values(self.book, self.values, bundles).sum()) - self.posted_cost(bundles.sum(axis=0))

@@ -47,14 +47,14 @@ class Holdings:
         self.formulation.hold_many(rows, held, spread)
 
     def release(self, job_id: str) -> None:
-        """Take away a job's GPUs, if it has any."""
+        """Release a job's GPUs, if it has any."""
         allocation = self.held.pop(job_id, None)
         if allocation is not None:
             self.servers.give(allocation)
             self._tell(job_id, None)
 
     def remove_job(self, job_id: str) -> None:
-        """Take away a job's GPUs and pin; the formulation is to forget the job."""
+        """Release a job's GPUs and its pin; the caller removes the job from the formulation."""
         allocation = self.held.pop(job_id, None)
         if allocation is not None:
             self.servers.give(allocation)
@@ -63,7 +63,7 @@ class Holdings:
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Pin a job to an allocation; unpinned jobs in its way lose their GPUs. None ends the pin.
 
-        CapacityInUseError, InvalidClusterError as for :meth:`.HadarPolicy.pin`.
+        Raises CapacityInUseError and InvalidClusterError as :meth:`.HadarPolicy.pin`.
         """
         if allocation is None:
             self.pins.pop(job_id, None)

@@ -1,7 +1,8 @@
-"""Schedules over several rounds: shares of types by job and time as blocks over t, rolled from round to round (H20).
+"""Schedules over several rounds: a program in the jobs' shares of types and intervals, solved anew each round (H20).
 
-max sum_jkq U_jk a_jq x_jkq, x_jkq the rounds that job j spends on W_j GPUs of type q in interval k: the relaxation of
-(2) to (2c) in which a job's utility is earned as its work is done, at the earliest end that the interval allows.
+max sum_jkq U_jk a_jq x_jkq, where x_jkq is the number of rounds that job j spends on W_j GPUs of type q in interval k.
+This relaxes (2) to (2c): a job earns its utility in proportion to its work, at the earliest end that the interval
+allows.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from copter_frontends.hadar.round_values import (
 )
 from copter_frontends.hadar.utility import Utility
 
-CANNOT = -1.0  # cost of a column on which the job cannot run, in the model's units
-LEAN = 1e-3  # share of its worth that work loses from the first interval to the last, so that it is done early
-TIE = 1e-2  # weight of a single round's worths (H3), which decide where the duals leave ties
-LEAST_TAU = 1e-6  # least rounds left of a job, so that its worth per round stays finite
+CANNOT = -1.0  # cost, in the model's units, of a column on which the job cannot run
+LEAN = 1e-3  # share of its worth that work loses from the first to the last interval, so that work is done early
+TIE = 1e-2  # weight of a single round's worths (H3), which break ties of the duals
+LEAST_TAU = 1e-6  # lower limit of a job's remaining rounds, so that its worth per round stays finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class Horizon:
     Parameters
     ----------
     intervals : int
-        The coming round is the first.
+        Number of intervals; the first is the coming round.
     growth : float
-        Of one interval's length to the next's; 1 for single rounds.
+        Factor from one interval's length to the next; 1 for single rounds.
     """
 
     intervals: int = 12
@@ -51,13 +52,13 @@ class Horizon:
 
     @property
     def lengths(self) -> Ints:
-        """Rounds of each interval, (intervals,)."""
+        """Number of rounds of each interval, (intervals,)."""
         result: Ints = np.maximum(np.floor(self.growth ** np.arange(self.intervals) + 1e-9), 1.0).astype(np.int64)
         return result
 
     @property
     def starts(self) -> Ints:
-        """Return the rounds before each interval and before everything later, (intervals + 1,)."""
+        """Return the number of rounds before each interval and before the time after the last one, (intervals + 1,)."""
         return np.asarray(np.concatenate(([0], np.cumsum(self.lengths))))
 
 
@@ -72,7 +73,7 @@ class Ahead:
     prices : float64 array (types,)
         Worth of one more GPU in the round.
     rest : float64 array (n,)
-        Worth of one round of work of a job at its best rate if it is done later: the dual of its work.
+        Worth of one round of a job's work at its best rate if it is done later: the dual of its work row.
     """
 
     shares: Floats
@@ -93,7 +94,7 @@ class HorizonFormulation:
     Attributes
     ----------
     scale : float
-        Power of two that brings the largest value near one in the model.
+        Power of two that scales the model's largest value to about one.
     """
 
     def __init__(self, types: tuple[str, ...], capacity: Ints, horizon: Horizon, settings: Settings) -> None:
@@ -106,10 +107,10 @@ class HorizonFormulation:
             self.model.add_resources(name, count * int(self.lengths[name[1]]))
         self.session = Session(self.model, settings)
         self.scale = 1.0
-        self._sent: dict[str, bytes] = {}  # rates that a job's request was written with
+        self._sent: dict[str, bytes] = {}  # rates with which each job's request was written
 
     def refresh(self, book: JobBook, utility: Utility, terms: RoundTerms) -> None:
-        """Bring the program up to date: jobs that came and went, work that was done, time that has passed."""
+        """Update the program: added and removed jobs, completed work, elapsed time."""
         if not np.array_equal(self.capacity, terms.capacity):
             self.capacity = terms.capacity.copy()
             counts = np.tile(self.capacity, len(self.lengths)) * np.repeat(self.lengths, len(self.types))
@@ -157,8 +158,8 @@ class HorizonFormulation:
     def values(self, book: JobBook, utility: Utility, terms: RoundTerms, tau: Floats) -> Floats:
         """Return U_jk, (n, intervals + 1): the worth of ending in each interval, or later, at the earliest time.
 
-        A utility that does not look at the time while it is short (`horizon_s` infinite) falls linearly over the time
-        ahead instead: with equal worths that is the sum of completion times.
+        A utility that is constant over short times (`horizon_s` infinite) is replaced by one that falls linearly over
+        the time ahead; with equal worths this gives the sum of completion times.
         """
         age_s = np.maximum(terms.now_s - book.submit_s, 0.0)[:, None]
         ends = np.maximum(self.starts[None, :] + 1.0, np.ceil(tau - 1e-9)[:, None])
@@ -219,7 +220,7 @@ class HorizonFormulation:
 def relative_speed(book: JobBook, capacity: Ints) -> Floats:
     """Return each job's speed on each type relative to its best, (n, types); 0 if it cannot run.
 
-    Where one type has too few GPUs for the job it is that of the fastest mixture with the type in it (H6).
+    If a type has too few GPUs for the job, the speed is that of the fastest mixture that contains the type (H6).
     """
     rate = book.rates
     best = np.maximum(rate.max(axis=1, initial=0.0), 1e-300)[:, None]

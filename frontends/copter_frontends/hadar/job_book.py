@@ -15,7 +15,7 @@ from copter_frontends.vocabulary import DuplicateJobError, InvalidJobError, Job,
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FIRST_ROOM = 64  # jobs that the first arrays have room for; they double when full
+FIRST_ROOM = 64  # size of the first arrays, in jobs; full arrays are doubled
 
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -38,25 +38,25 @@ class JobBook:
     ----------
     jobs : list of Job
     ids : list of str
-        Theirs.
+        Ids of the jobs.
     gpus : int64 array (n,)
-        W_j, GPUs that the job runs on: all of them or none.
+        W_j, the GPUs of each job: it runs on all of them or on none.
     submit_s, total, progress : float64 arrays (n,)
-        Submission in seconds; iterations to do, E_j N_j; fraction of them done.
+        Submission in seconds; total iterations, E_j N_j; completed fraction of them.
     rates : float64 array (n, types)
         Iterations per second of the whole job if all its tasks were on GPUs of the type, W_j X_j^r; 0: cannot run.
     known : bool array (n, types)
-        Whether a rate is given or measured, and not estimated.
+        Whether a rate is given or measured (not estimated).
     restart_s : float64 array (n,)
-        Seconds that a change of GPUs costs the job; NaN: what the round says.
+        Seconds of a change of GPUs; NaN: the round's common value.
     held : int64 array (n, types)
-        GPUs of each type that the job has now.
+        Current GPUs of each type.
     pinned : bool array (n,)
-        Whether it must keep exactly those.
+        Whether the job must keep exactly its current GPUs.
     spread : bool array (n,)
-        Whether they are on more servers than they need be.
+        Whether the current GPUs are on more servers than necessary.
     sent : float64 array (n, types)
-        Costs that the model holds; NaN for a job that it does not have.
+        Costs in the model; NaN for jobs outside the model.
     """
 
     gpus = _Rows[np.int64]("gpus")
@@ -143,7 +143,7 @@ class JobBook:
         ------
         UnknownJobError
         InvalidDataError
-            For a progress that is no fraction from 0 to 1.
+            For a progress outside 0 to 1.
         """
         try:
             rows = [self.index[job_id] for job_id in progress]
@@ -175,14 +175,14 @@ class JobBook:
                 array[to] = array[origins]
 
     def row(self, job_id: str) -> int:
-        """Row of a job; raises UnknownJobError."""
+        """Return the row of a job; raises UnknownJobError."""
         try:
             return self.index[job_id]
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
 
     def ids_at(self, rows: NDArray[np.integer]) -> list[str]:
-        """Ids of the jobs at these rows."""
+        """Return the ids of the jobs in these rows."""
         return list(map(self.ids.__getitem__, rows.tolist()))
 
     def set_rates(self, job_id: str, rates: dict[str, float]) -> None:
@@ -214,7 +214,7 @@ class JobBook:
         """Raise InvalidJobError unless rates are >= 0 or unknown and one of them may be positive."""
         if not all(0.0 <= rate < inf or rate != rate for rate in each):
             raise InvalidJobError(f"job {job_id!r}: throughputs are {each}, must be finite and >= 0")
-        if not any(each):  # NaN, which is not known yet, counts as something
+        if not any(each):  # NaN, an unknown rate, counts as possibly positive
             raise InvalidJobError(
                 f"job {job_id!r} fits nowhere: its throughput is zero on every GPU type "
                 f"({', '.join(self.types)}); give a positive one for at least one type"

@@ -33,9 +33,9 @@ class OnlinePlan:
     payoff, worth : float
         Sum of the jobs' payoffs, and of their worths.
     prices : mapping of GPU type to float
-        Posted price of the next GPU, averaged over the type's GPUs, after all jobs are placed.
+        Posted price of the next GPU after all jobs are placed, averaged over the type's GPUs.
     posted : float64 array (types, segments)
-        The price function as the LP takes it.
+        The price function in the LP's form.
     alpha : float
         Half the competitive ratio.
     """
@@ -51,7 +51,7 @@ class OnlinePlan:
 
 @dataclass(slots=True)
 class _State:
-    """A branch of the dynamic program: free GPUs, prices, payoff and worth, and its choices, last first."""
+    """A branch of the dynamic program: free GPUs, prices, payoff, worth, and its choices, the last one first."""
 
     free: Ints
     price: Floats
@@ -94,16 +94,16 @@ class OnlineRule:
     Parameters
     ----------
     width : int
-        Branches kept, those of largest payoff, and the one that has placed nothing, from which a large job can still
-        be placed behind many small ones. The exact DP, whose state is what is free on every server, would need
+        Number of branches kept: those of largest payoff, and the one without placements, in which a large job can still
+        be placed after many small ones. The exact DP, whose state is the free GPUs of every server, would need
         exponentially many.
     segments : int
-        Parts of a type's capacity in the piecewise-linear prices.
+        Number of parts of a type's capacity in the piecewise-linear prices.
     offers : int
-        Allocations tried for a job in every branch, those of largest payoff. With 1, line 28's, a job may sit on GPUs
-        that it does not need and another does.
+        Number of allocations tried for a job in every branch: those of largest payoff. With 1, as in line 28, a job may
+        occupy GPUs that another job needs more.
     prices : {"round", "printed"}
-        The price function: H17, or (6) to (8) as the paper prints them.
+        The price function: H17, or (6) to (8) as printed in the paper.
     """
 
     width: int = 4
@@ -120,7 +120,7 @@ class OnlineRule:
             raise SettingsError(f"prices is {self.prices!r}, must be 'round' or 'printed'")
 
     def price_function(self, values: RoundValues, terms: RoundTerms, holdings: Holdings) -> PriceFunction:
-        """The price function of a round."""
+        """Return the price function of a round."""
         formulation = holdings.formulation
         if self.prices == "printed":
             return PriceFunction.printed(formulation.book, formulation.utility, terms)
@@ -135,7 +135,7 @@ class OnlineRule:
     ) -> OnlinePlan:
         """Run the algorithm over all jobs, largest worth per GPU first, on a cluster with only the pinned jobs.
 
-        `avoided` are servers that a job is put on only if there are no others.
+        `avoided` are servers that a job gets only if there are no others.
         """
         book, servers, pins = holdings.formulation.book, holdings.servers, holdings.pins
         park = _Park.of(holdings)
@@ -173,7 +173,7 @@ class OnlineRule:
         function: PriceFunction,
         avoided: Mapping[str, Collection[str]],
     ) -> _State:
-        """DP_allocation over the queue, with only the best branches kept."""
+        """Run DP_allocation over the queue, keeping only the best branches."""
         book = holdings.formulation.book
         states = [start]
         worth = values.worth.max(axis=1, initial=-1.0) / np.maximum(book.gpus, 1)
@@ -181,11 +181,11 @@ class OnlineRule:
         for row in queue[np.argsort(-worth[queue], kind="stable")].tolist():
             wish = self._wish(values, terms, holdings, row, park.number)
             shut = [park.number[node] for node in avoided.get(book.ids[row], ()) if node in park.number]
-            branches = list(states)  # line 15: pass the job over
+            branches = list(states)  # line 15: skip the job
             for state in states:
                 if int(state.free.sum()) < wish.gpus:
                     continue
-                # Line 7: a job that cannot be placed is passed over, and the search goes on.
+                # Line 7: a job that cannot be placed is skipped, and the search goes on.
                 found: list[Offer] = []
                 if shut:
                     free = state.free.copy()

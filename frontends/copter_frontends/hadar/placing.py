@@ -1,4 +1,6 @@
-"""Realisation of a draft: which jobs keep servers, which get new ones, and the plan's final worth (H15)."""
+"""Realisation of a draft on servers: jobs that keep servers, jobs that get new ones, and the plan's final worth
+(H15).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def place(
     wanted: Mapping[int, Allocation] | None = None,
     avoided: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[dict[str, Allocation], float, bool, set[str]]:
-    """Assign servers to a draft's jobs, or keep everything if that is worth more.
+    """Assign servers to a draft's jobs, or keep the last plan if that is worth more.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ def place(
         Current allocations of jobs.
     spread_cost : float
     wanted : mapping of row to Allocation, optional
-        Servers that have been chosen already; then nothing is kept for being worth more.
+        Servers that are already chosen; then the last plan is not kept.
     avoided : mapping of job id to servers, optional
         Servers that a job is put on only if there are no others.
 
@@ -42,9 +44,9 @@ def place(
     float
         Value of the plan.
     bool
-        Whether it is the last plan again.
+        Whether it is the last plan.
     set of job ids
-        Jobs that may have something else than before.
+        Jobs whose allocation may have changed.
     """
     placement = Placement(servers, draft.formulation, held, avoided or {})
     objective = placement.carry_out(draft, spread_cost, wanted)
@@ -108,14 +110,15 @@ class Placement:
         Parameters
         ----------
         draft : Draft
-            Its bundles are changed where a job does better on another type than spread out on this one.
+            The draft; a bundle is changed if the job is worth more on another type than spread over servers of this
+            one.
         spread_cost : float
         wanted : mapping of row to Allocation, optional
-            Servers that have been chosen already, free once the jobs that do not keep theirs have left.
+            Servers that are already chosen; they are free after the jobs that lose theirs have left.
         """
         book, values = self.formulation.book, draft.values
         leave = (draft.bundles != book.held).any(axis=1)
-        if wanted is not None:  # the same GPUs may be on other servers
+        if wanted is not None:  # equal GPUs may be on other servers
             same = np.flatnonzero(~leave & book.held.any(axis=1)).tolist()
             leave[[row for row in same if wanted.get(row) != self.now.get(book.ids[row])]] = True
         for row in np.flatnonzero(leave).tolist():
@@ -148,7 +151,9 @@ class Placement:
         return worth - lost - self.formulation.posted_cost(draft.bundles.sum(axis=0))
 
     def _servers_for(self, draft: Draft, row: int, spread_cost: float) -> Allocation:
-        """Return servers for a bundle; if it would be spread, perhaps another type that is not and is worth more."""
+        """Return servers for a bundle; if it would be spread, possibly those of another, unspread type of larger
+        worth.
+        """
         rates = draft.values.rate[row]
         bundle = draft.bundles[row]
         avoided = self.avoided.get(draft.book.ids[row])

@@ -1,4 +1,4 @@
-"""Hadar as a scheduling policy: edits, one LP solve or the online algorithm, a shim, and servers for every job."""
+"""Hadar as a scheduling policy: edits, an LP solve or the online algorithm, a shim, and servers for every job."""
 
 from __future__ import annotations
 
@@ -47,36 +47,36 @@ Mode = Literal["lp", "online", "lp_posted", "horizon"]
 class HadarPolicy(LpPolicy):
     """The Hadar scheduler (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`); it edits one LP round by round.
 
-    Every round each job gets all the GPUs that it asks for or none, of one type or several; it runs at the pace of the
-    slowest. docs/papers/hadar.md derives the program from the paper and lists what had to be mended.
+    In every round each job gets all of its requested GPUs or none, of one or several types; it runs at the speed of the
+    slowest. docs/papers/hadar.md derives the program from the paper and lists the paper's corrected errors.
 
     Parameters
     ----------
     cluster : Cluster
-        Copied: tell the policy of changes with add_resources and remove_resources.
+        The cluster, which is copied; report changes by add_resources and remove_resources.
     throughputs : Throughputs, optional
-        Work and rates of jobs, by type; NaN is a rate that is to be measured. By default those of the project's own
-        representative jobs. Where it has an attribute `learns` that is true, the simulator tells what jobs do.
+        Work and rates of jobs by type; NaN is a rate to be measured. By default those of the project's representative
+        jobs. If its attribute `learns` is true, the simulator reports observed rates.
     utility : Utility, optional
-        Worth of finishing at a time; by default the average completion time.
+        Worth of a completion time; by default that of the average completion time.
     mode : {"lp", "online", "lp_posted", "horizon"}
-        The LP with its shim; the paper's online algorithm; the LP with the paper's posted prices as costs; or a program
-        over the time ahead, whose coming round is carried out.
+        "lp": the LP with its shim. "online": the paper's online algorithm. "lp_posted": the LP with the paper's posted
+        prices as costs. "horizon": a program over several rounds, of which the coming one is carried out.
     round_s : float
         Length of a round in seconds.
     restart_s : float, mapping of application to float, or callable
-        Seconds that a job loses of a round when its GPUs change: of all jobs, of an application's, or of the job that
-        the function is given.
+        Seconds of a round that a job loses when its GPUs change: for all jobs, by application, or as a function of the
+        job.
     spread_cost : float
-        Share of its worth that a job loses when its tasks are on more servers than they need be.
+        Share of its worth that a job loses if its tasks are on more servers than necessary.
     estimator : ThroughputEstimator, optional
     shim : HadarShim, optional
     rule : OnlineRule, optional
-        Knobs of the online algorithm; its prices are the posted ones.
+        Parameters of the online algorithm, whose prices are also the posted ones.
     horizon : Horizon, optional
-        The time ahead of the mode "horizon".
+        Horizon of the mode "horizon".
     compare_prices : bool
-        Also run the online algorithm in every round, on the same jobs, for :attr:`last_online`.
+        Whether to also run the online algorithm in every round, on the same jobs, for :attr:`last_online`.
     settings : copter.Settings, optional
         Settings of the LP solver.
 
@@ -95,7 +95,7 @@ class HadarPolicy(LpPolicy):
         The online algorithm's plan of the last round, if it ran.
     """
 
-    follows = True  # how far its jobs are decides what their next round is worth
+    follows = True  # the worth of a job's next round depends on its progress
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class HadarPolicy(LpPolicy):
 
     @property
     def learns(self) -> bool:
-        """Whether ``observed`` rates are of use."""
+        """Whether ``observed`` rates are used."""
         return bool(getattr(self.throughputs, "learns", False))
 
     @property
@@ -169,13 +169,13 @@ class HadarPolicy(LpPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """Start to consider a job.
+        """Add a job.
 
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if it asks for more GPUs than there are of the types that it runs on, or has no
-            throughput on any; if there is no restart time for its application.
+            If the id is already known; if the job requests more GPUs than exist of its types, or has no throughput on
+            any; if its application has no restart time.
         """
         self.add_jobs([job])
 
@@ -188,16 +188,16 @@ class HadarPolicy(LpPolicy):
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Update a job's data.
 
-        That is ``progress`` (fraction done), ``rates`` ({type: measured units per second of the whole job}), and
-        ``observed`` (units per second on the GPUs that it has now, which is its rate on the slowest type of them).
-        A rate well below the one known, on servers of one type, is first taken to be those servers' (H21).
+        Accepted are ``progress`` (fraction done), ``rates`` ({type: measured units per second of the whole job}) and
+        ``observed`` (units per second on its current GPUs, which is its rate on the slowest of their types). A rate
+        well below the known one, on servers of one type, is first attributed to these servers (H21).
 
         Raises
         ------
         UnknownJobError, InvalidDataError, TypeError
         InvalidJobError
-            For a rate that is negative or not finite, or of no type of the cluster; for an observed one of a job
-            without GPUs.
+            For a rate that is negative or not finite, or of an unknown type; for an observed rate of a job without
+            GPUs.
         """
         with self.edit_clock:
             row = self.book.row(job_id)
@@ -205,7 +205,7 @@ class HadarPolicy(LpPolicy):
             rates = dict(what_changed.get("rates") or {})
             if what_changed.get("observed") is not None:
                 rates |= self._seen(job_id, row, float(what_changed["observed"]))
-            if rates:  # most are told of progress alone
+            if rates:  # most updates contain progress only
                 self.book.check_told(job_id, rates)
                 self.stragglers.note(job_id, rates)
             self.formulation.update_job(job_id, what_changed.get("progress"), rates or None)
@@ -245,7 +245,7 @@ class HadarPolicy(LpPolicy):
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Remove `count` GPUs of a type as whole nodes: those named, or the emptiest; jobs on them are re-planned.
 
-        CapacityInUseError if a pinned job is on one of the nodes, or fewer GPUs exist.
+        Raises CapacityInUseError if a pinned job is on one of the nodes, or fewer GPUs exist.
         """
         with self.edit_clock:
             self.holdings.remove_nodes(gpu_type, count, nodes)
@@ -254,7 +254,7 @@ class HadarPolicy(LpPolicy):
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Pin a job to exactly this allocation; jobs in its way lose their GPUs. None ends the pin.
 
-        CapacityInUseError if pinned jobs use the GPUs, InvalidClusterError if they are not there.
+        Raises CapacityInUseError if pinned jobs use the GPUs, InvalidClusterError if they do not exist.
         """
         with self.edit_clock:
             self.book.row(job_id)
@@ -306,7 +306,7 @@ class HadarPolicy(LpPolicy):
         return self._carry_out(draft, wanted, (prices, bound, fractional, whole), clock, edit_s)
 
     def _plan_ahead(self, terms: RoundTerms, deadline_s: float, clock: StageClock, edit_s: float) -> Plan:
-        """Plan the round by the multi-round program: its shares and duals, then the usual shim."""
+        """Plan the round by the multi-round program: its shares and duals go to the usual shim."""
         formulation, ahead = self.formulation, self.ahead
         values = formulation.value(terms)
         ahead.refresh(self.book, formulation.utility, terms)
@@ -351,7 +351,7 @@ class HadarPolicy(LpPolicy):
         )
 
     def _restart_of(self, job: Job) -> float:
-        """Return the job's own restart in seconds; NaN if all jobs have the same."""
+        """Return the job's own restart time in seconds; NaN if all jobs have the same."""
         if not callable(self.restart_s) and not isinstance(self.restart_s, Mapping):
             return float("nan")
         given = self.restart_s(job) if callable(self.restart_s) else self.restart_s.get(job.application)

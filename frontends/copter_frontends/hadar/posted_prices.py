@@ -20,7 +20,7 @@ class PriceFunction:
     lowest : float
         U_min, utility per GPU and round.
     highest : float64 array (types,)
-        U_max^r; no less than U_min.
+        U_max^r, at least U_min.
     """
 
     lowest: float
@@ -41,8 +41,8 @@ class PriceFunction:
     def printed(cls, book: JobBook, utility: Utility, terms: RoundTerms) -> PriceFunction:
         """Return (6) to (8) as printed in the paper, with W_j for its undefined M_j and w_j^r.
 
-        U_max is the worth of a whole job per GPU, U_min one per GPU and round. T is when all jobs would be done, each
-        on its slowest type, with no GPU idle.
+        U_max is the worth of a whole job per GPU, U_min that per GPU and round. T is the time at which all jobs would
+        be done, each on its slowest type, without idle GPUs.
         """
         runs = (book.rates > 0) & (book.total > 0)[:, None]
         rows = np.flatnonzero(runs.any(axis=1))
@@ -67,21 +67,22 @@ class PriceFunction:
 
     @property
     def alpha(self) -> float:
-        """Half the competitive ratio of posted prices: max(1, ln(U_max / U_min))."""
+        """Return half the competitive ratio of posted prices: max(1, ln(U_max / U_min))."""
         if self.lowest <= 0:
             return 1.0
         return max(1.0, float(np.log(self.highest.max() / self.lowest)))
 
     def price(self, kind: Ints, used_share: Floats) -> Floats:
-        """Prices of GPUs of types `kind` (k,) of which a share `used_share` (k,), 0 to 1, is in use."""
+        """Return the prices of GPUs of types `kind` (k,) when the shares `used_share` (k,), 0 to 1, are in use."""
         if self.lowest <= 0:
             return np.zeros(len(used_share))
         return np.asarray(self.lowest * (self.highest[kind] / self.lowest) ** used_share)
 
     def segments(self, count: int, capacity: Ints) -> Floats:
-        """Prices over `count` equal parts of every type's capacity, (types, count) (H10).
+        """Return prices over `count` equal parts of every type's capacity, (types, count) (H10).
 
-        A part costs what a GPU costs when those before it are in use, as for the online algorithm: the first GPU U_min.
+        The price of a part is that of a GPU when all parts before it are in use, as in the online algorithm; the first
+        GPU costs U_min.
         """
         shares = np.arange(count) / count * capacity[:, None]
         whole = np.floor(shares + 1e-9) / np.maximum(capacity, 1)[:, None]

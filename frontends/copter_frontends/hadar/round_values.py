@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from copter_frontends.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.hadar.utility import JobStates, Utility
 
-NO_VALUE = -1.0  # worth of a type that the job cannot run on: below zero, the worth of no GPUs
-ROUNDING = 1e-9  # rounds: a job that would end this little after a round's end ends with it
+NO_VALUE = -1.0  # worth of a type on which the job cannot run: below zero, the worth of no GPUs
+ROUNDING = 1e-9  # rounds; a job that would end at most this much after a round's end ends with the round
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,9 @@ class RoundTerms:
     Attributes
     ----------
     now_s, round_s, restart_s : float
-        Start of the round, its length L, and what a job that does not have its own loses of it when its GPUs change,
-        in seconds.
+        Start of the round, its length L, and the seconds of a change of GPUs for jobs without their own value.
     spread_cost : float
-        Share of its worth that a job loses when its tasks are on more servers than they need be.
+        Share of its worth that a job loses if its tasks are on more servers than necessary.
     capacity : int64 array (types,)
         GPUs of each type.
     largest_node : int
@@ -39,7 +38,9 @@ class RoundTerms:
     largest_node: int = 1
 
     def moving(self, restart_s: Floats) -> Floats:
-        """Share of a round's worth that is left when the GPUs change, from jobs' own seconds (NaN: the round's)."""
+        """Return the share of a round's worth that is left after a change of GPUs, by the jobs' own seconds (NaN:
+        the round's).
+        """
         lost_s = np.where(np.isnan(restart_s), self.restart_s, restart_s)
         return np.asarray(1.0 - np.minimum(lost_s / self.round_s, 1.0))
 
@@ -55,13 +56,13 @@ class RoundValues:
     worth : float64 array (n, types)
         u_jr of H3: utility per round when r is the slowest type used; NO_VALUE where the job cannot run.
     pure : float64 array (n, types)
-        Worth of W_j GPUs of one type: H4, less the restart where that is not what the job has.
+        Worth of W_j GPUs of one type: H4, less the restart unless these are the job's current GPUs.
     mixed : float64 array (n, types)
         Worth of GPUs of several types, r the slowest.
     column : float64 array (n, types)
-        The LP's costs: `pure`, but where one type has too few GPUs the worth of the fastest mixture around it (H6).
+        The LP's costs: `pure` or, if one type has too few GPUs, the worth of the fastest mixture with it (H6).
     own : float64 array (n,)
-        Worth of the GPUs that the job has; zero if it has none.
+        Worth of the job's current GPUs; zero if it has none.
     faults : mapping of row to str
         Jobs that are left out of this round, and why.
     """
@@ -98,21 +99,21 @@ def round_values(book: JobBook, utility: Utility, terms: RoundTerms) -> RoundVal
 
 
 def rounds_left(remaining: Floats, rate: Floats, round_s: float, lost: Floats | float = 0.0) -> Floats:
-    """Return T_jr of H1: rounds for the `remaining` work, (n, 1), at rates (n, types); `lost` is lost of the first
-    round.
+    """Return T_jr of H1: rounds for the `remaining` work, (n, 1), at rates (n, types); `lost` is the lost part of the
+    first round.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.maximum(np.ceil(remaining / (rate * round_s) + lost - ROUNDING), 1.0))
 
 
 def revalued(book: JobBook, terms: RoundTerms, values: RoundValues, worth: Floats) -> RoundValues:
-    """Return the same round with other worths of the thresholds, (n, types)."""
+    """Return the values of the same round with other worths of the thresholds, (n, types)."""
     has_room = _feasible_thresholds(book.gpus, values.rate, terms.capacity)
     return _with_moves(book, terms, values.rate, worth, has_room, values.faults)
 
 
 def job_states(book: JobBook, terms: RoundTerms, age_s: Floats, remaining: Floats) -> JobStates:
-    """Return the facts that utilities may use; the isolated time is the time on 1/n of every type (section III-A)."""
+    """Return the facts that utilities may use; the isolated time is that on 1/n of every type (section III-A)."""
     best = np.maximum(book.rates.max(axis=1, initial=0.0), 1e-300)[:, None]
     gpus = max(int(terms.capacity.sum()), 1)
     average = np.maximum(book.rates @ (terms.capacity / gpus), 1e-300)[:, None]
@@ -126,7 +127,7 @@ def _faults(book: JobBook, value: Floats, rounds: Floats, runs: NDArray[np.bool_
     result: dict[int, str] = {}
     with np.errstate(invalid="ignore"):
         bad = runs & ~(np.isfinite(value) & (value >= 0))
-        some = np.flatnonzero((value != value[:, :1]).any(axis=1))  # where it is the same on all types it does not rise
+        some = np.flatnonzero((value != value[:, :1]).any(axis=1))  # a value that is equal on all types cannot increase
         order = np.argsort(rounds[some], axis=1, kind="stable")
         sorted_value = np.take_along_axis(np.where(runs[some], value[some], -np.inf), order, axis=1)
         sorted_rounds = np.take_along_axis(rounds[some], order, axis=1)
@@ -143,9 +144,9 @@ def _faults(book: JobBook, value: Floats, rounds: Floats, runs: NDArray[np.bool_
 
 
 def _feasible_thresholds(gpus: Ints, rate: Floats, capacity: Ints) -> NDArray[np.bool_]:
-    """Whether the types at least as fast as r have W_j GPUs together, (n, types)."""
+    """Return whether the types at least as fast as r together have W_j GPUs, (n, types)."""
     result = np.ones(rate.shape, dtype=bool)
-    rows = np.flatnonzero(gpus > min(capacity.tolist(), default=0))  # the others have room on any one type
+    rows = np.flatnonzero(gpus > min(capacity.tolist(), default=0))  # the other jobs fit on any single type
     if len(rows):
         result[rows] = eligible_gpus(rate[rows], capacity) >= gpus[rows, None]
     return result

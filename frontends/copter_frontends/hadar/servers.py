@@ -53,13 +53,13 @@ class Servers:
         return parts
 
     def find(self, bundle: Sequence[int], rates: Sequence[float] | Floats) -> Allocation:
-        """Servers for a bundle that the types' free GPUs allow: each type's part on the fewest servers possible.
+        """Find servers for a bundle within the free GPUs: each type's part on as few servers as possible.
 
         Parameters
         ----------
         bundle : sequence of int (types,)
         rates : sequence of float (types,)
-            The job's, which say which type limits it.
+            The job's rates, which determine the limiting type.
         """
         shares: dict[str, int] = {}
         used = [q for q, gpus in enumerate(bundle) if gpus]
@@ -85,8 +85,8 @@ class Servers:
     ) -> Allocation | None:
         """Find free servers for a bundle as :meth:`find` does, but avoid `nodes`.
 
-        None if the other servers have too few free GPUs, or if a bundle of one type would be on more servers than so
-        many GPUs need. A bundle of several types may be on any number of servers.
+        None if the other servers have too few free GPUs, or if a bundle of one type would need more servers than
+        necessary. A bundle of several types may be on any number of servers.
         """
         hidden = [
             Allocation(name, free, ((node, free),))
@@ -120,12 +120,12 @@ class Servers:
         return len(allocation.nodes) > -(-allocation.gpus // self.nodes.node_gpus(allocation.gpu_type))
 
     def bundle(self, allocation: Allocation) -> Ints:
-        """GPUs of each type of an allocation, (types,)."""
+        """Return an allocation's GPUs of each type, (types,)."""
         result = np.zeros(len(self.types), dtype=np.int64)
         for name, gpus in allocation.by_type.items():
             result[self.types.index(name)] = gpus
         return result
 
     def capacity(self) -> Ints:
-        """GPUs of each type, (types,)."""
+        """Return the GPUs of each type, (types,)."""
         return np.array([self.nodes.capacity(name) for name in self.types], dtype=np.int64)

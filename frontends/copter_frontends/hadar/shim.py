@@ -17,26 +17,26 @@ from copter_frontends.hadar.threshold_form import Choices, ThresholdForm
 
 Bools = NDArray[np.bool_]
 
-WHOLE = 1 - 1e-6  # a share from here on counts as whole
+WHOLE = 1 - 1e-6  # a share of at least this counts as whole
 SUPPORT = 1e-9  # smaller shares count as zero
 
 
 @dataclass(frozen=True, slots=True)
 class HadarShim:
-    """Knobs of the rounding.
+    """Parameters of the rounding; calling it makes a draft.
 
     Parameters
     ----------
     core_gap : float
-        Relative gap to the bound above which a small MILP chooses again for the close jobs.
+        If the relative gap exceeds this, a small MILP decides again on close jobs.
     core_jobs : int
-        Most jobs in that MILP: those whose best option leads the next by least, at the LP's prices.
+        Most jobs in that MILP: those whose best option is the closest to the next, at the LP's prices.
     mixing_jobs : int
-        With at most so many jobs in it all of them may get mixtures; with more, only those that the LP splits.
+        If the MILP has at most this many jobs, all of them may get mixtures; otherwise only jobs that the LP splits.
     core_nodes : int
-        Most nodes of its branch and bound; counted, not timed, so that plans are the same on every machine.
+        Most nodes of the MILP's branch and bound; a count, so that plans are the same on every machine.
     core_gap_goal : float
-        Relative gap at which it stops.
+        Relative gap at which the MILP stops.
     """
 
     core_gap: float = 4e-3
@@ -53,10 +53,10 @@ class HadarShim:
         Returns
         -------
         Draft
-            The best of the rounded solution, the same with the close jobs chosen again, and the present plan, each
-            filled up.
+            The best of the rounded solution, the rounded solution with close jobs decided again, and the present plan,
+            each filled up.
         int
-            Jobs that the LP's solution splits.
+            Number of jobs that the LP's solution splits.
         """
         draft = Draft(formulation, prices)
         fractional = draft.round(shares)
@@ -83,7 +83,7 @@ class HadarShim:
         value: float,
         time_limit_s: float,
     ) -> Draft:
-        """Return the LP's solution with close jobs, given the best plan's value, chosen again by a MILP (H13)."""
+        """Return the rounded solution with close jobs decided again by a MILP (H13)."""
         draft = Draft(formulation, prices)
         regret = draft.regret(shares, prices)
         movable = np.flatnonzero(~formulation.book.pinned)
@@ -139,7 +139,7 @@ class Draft:
     # Building blocks ----------------------------------------------------------------------------------------------
 
     def take(self, row: int, bundle: Ints) -> bool:
-        """Give a job GPUs if they are left."""
+        """Give a job GPUs if they are available."""
         if not bundle.any() or bool((bundle > self.left).any()):
             return False
         self.left -= bundle
@@ -148,7 +148,7 @@ class Draft:
         return True
 
     def give_back(self, row: int) -> None:
-        """Take away a job's GPUs and do not offer it the same again."""
+        """Release a job's GPUs and do not offer it the same again."""
         self.refused.add((row, self.bundles[row].tobytes()))
         self.left += self.bundles[row]
         self.bundles[row] = 0
@@ -218,7 +218,7 @@ class Draft:
                 if book.gpus[row] > (self.left.sum() if q < 0 else self.left[q]):
                     continue
                 result = self._best_bundle(row)
-                # Jobs served since the offer was made may have taken its GPUs: then it waits for the next pass.
+                # Jobs served since the offer was made may have taken its GPUs; the job then waits for the next pass.
                 if result is not None and not (progress and result[1] < offer[at] * (1 - 1e-12)):
                     progress |= self.take(row, result[0])
             rows = rows[self.idle[rows]]
@@ -226,7 +226,7 @@ class Draft:
                 return
 
     def regret(self, shares: Shares, prices: Floats) -> Floats:
-        """Return the loss at the LP's prices if a job gets its next best option; zero for split jobs (H13)."""
+        """Return each job's loss, at the LP's prices, if it gets its next best option; zero for split jobs (H13)."""
         book = self.book
         cost = book.gpus[:, None] * prices[None, :]
         options = np.concatenate(
@@ -238,7 +238,7 @@ class Draft:
             axis=1,
         )
         own_is_pure = (book.held == book.gpus[:, None]).any(axis=1)
-        options[own_is_pure, -2] = -np.inf  # it is one of the columns already
+        options[own_is_pure, -2] = -np.inf  # the current GPUs are already one of the columns
         top = -np.sort(-options, axis=1)[:, :2]
         gap = np.asarray(top[:, 0] - top[:, 1])
         largest = np.maximum(shares.x.max(axis=1, initial=0.0), shares.own)
@@ -299,7 +299,9 @@ class Draft:
         return worth > formulation.posted_cost(used + bundle) - formulation.posted_cost(used)
 
     def _bundles(self, row: int, gpus: int) -> list[Ints]:
-        """Bundles for a job: its present GPUs, W_j GPUs of each type, for each threshold the cheapest mixture."""
+        """Yield bundles for a job: its present GPUs, W_j GPUs of each type, and for each threshold the cheapest
+        mixture.
+        """
         rate, kinds = self.values.rate[row], len(self.left)
         result: list[Ints] = [self.book.held[row]]
         for q in np.flatnonzero((rate > 0) & (self.left >= gpus)).tolist():

@@ -1,4 +1,4 @@
-"""Jobs that run well below their rate on the servers that they have, and go to others of the type (H21)."""
+"""Jobs that run well below their rate on their servers, and move to other servers of the type (H21)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from copter_frontends.hadar.holdings import Holdings
 from copter_frontends.hadar.round_values import RoundTerms, rounds_left
 from copter_frontends.vocabulary import Allocation
 
-SLOW = 0.8  # a job told less than this share of its rate is a straggler (H21)
+SLOW = 0.8  # a job with a reported rate below this share of its known rate is a straggler (H21)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Straggler:
     ----------
     gpu_type : str
     full, told : float
-        The job's rate on the type as it was known, and as it was told on some servers.
+        The job's known rate on the type, and the rate reported on some servers.
     nodes : frozenset of str
         The servers on which it is slow.
     left : bool
@@ -39,9 +39,10 @@ class Straggler:
 class Stragglers:
     """Slow servers, detected by single jobs.
 
-    A low rate is first taken to be the servers' on which it was measured, where the type has others on which no job is
-    slow; told again on others or after a return, or where there are no others, it is the type's. Servers of several
-    types are not told apart: there it is always the slowest type's.
+    A low rate is first attributed to the servers on which it was measured, if the type has other servers on which no
+    job is slow. If the low rate is reported again, on other servers or after a return to these, or if there are no
+    other servers, it is attributed to the type. A rate on servers of several types is always attributed to the slowest
+    type.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Stragglers:
         told, nodes = rates[held.gpu_type], frozenset(node for node, _ in held.nodes)
         elsewhere = again is not None and not nodes & again.nodes
         if not 0 < told < SLOW * full:
-            if again is not None and elsewhere:  # the others are as fast as they should be
+            if again is not None and elsewhere:  # the other servers have the expected speed
                 self.found[job_id] = Straggler(held.gpu_type, told, again.told, again.nodes)
             return
         returned = again is not None and again.left  # its search for other servers led back to these
@@ -82,13 +83,13 @@ class Stragglers:
         self.found.pop(job_id, None)
 
     def avoided(self) -> dict[str, frozenset[str]]:
-        """Return, per straggler, the servers to avoid if others are free: those on which one was slow."""
+        """Return, for each straggler, the servers to avoid if others are free: those on which a job was slow."""
         return dict.fromkeys(self.found, self._slow())
 
     def release(self, terms: RoundTerms) -> None:
-        """Take the servers from the stragglers that would end sooner on others that are free.
+        """Release the servers of stragglers that would end sooner on other free servers.
 
-        The rest are valued at what they were told while they are where they were told it.
+        The other stragglers are valued at their reported rates while they stay on these servers.
         """
         servers, book = self.holdings.servers, self.holdings.formulation.book
         reserved, slow = list[Allocation](), self._slow()
@@ -114,13 +115,13 @@ class Stragglers:
         return frozenset[str]().union(*(each.nodes for each in self.found.values()))
 
     def _others(self, held: Allocation, nodes: frozenset[str]) -> bool:
-        """Whether the type has as many GPUs as a job holds on servers other than `nodes`."""
+        """Whether the type has, on servers other than `nodes`, as many GPUs as the job holds."""
         inventory = self.holdings.servers.nodes
         own = sum(inventory.node_gpus(held.gpu_type) for node in nodes if inventory.has(held.gpu_type, node))
         return inventory.capacity(held.gpu_type) - own >= held.gpus
 
     def _sooner(self, row: int, each: Straggler, terms: RoundTerms) -> bool:
-        """Whether a job ends in an earlier round elsewhere, the restart included."""
+        """Whether a job ends in an earlier round elsewhere, including the restart."""
         book = self.holdings.formulation.book
         left = float(book.total[row] * (1.0 - book.progress[row]))
         lost = 1.0 - float(terms.moving(book.restart_s[row : row + 1])[0])

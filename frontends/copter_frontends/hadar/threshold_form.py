@@ -1,7 +1,7 @@
 """The threshold form of a round: an integer per (job, slowest type used), continuous GPUs (H8).
 
-It is what the compact LP of :mod:`copter_frontends.hadar.formulation` relaxes. The shim solves it over the few jobs
-that the LP leaves in doubt; tests solve it over all of them.
+The compact LP of :mod:`copter_frontends.hadar.formulation` relaxes this program. The shim solves it over the few jobs
+with close decisions; tests solve it over all jobs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Choices:
 class ThresholdForm:
     """The program max sum P_jq p_jq + sum M_jr z_jr + sum K_j k_j over jobs with at most one option (H8).
 
-    p_jq: W_j GPUs of type q. z_jr: a mixture with r its slowest type, of n_jrq GPUs of the types q that are at least
-    as fast. k_j: what the job has. Given whole p, z and k the GPUs n are a transportation problem, so that they are
-    whole at a vertex by themselves.
+    p_jq: W_j GPUs of type q. z_jr: a mixture whose slowest type is r, with n_jrq GPUs of the types q that are at least
+    as fast. k_j: the job's current GPUs. For whole p, z and k the GPUs n are a transportation problem, whose vertices
+    are whole.
 
     Parameters
     ----------
@@ -46,11 +46,10 @@ class ThresholdForm:
     left : int64 array (types,)
         GPUs of each type.
     mixtures : bool array (n,), optional
-        Jobs that may get GPUs of several types that they do not have yet, by default all; the others make the program
-        much smaller.
+        Jobs that may get new mixtures, by default all; fewer make the program much smaller.
     posted : tuple of float64 array (types, segments) and int64 array (types,), optional
-        Posted prices of equal parts of the types' capacities, rising, and the capacities: GPUs in use cost so much,
-        the others' first (H10).
+        Ascending posted prices of equal parts of the types' capacities, and the capacities: GPUs in use cost these
+        prices, other jobs' GPUs counted first (H10).
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class ThresholdForm:
         several = eligible.sum(axis=1) > 1
         self.mixed, eligible = self.mixed[room & several], eligible[room & several]
         self.parts = np.argwhere(eligible)  # (threshold, type)
-        self.whole = len(self.pure) + len(self.mixed) + len(self.own)  # columns that must be whole come first
+        self.whole = len(self.pure) + len(self.mixed) + len(self.own)  # number of integer columns, which come first
         self.jobs = n
 
     def _is_pure(self) -> NDArray[np.bool_]:
@@ -115,7 +114,7 @@ class ThresholdForm:
             row = np.concatenate([row, np.repeat(rows - kinds + np.arange(kinds), segments)])
             column = np.concatenate([column, columns + np.arange(prices.size)])
             value = np.concatenate([value, np.full(prices.size, -1.0)])
-            upper[rows - kinds :] = self.left - capacity  # what is used, these jobs' GPUs too, is paid for
+            upper[rows - kinds :] = self.left - capacity  # all GPUs in use, including those of these jobs, are paid for
             cost = np.concatenate([cost, -prices.ravel()])
             top = np.concatenate([top, np.repeat(capacity / segments, segments)])
             integrality = np.concatenate([integrality, np.zeros(prices.size, dtype=bool)])
@@ -124,7 +123,7 @@ class ThresholdForm:
         return LinearProgram(cost, matrix, lower, upper, np.zeros(columns), top, integrality.astype(np.int64), "max")
 
     def bundles(self, x: Floats) -> Ints:
-        """GPUs of each type for each job, (jobs, types), of a whole point."""
+        """Return the GPUs of each type for each job, (jobs, types), of a whole point."""
         c = self.choices
         result = np.zeros((self.jobs, len(self.left)), dtype=np.int64)
         taken = np.flatnonzero(x[: len(self.pure)] > 0.5)

@@ -1,7 +1,7 @@
 """Utilities: the worth of finishing a job at a given time (the paper's U_j, section III-A; docs/papers/hadar.md, H2).
 
-Every utility is a function of the completion time that is nowhere negative and nowhere increasing. It may also look at
-the state of the job, which is how makespan and finish-time fairness, which are no sums over jobs, get their weights.
+Every utility is a nonnegative, nonincreasing function of the completion time. It may also depend on the job's state: so
+makespan and finish-time fairness, which are not sums over jobs, get their weights.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from copter.errors import SettingsError
 
 Floats = NDArray[np.float64]
 
-HORIZON_S = float("inf")  # seconds H of AverageJct (H2); infinite: linear in the completion time
-SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times, in seconds, at which a user's utility is checked (H2)
+HORIZON_S = float("inf")  # H of AverageJct in seconds (H2); infinite: linear in the completion time
+SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times in seconds at which a user's utility is checked (H2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class JobStates:
     Attributes
     ----------
     total : iterations of the whole job.
-    gpus : GPUs that it runs on.
+    gpus : GPUs of the job.
     age_s : seconds since submission.
-    remaining_s : seconds that the rest takes on its fastest type.
-    isolated_s : seconds that the whole job would take on its share of the cluster, one part in n, n the number of jobs.
+    remaining_s : seconds of the remaining work on the fastest type.
+    isolated_s : seconds of the whole job on 1/n of the cluster, where n is the number of jobs.
     """
 
     total: Floats
@@ -58,7 +58,7 @@ class EffectiveThroughput:
     Parameters
     ----------
     normalised : bool
-        Divide by the job's rate on its fastest type, so that jobs whose iterations are short do not count more.
+        Whether to divide by the job's rate on its fastest type, so that jobs with short iterations do not count more.
     """
 
     normalised: bool = False
@@ -75,10 +75,11 @@ class AverageJct:
     Parameters
     ----------
     horizon_s : float
-        H. In the limit, the default, every job is worth 1 on completion, 1 / T a round: shortest remaining time first.
+        H. For infinite H, the default, every job is worth 1 on completion, that is 1 / T per round: shortest remaining
+        time first.
     power : float
-        p; completion is worth tau^(1 - p), tau the time left at best in hours. Below 1 long jobs get more of the fast
-        GPUs, which is better where few jobs wait; 0 is total normalised progress.
+        p; completion is worth tau^(1 - p), where tau is the least remaining time in hours. With p below 1 long jobs get
+        more of the fast GPUs, which is better if few jobs wait; 0 is total normalised progress.
     """
 
     horizon_s: float = HORIZON_S
@@ -91,12 +92,12 @@ class AverageJct:
 
 @dataclass(frozen=True, slots=True)
 class Makespan:
-    """Worth W tau^(1 + p) on completion, tau the time that the rest takes at best: long jobs first (min max f_j).
+    """Worth W tau^(1 + p) on completion, where tau is the least remaining time: long jobs first (min max f_j).
 
     Parameters
     ----------
     power : float
-        p, how much more a GPU-second of a job with a long rest counts; 0 is total normalised throughput.
+        p: how much more a GPU-second of a job with much remaining work counts; 0 is total normalised throughput.
     """
 
     power: float = 1.0
@@ -113,8 +114,8 @@ class Makespan:
 class FinishTimeFairness:
     """The utility rho^p / t_isolated with rho = (age + least rest) / t_isolated: late jobs come first.
 
-    With p = 0 the sum of the jobs' ratios is what is made small; the larger p, the more only the largest ratio counts
-    (min max (f_j - a_j) / (f_j^isolated - a_j)).
+    p = 0 minimises the sum of the jobs' ratios; the larger p is, the more the largest ratio dominates (min max (f_j -
+    a_j) / (f_j^isolated - a_j)).
     """
 
     power: float = 1.0
@@ -133,12 +134,12 @@ class CompletionUtility:
     Parameters
     ----------
     function : callable
-        Takes seconds from submission to completion (array) and gives their worth (array of the same shape).
+        Function of an array of seconds from submission to completion; returns their worths in the same shape.
 
     Raises
     ------
     SettingsError
-        If it is negative, rises, or is not finite somewhere between 1 and 10^8 seconds.
+        If the function is negative, increasing or not finite somewhere between 1 and 10^8 seconds.
     """
 
     function: Callable[[Floats], Floats]

@@ -1,4 +1,4 @@
-"""Hare: tasks, rounds and weighted completion time (docs/papers/hare.md)."""
+"""Hare: scheduling of rounds of tasks for least weighted completion time (docs/papers/hare.md)."""
 
 from copter_frontends.hare.checking import faults
 from copter_frontends.hare.chunks import Chunks

@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 
 
 class JobRows(NamedTuple):
-    """Data of the jobs' own rows (docs/papers/hare.md, HR4 to HR9); attributes as in :class:`.Relaxation`.
+    """Data of the jobs' own rows (docs/papers/hare.md, HR5 to HR9); attributes as in :class:`.Relaxation`.
 
     Attributes
     ----------
@@ -36,7 +36,8 @@ class ChunkList(NamedTuple):
     Attributes
     ----------
     order, job, rounds, offset, tasks : int64 arrays (B,)
-        Chunks in their order; job and rounds of each chunk; where its tasks begin, and how many are to be placed.
+        Order of the chunks; job and number of rounds of each chunk; position of its first task, and number of its tasks
+        to place.
     """
 
     order: Ints
@@ -59,15 +60,15 @@ class TaskTimes(NamedTuple):
 
 
 class FreeTimes(NamedTuple):
-    """When GPUs are free, sorted within each type.
+    """Times from which GPUs are free, sorted within each type.
 
     Attributes
     ----------
     times : float64 array (GPUs,)
     gpu : int64 array (GPUs,)
-        Number of the GPU that is free at that time.
+        Number of the GPU that is free from that time on.
     first, end : int64 arrays (G,)
-        Type g is at [first[g], end[g]).
+        Type g occupies the positions from first[g] to before end[g].
     """
 
     times: Floats
@@ -82,10 +83,10 @@ class Tasks(NamedTuple):
     Attributes
     ----------
     order : int64 array (T,)
-        By planned start.
+        Tasks sorted by planned start.
     chunk, job, gpu : int64 arrays (T,)
     hold_s, whole_s : float64 arrays (T,)
-        Seconds on the GPU, and until synchronised.
+        Seconds on the GPU, and seconds until synchronised.
     """
 
     order: Ints
@@ -97,16 +98,16 @@ class Tasks(NamedTuple):
 
 
 class Switching(NamedTuple):
-    """Seconds of a switch to each job, and the memory for kept models.
+    """Seconds of a switch to each job, and memory for kept models.
 
     Attributes
     ----------
     hit_s, miss_s : float64 arrays (N,)
-        Seconds where the model is still on the GPU, and where it is not.
+        Seconds of a switch if the model is still on the GPU, and if it is not.
     sizes : float64 array (N, 2)
-        Megabytes while running, and kept.
+        Megabytes of the model while it runs, and while it is kept.
     capacity : float64 array (GPUs,)
-        Megabytes.
+        Megabytes of memory.
     """
 
     hit_s: Floats
@@ -116,12 +117,12 @@ class Switching(NamedTuple):
 
 
 class ExecutionCounts(NamedTuple):
-    """Counters of a run of the tasks, written by kernels.
+    """Results of a run of the tasks, written by kernels.
 
     Attributes
     ----------
     completion_s, spent_s : float64 arrays (N,)
-        When each job ends; seconds spent on switches.
+        End of each job, and seconds spent on switches to it.
     switches, hits : int64 arrays (N,)
     """
 

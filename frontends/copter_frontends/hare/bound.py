@@ -1,4 +1,4 @@
-"""The certified bound on every schedule that any prices of GPU seconds give (docs/papers/hare.md, HR11 and HR12)."""
+"""The lower bound on every schedule that prices of GPU seconds certify (docs/papers/hare.md, HR11 and HR12)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from copter_frontends.hare.formulation import Relaxation
 _LAM_STEPS, _NU_STEPS = 40, 24  # most tangents for each of a job's two prices
 _FLAT = 1e-11  # relative gap under the tangents at which the search for a price ends
 
-_FLAT_NU = 1e-7  # relative gap at which the search for the outer price ends, over that of the inner price
+_FLAT_NU = 1e-7  # relative gap at which the search for the outer price nu ends
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,8 +26,8 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def job_value(
     lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats
 ) -> tuple[float, float, float]:
-    """Return (value, slope in lam, work-weighted start) of HR12 for one job, without nu h; the slope in nu is h +
-    the last.
+    """Return (value, slope in lam, work-weighted start) of HR12 for one job, without nu h; the slope in nu is h plus
+    the start.
     """
     value, slope, mean = lam, 1.0, 0.0
     for i in range(first, price.shape[0]):
@@ -49,9 +49,10 @@ def job_value(
 def best_lam(
     lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats
 ) -> tuple[float, float, float]:
-    """(largest value over lam, its lam, its mean start) for a given nu, by tangents from a guess.
+    """Return (largest value over lam, its lam, its mean start) for a given nu, by tangents from a guess of lam.
 
-    The value is concave and piecewise linear in lam: where the tangents at the two ends of a bracket meet is nearer.
+    The value is concave and piecewise linear in lam. The next trial is where the tangents at the two ends of a bracket
+    meet.
     """
     value, slope, mean = job_value(lam, nu, first, start, alpha, parallel, price)
     low, low_value, low_slope, low_mean = lam, value, slope, mean
@@ -92,10 +93,10 @@ def best_lam(
 
 @_compiled
 def job_bounds(low: int, high: int, jobs: JobRows, price: Floats, lam: Floats, nu: Floats, phi: Floats) -> None:
-    """phi_n of HR12, maximised from the guesses (lam, nu), which are replaced by the maximiser.
+    """Write phi_n of HR12, maximised from the guesses (lam, nu), which are replaced by the maximiser.
 
-    Over nu too the value is concave: where its slope at an end of the range points out of it, the end is the maximum;
-    else the next is where the tangents at the two ends of the bracket meet.
+    The value is concave in nu too. If the slope at an end of the range points out of the range, this end is the
+    maximum. Otherwise the next trial is where the tangents at the two ends of the bracket meet.
     """
     first, start, alpha, parallel = jobs.first, jobs.start, jobs.alpha, jobs.parallel
     weight, excess = jobs.weight, jobs.excess
@@ -131,7 +132,7 @@ def job_bounds(low: int, high: int, jobs: JobRows, price: Floats, lam: Floats, n
 def best_prices(
     data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None, ranges: int = 16
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (phi, lam, nu), each (N,): HR12 of every job at the prices, and the job's own prices that attain it."""
+    """Return (phi, lam, nu), each (N,): HR12 of every job at the prices, and the duals of the job that attain it."""
     n = len(data.weight)
     lam, nu, phi = lam.copy(), nu.copy(), np.zeros(n)
     jobs, paid = data.rows, np.maximum(price, 0.0)
@@ -143,15 +144,15 @@ def best_prices(
 def certified_bound(
     data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None, ranges: int = 16
 ) -> float:
-    """Return a value that no schedule beats (HR11), constant included, for any arguments.
+    """Return a lower bound on the objective of every schedule (HR11), including the constant; valid for any arguments.
 
     Parameters
     ----------
     data : Relaxation
     price : ndarray (L, G)
-        Prices of GPU seconds; negative ones are taken as zero.
+        Prices of GPU seconds; negative prices count as zero.
     lam, nu : ndarray (N,)
-        Guesses of the duals of each job's work and excess rows; they are improved job by job.
+        Guesses of the duals of each job's work and excess rows; they are improved for each job.
     pool : ThreadPoolExecutor, optional
     """
     phi, _, _ = best_prices(data, price, lam, nu, pool, ranges)

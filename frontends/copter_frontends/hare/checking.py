@@ -1,4 +1,4 @@
-"""Whether a schedule keeps the problem's rules (the paper's (4) to (8))."""
+"""Check that a schedule keeps the problem's rules (the paper's (4) to (8))."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from copter_frontends.hare.schedule import HareSchedule
 
 
 def faults(schedule: HareSchedule, tolerance_s: float = 1e-9) -> list[str]:
-    """Return the faults of a schedule; empty if it is feasible.
+    """Return the faults of a schedule; none if it is feasible.
 
-    Checked: every task on a GPU that can run it, none before its job arrives (4), none before every task of the chunk
-    before has synchronised (7), no two at once on a GPU (8), and completion times that are the tasks' own (6).
+    The rules are: every task is on a GPU that can run it; none starts before its job arrives (4), or before all tasks
+    of the previous chunk have synchronised (7); no two tasks share a GPU at a time (8); the completion times follow
+    from the tasks (6).
     """
     instance, chunks = schedule.instance, schedule.chunks
     slack = tolerance_s * (1.0 + schedule.makespan_s)

@@ -1,4 +1,4 @@
-"""Chunks of rounds, so that jobs of a million iterations fit (docs/papers/hare.md, HR17)."""
+"""Chunks of rounds, which keep the number of tasks small for long jobs (docs/papers/hare.md, HR17)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Chunks:
     Attributes
     ----------
     job, rounds : ndarray (B,) of int
-        Whose chunk it is and how many rounds it holds; a job's chunks stand together, in order.
+        Job of each chunk and its number of rounds; the chunks of a job are contiguous and in order.
     first_round : ndarray (B,) of int
-        Rounds of the job before it.
+        Number of the job's rounds before the chunk.
     first : ndarray (N + 1,) of int
         Chunks of job n are ``first[n]`` to ``first[n + 1]``.
     """
@@ -31,12 +31,12 @@ class Chunks:
 
     @classmethod
     def of(cls, instance: HareInstance, max_tasks: int = 1_000_000) -> Chunks:
-        """Cut so that all chunks have together at most `max_tasks` tasks, each about as long as any other.
+        """Cut all jobs into chunks of about equal length, with at most `max_tasks` tasks in all.
 
         Raises
         ------
         InvalidJobError
-            If there are more tasks than that in single rounds of all jobs.
+            If single rounds of all jobs already have more tasks.
         """
         least = int(instance.tasks.sum())
         if least > max_tasks:
@@ -56,7 +56,7 @@ class Chunks:
 
     @classmethod
     def cut(cls, instance: HareInstance, size: Ints) -> Chunks:
-        """Cut job n into chunks of ``size[n]`` rounds, the last one with the rest, (N,)."""
+        """Cut job n into chunks of ``size[n]`` rounds; the last chunk has the rest."""
         count = -(-instance.rounds // size)
         first = np.concatenate(([0], np.cumsum(count))).astype(np.int64)
         job = np.repeat(np.arange(instance.n_jobs), count)
@@ -67,7 +67,8 @@ class Chunks:
     def growing(cls, instance: HareInstance, size: Ints, near: int) -> Chunks:
         """Cut job n into `near` chunks of ``size[n]`` rounds, then into chunks of doubling size.
 
-        What is far ahead is planned anew before it is carried out. The bound holds for chunks of any lengths (HR17).
+        Long chunks suffice for later times, which are planned again before they come. The bound holds for chunks of any
+        lengths (HR17).
         """
         steps = int(np.max(-(-instance.rounds // size), initial=1)).bit_length()
         unit = np.concatenate((np.arange(near + 1), near + 2 * (2 ** np.arange(1, steps + 1, dtype=np.int64) - 1)))
@@ -82,7 +83,7 @@ class Chunks:
 
 
 def _size(instance: HareInstance, ell: np.ndarray, chunk_s: float) -> Ints:
-    """Rounds a chunk that last about so many seconds at best."""
+    """Return the rounds per chunk, at least one, that take at most `chunk_s` seconds at best."""
     size = np.maximum(np.floor(chunk_s / ell), 1).astype(np.int64)
     return np.minimum(size, instance.rounds)
 

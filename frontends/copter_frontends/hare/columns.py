@@ -1,4 +1,4 @@
-"""The relaxation's columns of each job in the engine's model, added when their price makes them attractive (HR12)."""
+"""The relaxation's columns of each job in the engine's model, added when prices make them attractive (HR12)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from copter_frontends.hare.standing import Standing
 
 Bools = NDArray[np.bool_]
 
-NEAR = 0.005  # columns within this share of the job's price of the interval's best are taken too (HR14)
-HELD = 1e-9  # a column in use holds at least this share of what it could
-FEW = 4000  # programs of at most this many columns are given whole, without pricing
-FASTEST = 3  # each job's fastest types that a start without prices takes
+# columns almost as good as the interval's best, within this share of the job's price, are added too (HR14)
+NEAR = 0.005
+HELD = 1e-9  # a column is in use if it holds at least this share of its upper limit
+FEW = 4000  # programs of at most this many columns are solved with all columns
+FASTEST = 3  # number of each job's fastest types that have columns at a start without prices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,9 +29,9 @@ class JobColumns:
     edge, kind : ndarray (k,)
         Right edge of each column's interval, in seconds, and its GPU type.
     row : ndarray (k,) of int
-        Which of the job's parallelism rows each is in.
+        Number of the job's parallelism row that each column is in.
     alpha, start : ndarray (k,)
-        As :class:`.Relaxation` has them.
+        See :class:`.Relaxation`.
     parallel : ndarray (rows,)
     excess, weight : float
     """
@@ -46,7 +47,7 @@ class JobColumns:
 
     @classmethod
     def of_jobs(cls, data: Relaxation, used: Bools, edges: Floats) -> list[JobColumns]:
-        """Return the jobs' columns given by `used` (N, L, G), with the intervals' right edges; arrays are views."""
+        """Return the columns of each job that `used` (N, L, G) marks; the arrays are views."""
         job, interval, kind = np.nonzero(used)
         live = used.any(axis=2)
         row = (np.cumsum(live, axis=1) - 1)[job, interval]
@@ -63,12 +64,12 @@ class JobColumns:
 
 
 def whole(data: Relaxation, jobs: Ints) -> bool:
-    """Whether the program of these jobs is so small that all of its columns are taken."""
+    """Return whether the program of these jobs is small enough to be solved with all columns."""
     return len(jobs) * data.capacity.size <= FEW
 
 
 def first_columns(data: Relaxation, v: Floats) -> Bools:
-    """Return starting columns without prices: those of a point and their neighbours on the fastest types."""
+    """Return columns to start with if there are no prices: those of a point, and neighbours on the fastest types."""
     near: Bools = np.asarray((v > 0).any(axis=2))
     near[:, 1:] |= near[:, :-1]
     near[:, :-1] |= near[:, 1:]
@@ -78,15 +79,15 @@ def first_columns(data: Relaxation, v: Floats) -> Bools:
 
 
 def priced_columns(data: Relaxation, jobs: Ints, at: Standing, v: Floats) -> Bools:
-    """Return attractive and nearly attractive columns of some jobs at prices, and those of a point, (jobs, L, G).
+    """Return the columns of some jobs that are attractive or nearly so, and those used by a point, (jobs, L, G).
 
     Parameters
     ----------
     data : Relaxation
-        Of all jobs.
+        Program of all jobs.
     jobs : ndarray of int
     at : Standing
-        Its prices count, and the jobs' own prices at them.
+        State whose prices count, together with the jobs' own duals.
     v : ndarray (N, L, G)
     """
     part = data.of_jobs(jobs)

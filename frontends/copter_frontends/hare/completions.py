@@ -1,4 +1,4 @@
-"""Completion times of a schedule's jobs, by which all schedules are judged."""
+"""Measures of schedules that follow from the completion times of the jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from copter_frontends.hare.instance import Floats, HareInstance
 
 
 class Completions:
-    """Base of schedules, which have an `instance` and the times `completion_s` (N,) at which its jobs complete."""
+    """Base of schedules; they have an `instance` and the completion times `completion_s` (N,) of its jobs."""
 
     __slots__ = ()
     instance: HareInstance
@@ -19,5 +19,5 @@ class Completions:
 
     @property
     def makespan_s(self) -> float:
-        """When the last job completes."""
+        """Completion time of the last job."""
         return float(self.completion_s.max(initial=0.0))

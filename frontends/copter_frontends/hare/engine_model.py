@@ -14,28 +14,29 @@ from copter_frontends.hare.columns import JobColumns
 from copter_frontends.hare.instance import Floats, Ints
 from copter_frontends.policy_kit import Edits
 
-ABSOLUTE = 100.0  # absolute over relative tolerance: GPU seconds are large numbers in the solver's units
+# absolute divided by relative tolerance; large, as GPU seconds are large numbers in the solver's units
+ABSOLUTE = 100.0
 Row = tuple[int, float]  # GPU type, and the right edge of an interval in seconds
 
 
 class EngineModel:
     """The relaxation in one :class:`copter.Session`; resources are keyed by absolute time, requests by job.
 
-    A request's columns are its GPU seconds, its excess and the share of its work that is left undone (which costs more
-    than any column, so that there always is a solution). Its private rows are the parallelism of each interval (HR5),
-    its work (HR6) and its excess (HR8). The coefficients are those of the job as it came: as it gets on, only bounds
-    and the cost of its excess change.
+    A request's columns are its GPU seconds, its excess and its share of undone work, which costs more than any other
+    column and ensures feasibility. Its private rows are the parallelism of each interval (HR5), its work (HR6) and its
+    excess (HR8). The coefficients are those of the job when it was added: with progress, only bounds and the cost of
+    the excess change.
 
     Attributes
     ----------
     model : copter.Model
     session : copter.Session
     edits : Edits
-        Since :meth:`begin`.
+        Edits since :meth:`begin`.
     solution : Solution or None
-        The last answer.
+        The last solution.
     solution_s : float
-        Seconds of that solve.
+        Seconds of the last solve.
     """
 
     def __init__(self, threads: int = 0) -> None:
@@ -44,10 +45,8 @@ class EngineModel:
         self.edits = Edits()
         self.solution: Solution | None = None
         self.solution_s = 0.0
-        self._jobs: dict[str, tuple[JobColumns, float]] = {}  # columns as added, and the undone share's start
-        self._now: dict[
-            str, tuple[JobColumns, float]
-        ] = {}  # columns as they are, and the share of the work that is left
+        self._jobs: dict[str, tuple[JobColumns, float]] = {}  # columns as added, and the `start` of the undone share
+        self._now: dict[str, tuple[JobColumns, float]] = {}  # current columns, and the remaining share of the work
         self._rows: dict[Row, float] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -55,13 +54,13 @@ class EngineModel:
         return {**self.__dict__, "solution": None}
 
     def begin(self) -> None:
-        """Count edits anew."""
+        """Reset the counts of edits."""
         self.edits = Edits()
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def set_rows(self, capacity: Mapping[Row, float]) -> None:
-        """Make these the resources: past ones are dropped, new ones added, changed capacities updated."""
+        """Edit the model to have these resources: drop past ones, add new ones, update changed capacities."""
         gone = [row for row in self._rows if row not in capacity]
         fresh = [row for row in capacity if row not in self._rows]
         moved = [row for row, units in self._rows.items() if row in capacity and capacity[row] != units]
@@ -79,7 +78,9 @@ class EngineModel:
         self._rows = dict(capacity)
 
     def set_jobs(self, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
-        """Make these the requests: others are removed, and those with changed columns or coefficients added again."""
+        """Edit the model to have these requests: remove others, and replace those with changed columns or
+        coefficients.
+        """
         self.remove([job for job in self._jobs if job not in jobs])
         bounds: dict[str, tuple[JobColumns, float]] = {}
         fresh: dict[str, JobColumns] = {}
@@ -97,7 +98,7 @@ class EngineModel:
         self.edits.requests = len(self._jobs)
 
     def remove(self, jobs: list[str]) -> None:
-        """Remove these jobs' requests from the model in one edit; each must be in it."""
+        """Remove these jobs' requests from the model in one edit; all must be in the model."""
         if jobs:
             self.model.remove_requests(jobs)
             for job in jobs:
@@ -105,13 +106,13 @@ class EngineModel:
             self.edits.removed += len(jobs)
 
     def _add(self, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
-        """Add requests in one edit; all of their work is still to be done."""
+        """Add requests, with all of their work undone, in one edit."""
         if not jobs:
             return
         own = list(jobs.values())
         columns, rows = (np.array([len(getattr(each, what)) for each in own]) for what in ("edge", "parallel"))
         first, first_row = (np.concatenate(([0], np.cumsum(counts + 2))) for counts in (columns, rows))
-        last = np.stack((first[1:] - 2, first[1:] - 1))  # each job's excess and undone share
+        last = np.stack((first[1:] - 2, first[1:] - 1))  # positions of each job's excess and undone share
         n = int(first[-1])
         seconds = np.ones(n, dtype=np.bool_)
         seconds[last] = False
@@ -148,7 +149,7 @@ class EngineModel:
         self.edits.added += len(jobs)
 
     def _usage(self, own: list[JobColumns], at: Ints, n: int) -> csc_array:
-        """Return the usage of n columns: each uses seconds of its type in its interval."""
+        """Return the usage of n columns, each of which uses seconds of one type in one interval."""
         kind, edge = (np.concatenate([getattr(each, what) for each in own]) for what in ("kind", "edge"))
         edges, place = np.unique(edge, return_inverse=True)
         number = {row: k for k, row in enumerate(self._rows)}
@@ -159,7 +160,7 @@ class EngineModel:
         return csc_array((np.ones(len(at)), table[place, kind], np.cumsum(start)), shape=(len(number), n))
 
     def _move(self, bounds: Mapping[str, tuple[JobColumns, float]]) -> None:
-        """Give requests other bounds and costs: the share of the work that is left changes these and no coefficient."""
+        """Update bounds and costs of requests to their remaining work; coefficients do not depend on it."""
         jobs = list(bounds)
         if not jobs:
             return
@@ -170,10 +171,10 @@ class EngineModel:
         self._now.update(bounds)
         self.edits.changed += len(jobs)
 
-    # Answers ------------------------------------------------------------------------------------------------------
+    # Solutions ----------------------------------------------------------------------------------------------------
 
     def solve(self, tolerance: float, time_limit_s: float) -> Solution:
-        """Solve the current model; rows hold to the relative tolerance, and a repair follows."""
+        """Solve the current model; rows hold to the relative tolerance, so that the caller repairs the point."""
         settings = self.session.settings
         if settings.tolerance != tolerance:
             self.session.settings = Settings(
@@ -185,13 +186,13 @@ class EngineModel:
         return self.solution
 
     def gpu_seconds(self, solution: Solution, jobs: list[str]) -> list[Floats]:
-        """Columns of each job, without its excess and its undone share."""
+        """Return the values of each job's columns, without its excess and its undone share."""
         first, values = solution.values_of(jobs)
         at = first.tolist()
         return [np.maximum(values[at[n] : at[n + 1] - 2], 0.0) for n in range(len(jobs))]
 
     def prices(self, solution: Solution, rows: list[Row]) -> Floats:
-        """Return the worth of one more second of one GPU, at least zero."""
+        """Return the price of a GPU second of each row, at least zero."""
         return np.abs(solution.prices(rows))
 
 
@@ -200,20 +201,20 @@ def _rows_of(own: JobColumns) -> list[Row]:
 
 
 def _bounds(own: JobColumns, left: float) -> tuple[Floats, Floats]:
-    """Return bounds of a job's private rows when this share of its original work is left."""
+    """Return the bounds of a job's private rows if this share of its original work is left."""
     none = np.full(len(own.parallel), -np.inf)
     return np.append(none, (left, left * own.excess)), np.append(own.parallel, (left, np.inf))
 
 
 def _same(had: tuple[JobColumns, float], now: tuple[JobColumns, float]) -> bool:
-    """Whether bounds and costs are as they were."""
+    """Return whether bounds and costs are unchanged."""
     (before, left), (own, share) = had, now
     told = (left, before.excess, before.weight) == (share, own.excess, own.weight)
     return told and np.array_equal(before.parallel, own.parallel)
 
 
 def _left(had: JobColumns, own: JobColumns) -> float | None:
-    """Return the share of work left since the columns were added; None if columns or coefficients differ."""
+    """Return the remaining share of the work at the time of adding; None if columns or coefficients differ."""
     same = (
         np.array_equal(had.edge, own.edge)
         and np.array_equal(had.kind, own.kind)

@@ -1,4 +1,4 @@
-"""Checks of the facts that policies are given about jobs, so that errors are raised at once and not by a later plan."""
+"""Checks of the data about jobs given to policies, so that errors are raised at once and not in a later plan."""
 
 from __future__ import annotations
 

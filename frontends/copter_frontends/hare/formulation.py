@@ -22,19 +22,18 @@ class Relaxation:
     Attributes
     ----------
     capacity : ndarray (L, G)
-        M_g (tau_l - tau_{l-1}): sum_n v_nlg is at most this (HR4).
+        M_g (tau_l - tau_{l-1}), the upper bound on sum_n v_nlg (HR4).
     parallel : ndarray (N, L)
-        K_n (tau_l - max(tau_{l-1}, a_n))^+: sum_g v_nlg is at most this (HR5). Zero before arrival.
+        K_n (tau_l - max(tau_{l-1}, a_n))^+, the upper bound on sum_g v_nlg (HR5). Zero before arrival.
     alpha : ndarray (N, G)
-        1 / (p_ng W_n), share of the job that a GPU second does; zero where the type cannot run it. Sum alpha v = 1
+        1 / (p_ng W_n), the share of the job done in a GPU second; zero if the type cannot run it. Sum alpha v = 1
         (HR6).
     start : ndarray (N, L)
-        max(tau_{l-1}, a_n): the earliest that work in interval l is done; sum alpha v start is the mean busy
-        time (HR7).
+        max(tau_{l-1}, a_n), the earliest time of work in interval l; sum alpha v start is the mean busy time (HR7).
     first : ndarray (N,) of int
         First interval that ends after the job's arrival.
     floor, excess : ndarray (N,)
-        Least completion time of the job alone (HR9), and h_n of e_n >= h_n + sum alpha v start (HR8).
+        Least completion time of the job by itself (HR9), and h_n of e_n >= h_n + sum alpha v start (HR8).
     weight : ndarray (N,)
     """
 
@@ -86,23 +85,23 @@ class Relaxation:
 
     @property
     def rows(self) -> JobRows:
-        """Return views of the jobs' own rows, for the kernels."""
+        """Data of the jobs' own rows for the kernels, as views."""
         return JobRows(self.first, self.start, self.parallel, self.alpha, self.weight, self.excess)
 
     @property
     def constant(self) -> float:
-        """Sum of w_n floor_n: the objective with no excess."""
+        """Sum of w_n floor_n, the objective without excess."""
         return float(self.weight @ self.floor)
 
     @property
     def usable(self) -> NDArray[np.bool_]:
-        """Columns that exist, (N, L, G): the type runs the job, and the interval ends after its arrival."""
+        """Whether a column exists, (N, L, G): the type runs the job, and the interval ends after its arrival."""
         live = np.arange(self.capacity.shape[0])[None, :] >= self.first[:, None]
         return np.asarray(live[:, :, None] & (self.alpha > 0)[:, None, :])
 
     @property
     def variables(self) -> int:
-        """Columns: GPU seconds, and an excess per job."""
+        """Number of columns: GPU seconds, and an excess per job."""
         return int(self.usable.sum()) + len(self.weight)
 
     def in_units(self, unit_s: float, unit_weight: float) -> Relaxation:
@@ -119,7 +118,7 @@ class Relaxation:
         )
 
     def of_jobs(self, jobs: Ints) -> Relaxation:
-        """Return the program of some jobs alone, with full capacities."""
+        """Return the program of some of the jobs, with full capacities."""
         own = ("parallel", "alpha", "start", "first", "floor", "excess", "weight")
         return replace(self, **{name: getattr(self, name)[jobs] for name in own})
 
@@ -130,8 +129,8 @@ class Relaxation:
     def program(self) -> LinearProgram:
         """Return the program as a general LP, for other solvers.
 
-        Columns: the usable v in order, then e. Rows: capacity (L G), then a job's parallelism (HR5, its intervals in
-        order), its work (HR6) and its excess (HR8) row, job by job.
+        Columns: the usable v in order, then e. Rows: the capacities (L G), then for each job its parallelism (HR5, by
+        interval), its work (HR6) and its excess (HR8).
         """
         n_jobs, intervals, types = self.shape
         job, interval, kind = np.nonzero(self.usable)
@@ -165,15 +164,15 @@ class Relaxation:
         return LinearProgram(cost, matrix, lower, upper, offset=self.constant)
 
     def mean_busy_s(self, gpu_seconds: Floats) -> Floats:
-        """M_n of HR7, (N,), of a point v (N, L, G)."""
+        """Return M_n of HR7, (N,), at a point v (N, L, G)."""
         return np.asarray(np.einsum("nlg,ng,nl->n", gpu_seconds, self.alpha, self.start))
 
     def completion_s(self, gpu_seconds: Floats) -> Floats:
-        """Least C_n that HR8 and HR9 allow at a point v, (N,)."""
+        """Return the least C_n, (N,), that HR8 and HR9 allow at a point v."""
         return self.floor + np.maximum(self.excess + self.mean_busy_s(gpu_seconds), 0.0)
 
     def violation(self, gpu_seconds: Floats) -> float:
-        """Largest violation of HR4, HR5, HR6 and v >= 0, each relative to its right-hand side."""
+        """Return the largest violation of HR4, HR5, HR6 and v >= 0, each relative to its right-hand side."""
         over = (gpu_seconds.sum(axis=0) - self.capacity) / np.maximum(self.capacity, 1e-300)
         rate = (gpu_seconds.sum(axis=2) - self.parallel)[self.parallel > 0] / self.parallel[self.parallel > 0]
         work = np.abs(np.einsum("nlg,ng->n", gpu_seconds, self.alpha) - 1.0)
@@ -183,7 +182,7 @@ class Relaxation:
 
 
 def completion_floors(instance: HareInstance, arrival_s: Floats) -> tuple[Floats, Floats]:
-    """(HR9, HR8): least completion time of each job alone, and C_n - M_n at least, both (N,)."""
+    """Return the least completion time of each job by itself (HR9) and the least C_n - M_n (HR8), both (N,)."""
     ell = instance.least_round_s()
     half = np.min(instance.sync_s + 0.5 * instance.train_s, axis=1)
     shift = 0.5 * (instance.rounds - 1) * ell + half
@@ -192,7 +191,7 @@ def completion_floors(instance: HareInstance, arrival_s: Floats) -> tuple[Floats
 
 
 def sufficient_horizon_s(instance: HareInstance, start_s: float = 0.0) -> float:
-    """Return a time, in seconds, by which all jobs can be done, so that the program is feasible (HR10)."""
+    """Return a time in seconds by which all jobs can be done, so that the program is feasible (HR10)."""
     if instance.n_jobs == 0:
         return start_s + 1.0
     best = np.argmin(instance.train_s, axis=1)

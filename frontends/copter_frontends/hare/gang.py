@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A rigid job: GPUs it needs at once, w_n, and its seconds on each type that can run it."""
+    """A rigid job: the GPUs that it needs at once, its weight w_n, and its seconds on each type that can run it."""
 
     gpus: int
     weight: float
@@ -18,15 +18,15 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class GangSchedule:
-    """Decision of :func:`gang_schedule`.
+    """Result of :func:`gang_schedule`.
 
     Attributes
     ----------
     now : dict of job id to (GPU type, GPUs)
-        Jobs that run from now on, in the order of the list.
+        Jobs that run from now on, in list order.
     order : tuple of job ids
     cost : float
-        Sum of w_n C_n of the list schedule, seconds from now.
+        Sum of w_n C_n of the list schedule, in seconds from now.
     """
 
     now: dict[str, tuple[str, int]]
@@ -42,9 +42,9 @@ def gang_schedule(gangs: Mapping[str, Gang], order: Sequence[str], free: Mapping
     gangs : mapping of job id to Gang
     order : sequence of job ids
     free : mapping of GPU type to int
-        GPUs that are free from now on.
+        GPUs that are free now.
     """
-    # By type: heap of (time, GPUs that come free then); all starts are at such times.
+    # By type, a heap of (time, GPUs that become free at this time); jobs start only at these times.
     heaps = {kind: [(0.0, count)] for kind, count in free.items() if count > 0}
     now: dict[str, tuple[str, int]] = {}
     cost, waiting = 0.0, []
@@ -76,7 +76,7 @@ def gang_schedule(gangs: Mapping[str, Gang], order: Sequence[str], free: Mapping
 
 
 def _start(heap: list[tuple[float, int]], gpus: int) -> float:
-    """When so many GPUs are free at once."""
+    """Return the time from which this many GPUs are free at once."""
     short, at = gpus, 0.0
     for when, count in sorted(heap) if heap[0][1] < gpus else heap[:1]:
         at, short = when, short - count
@@ -86,7 +86,7 @@ def _start(heap: list[tuple[float, int]], gpus: int) -> float:
 
 
 def _take(heap: list[tuple[float, int]], gpus: int, until: float) -> None:
-    """Occupy this many GPUs, those free first, until a time."""
+    """Occupy this many GPUs, those that are free first, until a time."""
     short = gpus
     while short > 0:
         when, count = heapq.heappop(heap)

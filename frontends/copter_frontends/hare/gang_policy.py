@@ -1,4 +1,4 @@
-"""Base of Hare and its opponents as round-based policies: rigid jobs, how long they take, and their weights."""
+"""Base of Hare and its opponents as round-based policies: durations and weights of rigid jobs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class GangPolicy(RoundPolicy):
     Parameters
     ----------
     cluster : Cluster
-        Read, never changed.
+        It is read, not changed.
     goodput : GoodputModel, optional
-        Its applications are used.
+        Model whose applications are used.
     round_s : float
         Seconds between plans.
     weights : mapping of job id to float, optional
-        w_n; 1 for jobs that are absent.
+        w_n; 1 for jobs that are not listed.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class GangPolicy(RoundPolicy):
         return {kind: self.nodes.capacity(kind) for kind in self.nodes.types}
 
     def weight(self, job_id: str) -> float:
-        """w_n."""
+        """Return the job's weight w_n."""
         return self.book.weight(job_id)
 
     def seconds_left(self, job_id: str) -> dict[str, float]:

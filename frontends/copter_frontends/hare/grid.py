@@ -11,7 +11,7 @@ from copter_frontends.vocabulary import InvalidClusterError
 
 Floats = NDArray[np.float64]
 
-RATIO = 7500.0  # horizon over the first interval's length: 23 intervals at growth 1.5, 40 at 1.25
+RATIO = 7500.0  # horizon divided by the first interval's length: 23 intervals at growth 1.5, 40 at 1.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class TimeGrid:
 
     @classmethod
     def geometric(cls, start_s: float, horizon_s: float, growth: float = 1.5, ratio: float = RATIO) -> TimeGrid:
-        """Edges at start + unit growth^l up to the horizon, with unit the horizon's distance over `ratio`."""
+        """Return a grid with edges at start + unit growth^l up to the horizon; unit is (horizon - start) / `ratio`."""
         if not (growth > 1 and ratio > 1):
             raise InvalidClusterError(f"a grid's growth is {growth} and its ratio {ratio}; both must be above 1")
         if not horizon_s > start_s:
@@ -41,7 +41,7 @@ class TimeGrid:
 
     @property
     def intervals(self) -> int:
-        """L."""
+        """Number of intervals, L."""
         return len(self.edges) - 1
 
     @property
@@ -56,22 +56,22 @@ class TimeGrid:
 
     @property
     def length(self) -> Floats:
-        """tau_l - tau_{l-1}, (L,)."""
+        """Lengths tau_l - tau_{l-1}, (L,)."""
         return np.diff(self.edges)
 
     def until(self, horizon_s: float) -> TimeGrid:
-        """Extend the grid by intervals of the same growth to cover `horizon_s`; all edges stay."""
+        """Return the grid extended by intervals of the same growth to cover `horizon_s`."""
         edges = self.edges.tolist()
         while edges[-1] < horizon_s:
             edges.append(edges[-1] + (edges[-1] - edges[-2]) * self.growth)
         return TimeGrid(np.array(edges), self.growth)
 
     def rolled(self, now_s: float, resplit: bool = True) -> TimeGrid:
-        """Return the grid seen from `now_s`: past intervals are dropped and the current one is cut.
+        """Return the grid from `now_s` on: past intervals are dropped and the current one is cut.
 
-        All later edges stay where they are, so that only the columns of the first interval change. With `resplit` an
-        interval that has come so near that it is too coarse is halved, and its left half again: where its
-        right end is more than growth^2 times as far from now as its left end is, down to the first grid's unit.
+        Later edges stay, so that only the columns of the first interval change. With `resplit`, an interval is halved
+        if its right end is more than growth^2 times as far from now as its left end, and its left half again, down to
+        the unit of the first grid.
         """
         later = self.edges[self.edges > now_s * (1 + 1e-12) + 1e-12]
         if not len(later):
@@ -92,7 +92,7 @@ class TimeGrid:
 
 
 def _halvings(left: float, right: float, now_s: float, growth: float, unit: float) -> list[float]:
-    """Return edges inside a coarse interval: its left part is halved until it is fine enough at the current time."""
+    """Return edges inside a coarse interval, whose left part is halved until it is fine enough at the current time."""
     inside: list[float] = []
     while right - left > 2 * unit and right - now_s > growth**2 * max(left - now_s, unit) * (1 + 1e-9):
         right = 0.5 * (left + right)

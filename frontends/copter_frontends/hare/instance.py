@@ -23,12 +23,12 @@ class HareInstance:
     Attributes
     ----------
     jobs : tuple of HareJob
-        As they came; the arrays say how far they are now.
+        Jobs as they were added; the arrays contain their progress.
     gpu_types : tuple of str
     gpus : ndarray (G,)
-        M_g, GPUs of each type. GPUs are numbered by type: those of type g start at ``first_gpu[g]``.
+        M_g, the GPUs of each type. GPUs are numbered by type, those of type g from ``first_gpu[g]`` on.
     train_s, sync_s : ndarray (N, G)
-        Seconds per task; infinite and zero where a type cannot run the job (or has no GPU).
+        Seconds per task; infinite and zero if a type cannot run the job or has no GPU.
     rounds, tasks : ndarray (N,) of int
     weight, arrival_s : ndarray (N,)
     """
@@ -45,22 +45,22 @@ class HareInstance:
 
     @classmethod
     def of(cls, jobs: Sequence[HareJob], gpus: Mapping[str, int], horizon_s: float | None = None) -> HareInstance:
-        """Make the arrays.
+        """Make the instance of some jobs.
 
         Parameters
         ----------
         jobs : sequence of HareJob
         gpus : mapping of GPU type to int
         horizon_s : float, optional
-            Seconds at which the plan's horizon ends; every job must arrive before it.
+            End of the plan's horizon in seconds; every job must arrive before it.
 
         Raises
         ------
         InvalidClusterError
-            No GPUs, or a negative number.
+            If there are no GPUs, or a negative number.
         DuplicateJobError
         InvalidJobError
-            A job with no GPU able to run it, or that arrives after the horizon.
+            If no GPU can run a job, or it arrives after the horizon.
         """
         for kind, count in gpus.items():
             if count < 0:
@@ -91,7 +91,7 @@ class HareInstance:
 
     @property
     def n_jobs(self) -> int:
-        """N."""
+        """Number of jobs, N."""
         return len(self.jobs)
 
     @property
@@ -101,11 +101,11 @@ class HareInstance:
 
     @property
     def work(self) -> Ints:
-        """W_n = R_n K_n, tasks of each job, (N,)."""
+        """Number of tasks of each job, W_n = R_n K_n, (N,)."""
         return self.rounds * self.tasks
 
     def least_round_s(self) -> Floats:
-        """ell_n of HR2: no round of job n takes less, (N,)."""
+        """Least seconds of a round of each job, ell_n of HR2, (N,)."""
         return least_round_s(self.train_s, self.sync_s, self.tasks, self.gpus)
 
     def objective(self, completion_s: Floats) -> float:
@@ -129,10 +129,10 @@ def check_job(job: HareJob, gpus: Mapping[str, int], horizon_s: float | None = N
 
 
 def least_round_s(train_s: Floats, sync_s: Floats, tasks: Ints, gpus: Ints) -> Floats:
-    """Least seconds of a round (HR2): min T with sum_g M_g floor((T - s_g) / p_g) >= K, from below by bisection.
+    """Return the least seconds of a round (HR2), min T with sum_g M_g floor((T - s_g) / p_g) >= K, by bisection.
 
-    Never less than min_g (p_g + s_g), which it equals wherever K GPUs of the fastest type are there. `gpus` is (G,),
-    or has a row for each job.
+    The result is rounded down. It is at least min_g (p_g + s_g), and equal to it if there are K GPUs of the fastest
+    type. `gpus` is (G,), or has a row for each job.
     """
     least: Floats = np.empty(len(tasks))
     least_rounds(train_s, sync_s, np.asarray(tasks, dtype=np.int64), np.atleast_2d(gpus).astype(np.int64), least)

@@ -1,4 +1,4 @@
-"""A job in Hare's form: rounds of equal tasks, with times on every GPU type."""
+"""A job as Hare models it: rounds of equal tasks, with times on every GPU type."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from copter_frontends.vocabulary import InvalidJobError
 
 @dataclass(frozen=True, slots=True)
 class HareJob:
-    """A job with `rounds` rounds of `tasks` equal tasks (section 5.1 of the paper, with stable times).
+    """A job with `rounds` rounds of `tasks` equal tasks (section 5.1 of the paper, with constant times).
 
-    The tasks of a round may start once every task of the round before has trained and synchronised. They need not run
-    at the same time (relaxed scale-fixed synchronisation): two of them may follow each other on one GPU.
+    The tasks of a round may start once every task of the previous round has trained and synchronised. They need not run
+    at the same time (relaxed scale-fixed synchronisation): two tasks of a round may run one after the other on one GPU.
 
     Parameters
     ----------
@@ -22,19 +22,19 @@ class HareJob:
     rounds, tasks : int
         R_n rounds of K_n tasks each.
     train_s, sync_s : mapping of GPU type to float
-        p_ng and s_ng, seconds of training and of synchronisation of one task. A type that `train_s` leaves out cannot
-        run the job; one that `sync_s` leaves out synchronises in no time. Only training occupies a GPU.
+        p_ng and s_ng, seconds of training and of synchronisation of one task. A type without `train_s` cannot run the
+        job; a type without `sync_s` synchronises in no time. Only training occupies a GPU.
     weight : float
-        w_n of the objective, sum of w_n C_n.
+        w_n of the objective, the sum of w_n C_n.
     arrival_s : float
-        a_n, no task starts before it.
+        a_n, the time before which no task starts.
     model : str
-        Name of the model trained; the cost of switching depends on it (:mod:`.switching`).
+        Name of the trained model; the cost of switching depends on it (:mod:`.switching`).
 
     Raises
     ------
     InvalidJobError
-        Zero rounds or tasks, a negative time or weight, no GPU type at all.
+        If there are no rounds, tasks or GPU types, or a time or weight is negative.
     """
 
     id: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from copter_frontends.hare.speeds import Speeds
 from copter_frontends.vocabulary import Job
 
-LEAST_LEFT = 1e-4  # least share of a job that counts as left, so that the program stays well scaled
+LEAST_LEFT = 1e-4  # least remaining share of a job, so that the program stays well scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class JobBook:
     Parameters
     ----------
     weights : mapping of job id to float
-        w_n; 1 for jobs that are absent.
+        w_n; 1 for jobs that are not listed.
     speeds : Speeds
     """
 
@@ -26,7 +26,7 @@ class JobBook:
     speeds: Speeds
 
     def weight(self, job_id: str) -> float:
-        """w_n."""
+        """Return the job's weight w_n."""
         return self.weights.get(job_id, 1.0)
 
     def seconds_left(self, job: Job, progress: float) -> dict[str, float]:
@@ -35,5 +35,5 @@ class JobBook:
         return {kind: left * whole for kind, whole in self.speeds.seconds(job).items()}
 
     def runs_on(self, job: Job, gpu_type: str) -> bool:
-        """Whether a type can run the job at all."""
+        """Return whether a type can run the job."""
         return gpu_type in self.speeds.seconds(job)

@@ -1,4 +1,4 @@
-"""The compiled list scheduler; the GPUs of each type are sorted by the time at which they are free."""
+"""The compiled list scheduler; the GPUs of each type are sorted by the time from which they are free."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compiled
 def latest_free(times: Floats, first: int, end: int, ready: float) -> int:
-    """Return the GPU that became free last among those free by `ready`; otherwise the first to become free."""
+    """Return the GPU that became free last among those free by `ready`; if there are none, the first to become free."""
     low, high = first, end
     while low < high:
         middle = (low + high) // 2
@@ -30,9 +30,9 @@ def latest_free(times: Floats, first: int, end: int, ready: float) -> int:
 
 @_compiled
 def occupy(times: Floats, gpu: Ints, at: int, count: int, end: int, until: float, held: Ints) -> None:
-    """Hold the GPUs at `count` places from `at` on until a later time, and keep the times sorted.
+    """Occupy `count` GPUs until a later time, and keep the times sorted.
 
-    `held` has room for so many GPUs.
+    `held` is working memory with room for these GPUs.
     """
     for k in range(count):
         held[k] = gpu[at + k]
@@ -43,7 +43,7 @@ def occupy(times: Floats, gpu: Ints, at: int, count: int, end: int, until: float
             low = middle
         else:
             high = middle - 1
-    last = low - count + 1  # the first place of those that are held
+    last = low - count + 1  # first position of the occupied GPUs
     for k in range(at, last):
         times[k] = times[k + count]
     for k in range(at, last):
@@ -54,7 +54,7 @@ def occupy(times: Floats, gpu: Ints, at: int, count: int, end: int, until: float
 
 @_compiled
 def choose_type(ready: float, count: float, train: Floats, sync: Floats, free: FreeTimes, paper: bool) -> int:
-    """Return the type of GPU for a task: earliest finish (HR19), or earliest free as in Algorithm 1, line 12 (HR20)."""
+    """Return the GPU type for a task: earliest finish (HR19), or earliest free as in Algorithm 1, line 12 (HR20)."""
     times, gpu, first, end = free.times, free.gpu, free.first, free.end
     best, best_time, best_train = -1, np.inf, np.inf
     for g in range(train.shape[0]):
@@ -82,11 +82,11 @@ def list_schedule(
     start: Floats,
     where: Ints,
 ) -> None:
-    """Place the chunks' tasks in order; tasks that find idle GPUs of one type start at once.
+    """Place the chunks' tasks in order.
 
-    `ready` (N,), when each job's next chunk may start, and `free` are kept up to date; no job's first chunk is done
-    before `synced` (N,), when those of its tasks that run already will have synchronised. Chunk b's tasks are written
-    to `start` and `where` (T,) from offset[b] on.
+    `ready` (N,), the time from which each job's next chunk may start, and `free` are updated. `synced` (N,) is the time
+    at which the running tasks of a job's first chunk will have synchronised; the chunk is not done before. Chunk b's
+    tasks are written to `start` and `where` (T,) from offset[b] on.
     """
     job, rounds, offset = chunks.job, chunks.rounds, chunks.offset
     tasks, train, sync = chunks.tasks, work.train, work.sync
@@ -102,7 +102,7 @@ def list_schedule(
             begin = max(ready[n], times[at])
             until = begin + count * train[n, g] + (count - 1.0) * sync[n, g]
             many = 1
-            if not paper and times[at] <= ready[n] and until > ready[n]:  # those free before it do as well
+            if not paper and times[at] <= ready[n] and until > ready[n]:  # GPUs that are free earlier are equally good
                 many = min(tasks[b] - k, at - first[g] + 1)
             for m in range(many):
                 start[offset[b] + k + m], where[offset[b] + k + m] = begin, gpu[at - m]

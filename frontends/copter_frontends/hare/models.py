@@ -1,4 +1,6 @@
-"""The eight models of Table 2 with times on its GPUs; Table 3's switching figures (hare.md, HR31, HR32, HR34)."""
+"""The eight models of the paper's Table 2 with task times, and Table 3's switching times (hare.md, HR31, HR32,
+HR34).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from dataclasses import dataclass
 
 from copter_frontends.vocabulary import InvalidJobError
 
-REFERENCE_GBPS = 25.0  # network speed of the paper's testbed, Gbit/s
+REFERENCE_GBPS = 25.0  # network speed of the paper's testbed in Gbit/s
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +19,16 @@ class HareModel:
     ----------
     family : {"cv", "nlp", "speech", "rec"}
     default_ms, pipeswitch_ms, hare_ms : float
-        Average switching times of Table 3.
+        Average switching times of Table 3 in milliseconds.
     default_share, pipeswitch_share, hare_share : float
-        The same over switching and training together, from Table 3.
+        Share of switching in the time of switching and training, from Table 3.
     v100_s : float
-        Seconds of a task on a V100, implied by the two columns of Hare's row: ms (1 - share) / share.
+        Seconds of a task on a V100, implied by Hare's row of Table 3: ms (1 - share) / share.
     speed : dict of GPU type to float
-        Speed relative to a K80. Figure 2 is a picture; its text gives 2x on a T4 and 7x on a V100 for ResNet50, and
-        about 2x on a V100 for GraphSAGE. The other figures are assumptions of the same shape.
+        Speed relative to a K80. The text about Figure 2 gives 2x on a T4 and 7x on a V100 for ResNet50, and about 2x on
+        a V100 for GraphSAGE. The other values are assumptions in between.
     parameters_mb : float
-        Size of the model: what a synchronisation sends and receives, and what a switch loads.
+        Size of the model in megabytes, which a synchronisation sends and receives, and a switch loads.
     """
 
     name: str
@@ -46,7 +48,7 @@ class HareModel:
         return 1e-3 * self.hare_ms * (1.0 - self.hare_share) / self.hare_share
 
     def train_s(self, gpu_type: str, batch: float = 1.0) -> float:
-        """Seconds that a task trains on a GPU type, at `batch` times the default batch size.
+        """Return the seconds of training of a task on a GPU type, at `batch` times the default batch size.
 
         Raises
         ------
@@ -81,7 +83,7 @@ MODELS: dict[str, HareModel] = {
         HareModel("graphsage", "rec", 5213.54, 0.9829, 2.42, 0.0864, 0.96, 0.0336, _speeds(1.2, 1.4, 2.0), 4.0),
     )
 }
-"""By name. Table 3's figures are the paper's; parameter sizes are the models' own, or assumptions (papers/hare.md)."""
+"""Models by name. Parameter sizes are published ones or assumptions (papers/hare.md); the rest is from Table 3."""
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     family: tuple(m.name for m in MODELS.values() if m.family == family) for family in ("cv", "nlp", "speech", "rec")

@@ -1,4 +1,4 @@
-"""Online arrivals: started tasks stay, all others are planned again (papers/hare.md, HR23)."""
+"""Scheduling with online arrivals: started tasks stay, all others are planned again (papers/hare.md, HR23)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from copter_frontends.policy_kit import Edits
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One replanning: time, jobs, how the relaxation was solved, and what was edited."""
+    """One replanning: time, number of jobs, statistics of the solve, and edits."""
 
     now_s: float
     jobs: int
@@ -38,12 +38,12 @@ class _Progress:
     Attributes
     ----------
     done, begun : ndarray (N,) of int
-        Chunks of which all tasks have started; tasks of the next one that have.
+        Number of chunks of which all tasks have started, and number of started tasks of the next chunk.
     ready, synced : ndarray (N,)
-        When that next chunk may start; when its tasks that have started will have synchronised.
+        Time from which that next chunk may start, and time at which its started tasks will have synchronised.
     free : ndarray (GPUs,)
     chunk, gpu, start_s : lists of ndarray
-        The tasks that have started.
+        Chunk, GPU and start of the tasks that have started.
     """
 
     done: Ints
@@ -57,11 +57,11 @@ class _Progress:
 
 
 class OnlineHare:
-    """Plans with the jobs that have arrived, without knowledge of later ones.
+    """Plans the jobs that have arrived, without knowledge of later ones.
 
-    The grid is absolute and rolls (:meth:`.TimeGrid.rolled`): at an event only the interval that now lies in is cut, so
-    that the relaxation is solved from the last prices. Tasks that have started are carried out as they were planned;
-    all others are planned again, those of a round that has begun too.
+    The grid keeps its absolute edges (:meth:`.TimeGrid.rolled`): only the interval of the current time is cut, so that
+    the relaxation starts from the last prices. Tasks that have started are carried out as planned; all others are
+    planned again, including the other tasks of rounds that have begun.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ class OnlineHare:
     growth, rule, tolerance, threads
         See :class:`.HareScheduler`.
     max_tasks : int
-        Of all jobs together; chunk sizes are fixed when :meth:`run` begins.
+        Largest number of tasks of all jobs; it determines the chunk sizes when :meth:`run` begins.
     event_s : float
-        Arrivals within so many seconds are planned together.
+        Arrivals within this many seconds are planned together.
     on_completion : bool
-        Whether all is planned again when a job ends, too.
+        Whether to plan again also when a job ends.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class OnlineHare:
     def _plan(
         self, whole: HareInstance, chunks: Chunks, here: Ints, at: _Progress, now: float, grid: TimeGrid | None
     ) -> tuple[HareInstance, HareSchedule, TimeGrid]:
-        """Return instance, schedule and grid of the arrived jobs' tasks that have not started.
+        """Plan the arrived jobs' tasks that have not started; returns instance, schedule and grid.
 
-        The relaxation counts a round that has begun whole; only its tasks that have not started are placed.
+        The relaxation counts a round that has begun as whole, but only its tasks that have not started are placed.
         """
         size = chunks.rounds[chunks.first[here]]
         left = whole.rounds[here] - at.done[here] * size
@@ -163,7 +163,7 @@ class OnlineHare:
     def _commit(
         self, part: HareInstance, plan: HareSchedule, chunks: Chunks, here: Ints, at: _Progress, until: float
     ) -> None:
-        """Take over every task that starts before `until`."""
+        """Record every planned task that starts before `until` as started."""
         taken = np.flatnonzero(plan.start_s < until)
         job, local = plan.task_job[taken], plan.chunk[taken] - plan.chunks.first[plan.task_job[taken]]
         at.chunk.append(chunks.first[here[job]] + at.done[here[job]] + local)
@@ -173,7 +173,7 @@ class OnlineHare:
         started = np.bincount(plan.chunk[taken], minlength=len(plan.chunks))
         started[plan.chunks.first[:-1]] += at.begun[here]
         whole = started == part.tasks[plan.chunks.job]
-        ended = np.zeros(len(plan.chunks))  # when the chunk's started tasks have synchronised
+        ended = np.zeros(len(plan.chunks))  # time at which the chunk's started tasks have synchronised
         np.maximum.at(ended, plan.chunk[taken], plan.synced_s[taken])
         ended[plan.chunks.first[:-1]] = np.maximum(ended[plan.chunks.first[:-1]], at.synced[here])
         steps = np.bincount(plan.chunks.job[whole], minlength=part.n_jobs)

@@ -1,4 +1,4 @@
-"""Hare as a policy for rigid jobs: in the relaxation's order, each on the type with the earliest finish."""
+"""Hare as a policy for rigid jobs: list scheduling in the relaxation's order, by earliest finish."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from copter_frontends.hare.solver import RelaxationSolver
 from copter_frontends.policy_kit import Choice, requested_gpus
 from copter_frontends.vocabulary import Cluster
 
-RESTART_S = 30.0  # seconds that moving a running job is assumed to cost
+RESTART_S = 30.0  # assumed cost of moving a running job, in seconds
 
 
 class HarePolicy(GangPolicy):
-    """Hare on the simulator's round clock (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
+    """Hare for rigid jobs, in rounds (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
-    A job is one chunk of as many tasks as its user asked for GPUs, all on one type in a round. The relaxation over the
-    work that is left gives the order; in that order each job goes where it would finish first, and those that start now
-    run. GPUs that no job waits for are given, in the same order, to jobs that can use them now.
+    A job is one chunk with a task per requested GPU, all on one type in a round. The relaxation of the remaining work
+    gives an order. In this order each job is planned where it would finish first, and the jobs that would start now
+    run. GPUs that are then idle are given, in the same order, to jobs that can use them now.
 
     Parameters
     ----------
     cluster : Cluster
-        Read, never changed.
+        It is read, not changed.
     goodput : GoodputModel, optional
-        Its applications are used.
+        Model whose applications are used.
     round_s : float
         Seconds between plans.
     growth, threads
         See :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
-        w_n; 1 for jobs that are absent.
+        w_n; 1 for jobs that are not listed.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class HarePolicy(GangPolicy):
         self._last_order: tuple[str, ...] = ()
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """List scheduling in the relaxation's order, or in the last round's where that is no worse."""
+        """Do list scheduling in the relaxation's order, or in the last round's order if that is no worse."""
         begun = perf_counter()
         gangs, free = self._gangs(), self.room()
         order, bound = self._relaxed_order(gangs, deadline_s)
@@ -79,7 +79,7 @@ class HarePolicy(GangPolicy):
         return Choice(result.now, objective=-result.cost, bound=max(-bound, -result.cost), timings=timings)
 
     def _gangs(self) -> dict[str, Gang]:
-        """Remaining work of every job that is not pinned."""
+        """Return the remaining work of every job that is not pinned."""
         result = {}
         for job_id, job in self.jobs.items():
             if job_id in self.pins:
@@ -93,7 +93,7 @@ class HarePolicy(GangPolicy):
         return result
 
     def _relaxed_order(self, gangs: Mapping[str, Gang], deadline_s: float) -> tuple[list[str], float]:
-        """Order jobs by the relaxation's middle completion (HR18); also returns its bound on sum w C from now on."""
+        """Return the jobs in the order of the relaxation's middles (HR18), and its bound on sum w C from now on."""
         capacity = self.capacity()
         jobs, fits = [], []
         for job_id, gang in gangs.items():
@@ -111,7 +111,7 @@ class HarePolicy(GangPolicy):
 
 
 def _power_of_two(seconds: float) -> float:
-    """Return the next power of two, so that the grid is the same from round to round."""
+    """Return the next power of two, as a horizon that rarely changes between rounds."""
     size = 1.0
     while size < seconds:
         size *= 2.0

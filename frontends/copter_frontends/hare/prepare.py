@@ -1,4 +1,4 @@
-"""Compilation of the passes over jobs and tasks before the first round; it takes seconds after an installation."""
+"""Compilation of the passes over jobs and tasks before the first round; after an installation it takes seconds."""
 
 from __future__ import annotations
 

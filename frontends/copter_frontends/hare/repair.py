@@ -1,4 +1,6 @@
-"""Repair of a point near the relaxation's rows, so that it satisfies them exactly (docs/papers/hare.md, HR15)."""
+"""Repair of a point that nearly satisfies the relaxation's rows, so that it satisfies them (docs/papers/hare.md,
+HR15).
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,17 @@ LEAST = 1e-14  # a row with less room than this share of its right-hand side cou
 
 
 def repaired(data: Relaxation, near: Floats, urgency: Floats, least_share: float = 0.0) -> Floats | None:
-    """Return a point that satisfies HR4 to HR6 and v >= 0 to rounding; None if the grid has no room for all work.
+    """Return a point that satisfies HR4 to HR6 and v >= 0 up to rounding; None if the grid has no room for all work.
 
-    Columns with less than `least_share` of the most they could hold are emptied. Rows that are too full are scaled
-    down. What work a job then lacks it gets in the earliest intervals with room, on the type that does most of it a
-    second, the most urgent jobs first.
+    Columns below `least_share` of their upper limit are set to zero, and overfull rows are scaled down. Missing work is
+    then added in the earliest intervals with room, on the job's fastest type, for the most urgent jobs first.
 
     Parameters
     ----------
     near : ndarray (N, L, G)
         GPU seconds; not changed.
     urgency : ndarray (N,)
-        The duals of HR8 are a good choice.
+        Jobs of larger urgency come first; the duals of HR8 are a good choice.
     least_share : float
     """
     room, v = np.zeros_like(data.capacity), near.copy()
@@ -46,7 +47,7 @@ def shrink(
 ) -> None:
     """Set small columns to zero, then scale the rows of HR5 and HR4 and each job's work to their limits.
 
-    Written: `v`, and `room` (L, G), what is left of the capacities.
+    Writes `v`, and the remaining capacities `room` (L, G).
     """
     jobs, intervals, types = v.shape
     used = np.zeros((intervals, types))
@@ -81,7 +82,7 @@ def shrink(
 def fill(order: Ints, first: Ints, alpha: Floats, parallel: Floats, v: Floats, room: Floats) -> float:
     """Give the jobs in `order` their missing work, earliest intervals first; returns the largest remaining shortage.
 
-    Changed: `v` (N, L, G) and `room` (L, G).
+    Changes `v` (N, L, G) and `room` (L, G).
     """
     intervals, types = room.shape
     worst = 0.0

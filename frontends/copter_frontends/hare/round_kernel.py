@@ -1,4 +1,4 @@
-"""Compiled passes over jobs and GPU types: the least length of a round, and who keeps which GPUs."""
+"""Compiled passes over jobs and GPU types: the least length of a round, and the jobs' numbers of GPUs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numba import njit
 
 from copter_frontends.hare.array_groups import Floats, Ints
 
-BISECTIONS = 60  # halvings of an interval: more than a double has bits
+BISECTIONS = 60  # halvings of an interval; more than the bits of a double
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -19,7 +19,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compiled
 def fits(seconds: float, train: Floats, sync: Floats, tasks: int, gpus: Ints) -> bool:
-    """Whether a round of so many tasks is done within a time on the GPUs of each type."""
+    """Return whether these GPUs can finish a round of `tasks` tasks within a time."""
     count = 0.0
     for g in range(len(train)):
         if train[g] < np.inf:
@@ -29,7 +29,7 @@ def fits(seconds: float, train: Floats, sync: Floats, tasks: int, gpus: Ints) ->
 
 @_compiled
 def least_rounds(train: Floats, sync: Floats, tasks: Ints, gpus: Ints, least: Floats) -> None:
-    """Compute HR2 of each job, by bisection if its fastest type has too few GPUs; `least` (N,) is written.
+    """Write HR2 of each job to `least` (N,), computed by bisection if its fastest type has too few GPUs.
 
     `gpus` has a row for each job, or one row for all.
     """
@@ -57,7 +57,7 @@ def kept_or_wanted(
 ) -> None:
     """Return the GPUs of each job in turn: its current ones or its wanted ones, as far as available.
 
-    Jobs without any then take what is left, quickest types first. Written: `left` (G,) and `result` (N, G).
+    Jobs without GPUs then get remaining ones, of their fastest types first. Writes `left` (G,) and `result` (N, G).
     """
     for n in order:
         keeps = stays[n] != 0 and np.all(held[n] <= left)

@@ -1,4 +1,4 @@
-"""Schedules: which GPU runs which task when."""
+"""Schedules: the GPU and the start of each task."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class HareSchedule(Completions):
     instance : HareInstance
     chunks : Chunks
     chunk : ndarray (T,) of int
-        Chunk of each task; a chunk's tasks stand together.
+        Chunk of each task; the tasks of a chunk are contiguous.
     gpu : ndarray (T,) of int
-        Its GPU's number (by type, :attr:`HareInstance.first_gpu`).
+        Number of each task's GPU, in the numbering of :attr:`HareInstance.first_gpu`.
     start_s, end_s, synced_s : ndarray (T,)
-        When it starts, leaves its GPU, and has synchronised.
+        Times at which each task starts, leaves its GPU, and has synchronised.
     completion_s : ndarray (N,)
-        C_n.
+        C_n, the completion time of each job.
     """
 
     instance: HareInstance
@@ -55,14 +55,14 @@ class HareSchedule(Completions):
 
 
 def gpu_type_of(instance: HareInstance) -> Ints:
-    """Type of every GPU by its number."""
+    """Return the type of every GPU by number."""
     return np.repeat(np.arange(len(instance.gpus)), instance.gpus).astype(np.int64)
 
 
 def timed(
     instance: HareInstance, chunks: Chunks, chunk: Ints, gpu: Ints, start_s: Floats, completion_s: Floats
 ) -> HareSchedule:
-    """Return a schedule with computed task ends (HR17)."""
+    """Return the schedule of tasks with given starts; their ends are computed (HR17)."""
     job, kind = chunks.job[chunk], gpu_type_of(instance)[gpu]
     count = chunks.rounds[chunk].astype(np.float64)
     train, sync = instance.train_s[job, kind], instance.sync_s[job, kind]

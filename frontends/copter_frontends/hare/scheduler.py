@@ -1,4 +1,4 @@
-"""Hare offline: relaxation, order, list schedule, and its certified ratio."""
+"""Hare offline: relaxation, order, list schedule, and its certified ratio to the optimum."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Scheduled:
     schedule : HareSchedule
     relaxation : RelaxationSolution
     ratio : float
-        Objective over the certified bound: at most this many times the optimum.
+        Objective divided by the certified bound; the objective is at most this many times the optimum.
     timings_s : dict of str to float
         Seconds of ``solve`` and ``schedule``.
     """
@@ -36,22 +36,22 @@ class Scheduled:
 
     @property
     def ratio(self) -> float:
-        """Objective divided by bound; one without jobs."""
+        """Objective divided by bound; one if there are no jobs."""
         bound = self.relaxation.bound
         return self.schedule.objective / bound if bound > 0 else 1.0
 
 
 class HareScheduler:
-    """Minimises sum w_n C_n: the relaxation gives an order, list scheduling a schedule (Algorithm 1 with HR3 for (9)).
+    """Minimises sum w_n C_n by list scheduling in the relaxation's order (Algorithm 1 with HR3 in place of (9)).
 
     Parameters
     ----------
     growth : float
-        1 + epsilon of the grid: 1.5 is 23 intervals, 1.25 is 40. The closer to 1, the tighter the bound.
+        1 + epsilon of the grid: 1.5 gives 23 intervals, 1.25 gives 40. The closer to 1, the tighter the bound.
     rule : {"earliest_finish", "paper"}
-        As :func:`.schedule_in_order`.
+        See :func:`.schedule_in_order`.
     max_tasks : int
-        Rounds are chunked until there are no more tasks than this.
+        Largest number of tasks; rounds are combined into chunks to stay below it.
     tolerance : float
         Relative tolerance of the relaxation.
     threads : int
@@ -72,8 +72,8 @@ class HareScheduler:
     def schedule(self, instance: HareInstance, now_s: float = 0.0, deadline_s: float = float("inf")) -> Scheduled:
         """Schedule all jobs from `now_s` on.
 
-        The grid of the last call is kept while it covers the horizon and no time has passed, so that the relaxation is
-        solved warm.
+        The grid of the last call is kept if it covers the horizon and no time has passed, so that the relaxation starts
+        warm.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Task sequences as a file for an executor, and the executor's report read back (docs/papers/hare.md)."""
+"""Writing task sequences to a file for an executor, and reading the executor's report (docs/papers/hare.md)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ COLUMNS = ("job", "first_round", "rounds", "task", "gpu_type", "gpu", "start_s",
 
 
 def write_sequences(schedule: HareSchedule, path: str | Path) -> None:
-    """Write a CSV file, a line a task, by GPU and start.
+    """Write a CSV file with a line per task, sorted by GPU and start.
 
-    A task of a chunk is `rounds` tasks one after the other, of the rounds from `first_round` on; GPUs are numbered
-    within their type; `duration_s` is how long the task holds its GPU.
+    A line's task stands for a task in each of `rounds` rounds from `first_round` on. GPUs are numbered within their
+    type. `duration_s` is the time for which the task holds its GPU.
     """
     instance, chunks = schedule.instance, schedule.chunks
     task = _place_in_chunk(schedule)
@@ -52,15 +52,15 @@ def write_sequences(schedule: HareSchedule, path: str | Path) -> None:
 
 
 def read_outcome(schedule: HareSchedule, path: str | Path) -> list[HareJob]:
-    """Read an executor's report on a schedule's tasks; returns the jobs with the observed task times.
+    """Read an executor's report on a schedule's tasks; returns the jobs with observed task times.
 
-    Lines may be of some of the tasks only. A type on which a job was not seen keeps its time.
+    The report may cover only some tasks. Types without observations of a job keep their times.
 
     Raises
     ------
     InvalidDataError
-        For a file without these columns, a task that is not of the schedule or is there twice, a type that the job's
-        tasks do not run on, and a duration that is not finite and above zero. It names the line.
+        If a column is missing, a task is unknown or listed twice, its type cannot run the job, or a duration is not
+        finite and positive. The error names the line.
     """
     instance, chunks = schedule.instance, schedule.chunks
     place = _place_in_chunk(schedule)
@@ -101,12 +101,12 @@ def read_outcome(schedule: HareSchedule, path: str | Path) -> list[HareJob]:
 
 
 def _mean(spent: tuple[float, int] | None, planned: float) -> float:
-    """Return the mean observed seconds of a task, or the planned ones without observations."""
+    """Return the mean observed seconds of a task, or the planned seconds if there are no observations."""
     return planned if spent is None or not spent[0] > 0 else spent[0] / spent[1]
 
 
 def _place_in_chunk(schedule: HareSchedule) -> Ints:
-    """Number of each task within its chunk."""
+    """Return the number of each task within its chunk."""
     order = np.argsort(schedule.chunk, kind="stable")
     count = np.bincount(schedule.chunk)
     first = np.cumsum(count) - count
@@ -116,7 +116,7 @@ def _place_in_chunk(schedule: HareSchedule) -> Ints:
 
 
 def _rows(path: str | Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Lines of the file by number, the first being 1."""
+    """Return the file's lines by number, starting from 1."""
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)

@@ -40,29 +40,28 @@ def schedule_in_order(
     first_tasks: Ints | None = None,
     synced_s: Floats | None = None,
 ) -> HareSchedule:
-    """List scheduling: take the chunks in `order` and place their tasks one by one.
+    """List scheduling: place the tasks of the chunks one by one in `order`.
 
     Parameters
     ----------
     order : ndarray (B,) of int
-        Every chunk once, a job's chunks in their own order.
+        Each chunk once; the chunks of a job must be in order.
     rule : {"earliest_finish", "paper"}
-        Where a task goes: the GPU on which it would be synchronised first (ties: the faster type, then the GPU that was
-        idle for the shortest time), or the GPU that is free first, as Algorithm 1's line
-        12 prints it, however slow.
+        The GPU of a task: the one on which it would be synchronised first (among equals the faster type, then the GPU
+        that has been idle for the shortest time), or the one that is free first, as in line 12 of Algorithm 1.
     ready_s : ndarray (N,), optional
-        When each job may start, its arrival by default.
+        Time from which each job may start; by default its arrival.
     free_s : ndarray (GPUs,), optional
-        When each GPU is free, zero by default.
+        Time from which each GPU is free; by default zero.
     first_tasks : ndarray (N,) of int, optional
-        Tasks of each job's first chunk that are to be placed, where others of it run already; all by default.
+        Number of tasks of each job's first chunk to place if its other tasks already run; by default all.
     synced_s : ndarray (N,), optional
-        When those will have synchronised.
+        Time at which these running tasks will have synchronised.
 
     Raises
     ------
     InvalidJobError
-        If a job's later chunk stands before an earlier one, or an unknown rule is asked for.
+        If a job's chunks are not in order, or the rule is unknown.
     """
     if rule not in ("earliest_finish", "paper"):
         raise InvalidJobError(f"rule is {rule!r}, must be 'earliest_finish' or 'paper'")
@@ -91,7 +90,7 @@ def schedule_in_order(
 
 
 def _sorted_free(instance: HareInstance, free_s: Floats | None) -> tuple[Floats, Ints]:
-    """Free times and GPU numbers, sorted within each type."""
+    """Return the free times and GPU numbers, sorted within each type."""
     count = int(instance.gpus.sum())
     free = np.zeros(count) if free_s is None else np.array(free_s, dtype=np.float64)
     order = np.lexsort((np.arange(count), free, gpu_type_of(instance)))

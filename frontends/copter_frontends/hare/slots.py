@@ -10,9 +10,9 @@ from copter_frontends.hare.schedule import HareSchedule
 
 
 def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
-    """Return, per GPU, the job it works for most of the time between two plans; -1 without tasks, (GPUs,).
+    """Return for each GPU the job with most time on it between two plans, -1 without tasks, (GPUs,).
 
-    A job has no more GPUs than a round has tasks: the fastest for it, of those that its tasks were put on.
+    A job gets at most as many GPUs as a round has tasks: the fastest of the GPUs with its tasks.
     """
     instance = schedule.instance
     jobs = instance.n_jobs
@@ -20,7 +20,8 @@ def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
     inside = np.flatnonzero(overlap > 0.0)
     pair, at = np.unique(schedule.gpu[inside] * jobs + schedule.task_job[inside], return_inverse=True)
     busy = np.bincount(at, weights=overlap[inside], minlength=len(pair)).astype(np.float64)
-    order = np.lexsort((-pair, busy))  # the last of a GPU is its busiest job, the first of equals by number
+    # the last entry of a GPU is its busiest job, among equals the one of least number
+    order = np.lexsort((-pair, busy))
     owner = np.full(int(instance.gpus.sum()), -1, dtype=np.int64)
     owner[pair[order] // jobs] = pair[order] % jobs
     kind = np.repeat(np.arange(len(instance.gpus)), instance.gpus)
@@ -33,9 +34,9 @@ def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
 
 
 def fill_idle(schedule: HareSchedule, owner: Ints, order: Ints) -> Ints:
-    """Give GPUs without tasks to jobs with fewer GPUs than tasks, in order, (GPUs,).
+    """Return `owner` with idle GPUs given, in order, to jobs with fewer GPUs than tasks, (GPUs,).
 
-    They go to the types on which the job's tasks are quickest.
+    A job gets GPUs of its fastest types first.
     """
     instance, owner = schedule.instance, owner.copy()
     kind = np.repeat(np.arange(len(instance.gpus)), instance.gpus)
@@ -55,7 +56,7 @@ def fill_idle(schedule: HareSchedule, owner: Ints, order: Ints) -> Ints:
 
 
 def counts_of(instance: HareInstance, owner: Ints) -> Ints:
-    """GPUs of each type that each job has, (jobs, types)."""
+    """Return the number of each job's GPUs by type, (jobs, types)."""
     types = len(instance.gpus)
     kind = np.repeat(np.arange(types), instance.gpus)
     own = owner >= 0
@@ -65,16 +66,17 @@ def counts_of(instance: HareInstance, owner: Ints) -> Ints:
 def steady_counts(
     instance: HareInstance, wanted: Ints, held: Ints, order: Ints, restart_s: Floats, slot_s: float
 ) -> Ints:
-    """Give each job GPUs: those it holds, or those it wants if their speed repays the restart within the slot (HR29).
+    """Return each job's numbers of GPUs: the wanted ones if their speed repays the restart within the slot, else the
+    held ones (HR29).
 
     Parameters
     ----------
     instance : HareInstance
     wanted, held : int64 array (jobs, types)
-        What the tasks ask for, and what the jobs have now.
+        GPUs that follow from the planned tasks, and GPUs that the jobs have now.
     order : int64 array (jobs,)
-        Jobs by rank: each takes of the GPUs that are left. Jobs that got none then take what is left over, of the types
-        on which their tasks are quickest.
+        Jobs by rank; each gets GPUs as far as available. Jobs without GPUs then get remaining ones, of their fastest
+        types first.
     restart_s : float64 array (jobs,)
         Seconds that a change of GPUs costs each job.
     slot_s : float
@@ -92,7 +94,7 @@ def steady_counts(
 
 
 def _rate(instance: HareInstance, counts: Ints) -> Floats:
-    """Rounds per second of each job with these GPUs, (jobs,)."""
+    """Return the rounds per second of each job with these GPUs, (jobs,)."""
     usable = (counts > 0) & np.isfinite(instance.train_s)
     some = np.flatnonzero(usable.any(axis=1))
     rate: Floats = np.zeros(instance.n_jobs)

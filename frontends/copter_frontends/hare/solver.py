@@ -1,4 +1,4 @@
-"""Solver of the relaxation from round to round: near-optimal jobs are fixed, the others are solved for."""
+"""Solver of the relaxation from round to round: near-optimal jobs are fixed, and the others are solved again."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.standing import Standing
 from copter_frontends.policy_kit import Edits
 
-STAY_SHARE = 0.5  # the jobs that keep their point may have this share of the tolerance together as gap
-FREE_LEAST, FREE_SHARE = 24, 0.12  # jobs solved for, at least: so many, and this share of all
-ALMOST_ALL = 0.6  # if at least this share of the jobs would be freed, all are
-CLOSER = 0.5  # if a pass leaves more than this share of the gap, as many jobs again are freed
-FAR = 5e-3  # from this relative gap on a warm round frees twice as many jobs, to make room for new ones
-AIM = 0.1  # error that the first pass may leave, as a share of the gap
-ENGINE_AIM = 1e-3  # tolerance of the engine's scaled program over the one asked for
-ENGINE_TOLERANCES = (1e-8, 0.1)  # least and largest relative tolerance that the engine is asked for
-JUNK = 1e-7  # a repair sets columns to zero that hold less than this share of what they could
+STAY_SHARE = 0.5  # the fixed jobs may together cause a gap of this share of the tolerance
+FREE_LEAST, FREE_SHARE = 24, 0.12  # at least so many jobs, and at least this share of all jobs, are solved again
+ALMOST_ALL = 0.6  # if at least this share of the jobs would be freed, all jobs are freed
+CLOSER = 0.5  # if a pass leaves more than this share of the gap, the number of freed jobs doubles
+FAR = 5e-3  # above this relative gap a warm round frees twice as many jobs, to make room for new ones
+AIM = 0.1  # error allowed to the first pass, as a share of the gap
+ENGINE_AIM = 1e-3  # assumed relative error of the engine's solution, as a multiple of its tolerance
+ENGINE_TOLERANCES = (1e-8, 0.1)  # smallest and largest relative tolerance set in the engine
+JUNK = 1e-7  # a repair sets columns below this share of their upper limit to zero
 SAMPLE, SAMPLED = (
     4,
     400,
@@ -42,32 +42,33 @@ class RelaxationSolution:
     Attributes
     ----------
     status : copter.Status
-        OPTIMAL, ITERATION_LIMIT or TIME_LIMIT; the bound holds in each.
+        OPTIMAL, ITERATION_LIMIT or TIME_LIMIT; the bound is valid in all cases.
     objective, bound, gap : float
-        Value of the point; the bound that its prices certify; (objective - bound) / (1 + |objective|).
+        Value of the point, bound certified by the prices, and (objective - bound) / (1 + |objective|).
     violation : float
-        Largest relative violation of a row (:meth:`.Relaxation.violation`); rounding, unless the grid has no room.
+        Largest relative violation of a row (:meth:`.Relaxation.violation`); of the order of rounding errors, unless the
+        grid has no room.
     mean_busy_s, completion_s : ndarray (N,)
-        M_n and C_n.
+        M_n and C_n of the point.
     latest_mean_s : ndarray (N,)
-        The latest mean busy times with which the jobs end at C_n (HR25).
+        Latest mean busy times with which the jobs still complete at C_n (HR25).
     gpu_seconds : ndarray (N, L, G)
-        v.
+        v of the point.
     price : ndarray (L, G)
-        Value of one more second of one GPU, in weighted seconds.
+        Value of one more GPU second, in weighted seconds.
     job_price : ndarray (2, N)
-        Duals of HR6 and HR8 that give the bound with `price` (HR12).
+        Duals of HR6 and HR8 that certify the bound together with `price` (HR12).
     iterations : int
-        Of the engine, all solves together.
+        Iterations of the engine in all solves.
     passes : int
-        Solves of the engine; between them columns and jobs are priced in.
+        Number of solves of the engine; columns and jobs are added between them.
     free_jobs : int
-        Jobs that were solved for; the others stayed where they were.
+        Number of jobs that were solved again; the others were fixed.
     edits : Edits
-        What the round changed in the engine's model.
+        Edits of the engine's model.
     solve_time_s : float
     warm : bool
-        Whether it began where the last solve stood.
+        Whether it started from the last solution.
     """
 
     status: Status
@@ -91,7 +92,7 @@ class RelaxationSolution:
 
 @dataclass(slots=True)
 class _Kept:
-    """The last solve: jobs, grid, point and prices in the solver's units."""
+    """The last solve: jobs, grid, and state in the solver's units."""
 
     jobs: tuple[HareJob, ...]
     grid: TimeGrid
@@ -101,20 +102,19 @@ class _Kept:
 class RelaxationSolver:
     """Solves a series of relaxations on one :class:`.EngineModel`.
 
-    The columns that are worth having at the last prices are in the model, others are priced in until the certified gap
-    of the whole program is within the tolerance (HR14). From the second round on only the jobs that are furthest from
-    their best at the kept prices are solved for, in the room that the others leave (HR16); more of them, if need be.
-    The grid may move on between rounds, and jobs may get on: what was planned for a later time is where the
-    round begins.
+    The model contains the columns that are attractive at the last prices. More are added until the certified gap of the
+    whole program is within the tolerance (HR14). From the second round on, only the jobs that are furthest from their
+    best at the kept prices are solved again, in the capacity that the others leave (HR16), and more jobs if necessary.
+    Between rounds the grid may move and jobs may progress; a round starts from the last plan for the remaining time.
 
     Parameters
     ----------
     tolerance : float
-        Bound on (objective - bound) / objective of a feasible point.
+        Largest (objective - bound) / objective of an optimal solution.
     threads : int
-        Zero for all processors.
+        Number of threads; zero for all processors.
     max_passes : int
-        Solves of the engine in one round.
+        Largest number of engine solves in a round.
     """
 
     def __init__(self, tolerance: float = 1e-4, threads: int = 0, max_passes: int = 60) -> None:
@@ -131,7 +131,7 @@ class RelaxationSolver:
         self._kept: _Kept | None = None
         self._gpu_types: tuple[str, ...] = ()
         self._unit_s, self._unit_weight = 1.0, 1.0
-        self.last_price: Floats | None = None  # of the last solve of the engine, whether or not its bound is the best
+        self.last_price: Floats | None = None  # prices of the engine's last solve, even if their bound is not the best
 
     def solve(self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf")) -> RelaxationSolution:
         """Solve the relaxation of an instance over a grid.
@@ -140,9 +140,9 @@ class RelaxationSolver:
         ----------
         instance : HareInstance
         grid : TimeGrid
-            Must reach beyond :func:`.sufficient_horizon_s`, or there may be no solution.
+            Grid; it must reach beyond :func:`.sufficient_horizon_s`, otherwise there may be no solution.
         deadline_s : float
-            Wall-clock seconds after which the best point so far is returned with TIME_LIMIT.
+            Wall-clock time limit in seconds, after which the best point so far is returned with TIME_LIMIT.
         """
         started = time.perf_counter()
         relaxation = Relaxation.of(instance, grid)
@@ -218,16 +218,15 @@ class _Round:
         self.instance, self.grid = instance, grid
         self.names = [job.id for job in instance.jobs]
         self.passes = self.iterations = 0
-        self.slow = 0  # passes that did not bring the gap down to CLOSER of what it was
-        self.price: Floats | None = None  # of the last solve of the engine
+        self.slow = 0  # number of passes that left more than the share CLOSER of the gap
+        self.price: Floats | None = None  # prices of the engine's last solve
 
-    # Where it begins ----------------------------------------------------------------------------------------------
+    # Start --------------------------------------------------------------------------------------------------------
 
     def filled(self) -> Standing:
-        """Return a point filled by falling weight per second of floor, without prices; it is optimal if no job has
-        excess.
+        """Return a point without prices, filled by decreasing weight per second of floor; optimal if no job has excess.
 
-        Where GPUs are plenty that point has next to no excess, and no program is left to solve.
+        If GPUs are plentiful, this point has almost no excess, and no program needs to be solved.
         """
         data, n = self.data, len(self.names)
         v = repaired(data, np.zeros(data.shape), data.weight / np.maximum(data.floor - data.start[:, 0], 1e-300))
@@ -236,7 +235,7 @@ class _Round:
         return standing if v is None else standing.with_point(data, v)
 
     def prices_of_sample(self) -> Standing:
-        """Return prices from a sample of the jobs on a proportional sample of the GPUs, and no point."""
+        """Return a state without a point, with prices from a sample of the jobs on a proportional share of the GPUs."""
         data, n = self.data, len(self.names)
         price = np.zeros_like(data.capacity)
         if n > SAMPLED and time.perf_counter() < self.until:
@@ -244,7 +243,7 @@ class _Round:
         return Standing.at_prices(data, price, data.weight * data.floor, 0.5 * data.weight, self.pool)
 
     def _sampled(self) -> Floats:
-        """Return prices from every k-th job on a 1/k share of the GPUs."""
+        """Return the prices of every k-th job on a 1/k share of the GPUs."""
         jobs = self.instance.jobs[::SAMPLE]
         part = RelaxationSolver(10.0 * self.solver.tolerance, self.solver.threads, self.solver.max_passes)
         gpus = dict(zip(self.instance.gpu_types, self.instance.gpus.tolist(), strict=True))
@@ -256,7 +255,7 @@ class _Round:
         return np.asarray(price * (part._unit_weight / self.solver._unit_weight))
 
     def from_kept(self, kept: _Kept) -> Standing | None:
-        """Return the last point and prices on this grid, repaired to satisfy the rows; None if there is no room."""
+        """Return the last state on this grid, with the point repaired to satisfy the rows; None if there is no room."""
         data, before = self.data, kept.standing
         where = {job.id: k for k, job in enumerate(kept.jobs)}
         place = np.array([where.get(job, -1) for job in self.names], dtype=np.int64)
@@ -278,10 +277,10 @@ class _Round:
             return None
         return Standing.at_prices(data, price, lam, nu, self.pool).with_point(data, moved)
 
-    # The passes ---------------------------------------------------------------------------------------------------
+    # Passes -------------------------------------------------------------------------------------------------------
 
     def run(self, standing: Standing, warm: bool) -> Standing:
-        """Solve, price in columns and jobs, and solve again, until the certified gap is small enough."""
+        """Solve, add columns and jobs by price, and solve again, until the certified gap is small enough."""
         best, n = standing, len(self.names)
         tolerance = self.solver.tolerance
         free = np.arange(n)
@@ -290,7 +289,8 @@ class _Round:
             if standing.gap > FAR:
                 free = self._more(free, standing)
         at, first = standing, not warm and not standing.price.any()
-        taken = np.zeros(self.data.shape, dtype=np.bool_)  # columns so far: none is left out again in this round
+        # columns used so far; they stay in the program for this round
+        taken = np.zeros(self.data.shape, dtype=np.bool_)
         while not self._ended(best):
             if whole(self.data, free):
                 used = self.data.usable[free]
@@ -313,7 +313,7 @@ class _Round:
                 free = self._furthest(best) if closer else self._more(free, replace(at, v=best.v))
                 free = np.arange(n) if len(free) > ALMOST_ALL * n else free
             elif best.gap > tolerance and n > SAMPLED and self.passes == 1:
-                free = self._furthest(best)  # all have been solved for once: from now on as in a warm round
+                free = self._furthest(best)  # all jobs have been solved once: continue as in a warm round
         status = Status.OPTIMAL if best.gap <= tolerance else Status.ITERATION_LIMIT
         if status is not Status.OPTIMAL and time.perf_counter() >= self.until:
             status = Status.TIME_LIMIT
@@ -324,7 +324,9 @@ class _Round:
         return enough or self.passes >= self.solver.max_passes or time.perf_counter() >= self.until
 
     def _furthest(self, at: Standing) -> Ints:
-        """The fewest jobs to re-solve so that the others' error together stays below `share` times the tolerance."""
+        """Return the fewest jobs to solve again such that the others together cause at most a share of the
+        tolerance.
+        """
         regret = np.maximum(at.regret(self.data), 0.0)
         order = np.argsort(-regret, kind="stable")
         rest = regret.sum() - np.cumsum(regret[order])
@@ -333,7 +335,7 @@ class _Round:
         return np.sort(order[: max(count, self._least())])
 
     def _least(self) -> int:
-        """Jobs that are solved for at least."""
+        """Return the least number of jobs to solve again."""
         return max(FREE_LEAST, int(FREE_SHARE * len(self.names)))
 
     def _more(self, free: Ints, at: Standing) -> Ints:
@@ -343,7 +345,7 @@ class _Round:
         return np.union1d(free, np.argsort(-gain, kind="stable")[: len(free)])
 
     def _solved(self, best: Standing, free: Ints, used: Bools) -> Standing | None:
-        """Return the solution with the free jobs solved by the engine; None without room or an answer."""
+        """Return the state after the engine has solved for the free jobs; None if it found no solution."""
         data, engine = self.data, self.solver.engine
         stay = np.ones(len(self.names), dtype=np.bool_)
         stay[free] = False
@@ -369,19 +371,19 @@ class _Round:
         return result if v is None else result.with_jobs(data, best.v, free, v)
 
     def _rows(self, room: Floats) -> dict[Row, float]:
-        """Units of every resource."""
+        """Return the capacity of every resource."""
         kinds, edges = range(room.shape[1]), self.grid.right.tolist()
         return {(g, edge): float(room[i, g]) for i, edge in enumerate(edges) for g in kinds}
 
     def _undone_at(self) -> float:
-        """Return the time at which work without room counts as done: a power of four, stable between rounds."""
+        """Return the time at which undone work counts as done: a power of four, which rarely changes between rounds."""
         at = 4.0
         while at < 2.0 * float(self.data.start.max()):
             at *= 4.0
         return at
 
     def _engine_tolerance(self, best: Standing, free: Ints) -> float:
-        """Return the tolerance for the engine: a small fraction of the gap, smaller after every slow pass."""
+        """Return the engine's tolerance: a small fraction of the gap, reduced after every slow pass."""
         data = self.data
         late = np.maximum(data.excess + data.mean_busy_s(best.v), 0.0)[free]
         asked = max(self.solver.tolerance, 0.1 * min(best.gap, 1.0)) * abs(best.value if best.feasible else best.bound)
@@ -390,7 +392,7 @@ class _Round:
 
 
 def _price_on(before: TimeGrid, grid: TimeGrid, price: Floats) -> Floats:
-    """Return the prices at each new interval's middle; beyond the end, the last ones."""
+    """Return the old prices at the middle of each new interval; after the old grid's end, its last prices."""
     middle = 0.5 * (grid.left + grid.right)
     return np.asarray(price[np.clip(np.searchsorted(before.right, middle), 0, before.intervals - 1)])
 

@@ -17,9 +17,9 @@ class Speeds:
     Parameters
     ----------
     cluster : Cluster
-        Its types and node sizes.
+        Its types and node sizes are used.
     applications : mapping, optional
-        By default the project's representative jobs.
+        Applications by name; by default the project's representative jobs.
     """
 
     def __init__(self, cluster: Cluster, applications: Mapping[str, Application] | None = None) -> None:
@@ -28,7 +28,7 @@ class Speeds:
         self._rates: dict[tuple[str, int, int | None], dict[str, float]] = {}
 
     def seconds(self, job: Job) -> dict[str, float]:
-        """Return the seconds of the whole job on each type that can run it; raises UnknownApplicationError."""
+        """Return the seconds of the whole job on each type that can run it; may raise UnknownApplicationError."""
         application = application_of(job.application, self._applications)
         work = job.work_samples or application.work_samples
         return {kind: work / rate for kind, rate in self._rate(job).items()}

@@ -1,4 +1,4 @@
-"""State of a relaxation: a feasible point, prices, and the gap between them."""
+"""State of a solve of the relaxation: a feasible point, prices, and the gap between them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Standing:
     Attributes
     ----------
     v : ndarray (N, L, G)
-        GPU seconds.
+        GPU seconds of the point.
     value : float
-        Objective of `v`, infinite where it is not feasible.
+        Objective of `v`; infinite if `v` is not feasible.
     price : ndarray (L, G)
     lam, nu, phi : ndarray (N,)
-        Each job's own prices and value at `price` (HR12).
+        Duals and value of each job at `price` (HR12).
     bound : float
-        HR11 at these.
+        Bound of HR11 at these prices.
     status : copter.Status
     iterations, free_jobs : int
-        Of the solve, and jobs solved for in its last part.
+        Iterations of the solve, and number of jobs in its last pass.
     """
 
     v: Floats
@@ -48,7 +48,7 @@ class Standing:
     def at_prices(
         cls, data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None
     ) -> Standing:
-        """No point, the bound at `price` (HR11), and each job's best prices, sought from guesses `lam` and `nu`."""
+        """Return a state without a point, with the bound at `price` (HR11) and each job's best duals, from guesses."""
         price = np.maximum(price, 0.0)
         phi, lam, nu = best_prices(data, price, lam, nu, pool)
         bound = data.constant + float(phi.sum()) - float((data.capacity * price).sum())
@@ -82,12 +82,12 @@ class Standing:
         return replace(prices, v=point.v, value=point.value)
 
     def ended(self, status: Status, iterations: int, free_jobs: int) -> Standing:
-        """Return the same with the status and counts of the solve."""
+        """Return the same state with the status and counts of the solve."""
         return replace(self, status=status, iterations=iterations, free_jobs=free_jobs)
 
     # From round to round ------------------------------------------------------------------------------------------
 
     def regret(self, data: Relaxation) -> Floats:
-        """Return each job's distance from its best at the prices, (N,): w e + y v - phi (HR16)."""
+        """Return how much each job's cost at the prices exceeds its least, (N,): w e + y v - phi (HR16)."""
         late = np.maximum(data.excess + data.mean_busy_s(self.v), 0.0)
         return np.asarray(data.weight * late + np.einsum("nlg,lg->n", self.v, self.price) - self.phi)

@@ -12,10 +12,11 @@ Scheme = Literal["default", "pipeswitch", "hare"]
 SCHEMES: tuple[Scheme, ...] = ("default", "pipeswitch", "hare")
 
 GPU_MEMORY_MB = {"v100": 16_000.0, "t4": 16_000.0, "k80": 12_000.0, "m60": 8_000.0}
-"""Memory of one GPU of each of the paper's types."""
+"""Memory in megabytes of a GPU of each of the paper's types."""
 
-RUNNING_FACTOR = 8.0  # assumed memory of a running task over its model's parameters (activations, gradients, state)
-KEPT_FACTOR = 2.0  # assumed memory of a model that is kept: parameters and optimiser's state
+# assumed memory of a running task, relative to its model's parameters (activations, gradients, state)
+RUNNING_FACTOR = 8.0
+KEPT_FACTOR = 2.0  # the same for a kept model: parameters and optimiser state
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,9 @@ class SwitchCost:
     Attributes
     ----------
     hit_s : float
-        Where its job's model is still in the GPU's memory (speculative memory management).
+        If the model is still in the GPU's memory (speculative memory management).
     miss_s : float
-        Where it must be loaded.
+        If the model must be loaded.
     """
 
     hit_s: float
@@ -35,16 +36,16 @@ class SwitchCost:
 
 
 def switch_cost(model: str, scheme: Scheme) -> SwitchCost:
-    """Cost of a switch to a model.
+    """Return the cost of a switch to a model.
 
-    Default and PipeSwitch clean all memory, so that a hit is as expensive as a miss: Table 3's average. For Hare a miss
-    saves what early task cleaning saves, taken as half of Table 3's gain over PipeSwitch; a hit costs so much less
-    that one hit in two gives Table 3's average.
+    Default and PipeSwitch clear all memory, so that hits and misses both cost Table 3's average. For Hare, a miss is
+    cheaper by early task cleaning, assumed as half of Table 3's gain over PipeSwitch. The cost of a hit is such that
+    one hit in two switches gives Table 3's average.
 
     Raises
     ------
     InvalidJobError
-        An unknown model or scheme.
+        If the model or the scheme is unknown.
     """
     known = model_of(model)
     if scheme == "default":
@@ -65,6 +66,6 @@ def model_of(name: str) -> HareModel:
 
 
 def memory_mb(model: str) -> tuple[float, float]:
-    """(of a running task, of a kept model), MB."""
+    """Return the megabytes of a running task and of a kept model."""
     size = model_of(model).parameters_mb
     return RUNNING_FACTOR * size, KEPT_FACTOR * size

@@ -1,4 +1,4 @@
-"""The task scheduler's data about jobs, as arrays that follow arrivals, progress and departures."""
+"""Data of the jobs for the task scheduler, as arrays that follow arrivals, progress and departures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.task_times import JobTimes
 from copter_frontends.vocabulary import Allocation
 
-FIRST_ROWS = 64  # jobs that the first arrays have room for; they double when full
+FIRST_ROWS = 64  # number of jobs for which the first arrays have room; they double when full
 
 
 class TaskBook:
-    """One row per job in order of arrival; rows of departed jobs are removed from time to time.
+    """Arrays with a row per job in order of arrival; rows of departed jobs are removed from time to time.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class TaskBook:
     train_s, sync_s : float64 arrays (rows, types)
         Seconds of a task, as in :class:`.HareInstance`.
     done, weight, restart_s : float64 arrays (rows,)
-        Rounds that are done, w_n, and what other GPUs cost the job in seconds.
+        Rounds done, w_n, and the seconds that a change of GPUs costs the job.
     rounds, tasks : int64 arrays (rows,)
-        Of the whole job.
+        Rounds of the whole job, and tasks per round.
     held : int64 array (rows, types)
         GPUs that the job has.
     """
@@ -65,11 +65,11 @@ class TaskBook:
         self.rounds[row], self.tasks[row], self.held[row] = times.rounds, tasks, 0
 
     def progress(self, job_id: str, progress: float) -> None:
-        """Note how far a job is, as a fraction of its work."""
+        """Store a job's progress as a fraction of its work."""
         self.done[self._row[job_id]] = self.times[job_id].rounds_done(progress)
 
     def hold(self, job_id: str, allocation: Allocation | None) -> None:
-        """Note the GPUs that a job has."""
+        """Store the GPUs that a job has."""
         row = self._row[job_id]
         self.held[row] = 0
         if allocation is not None:
@@ -84,12 +84,12 @@ class TaskBook:
             self._close()
 
     def rows(self, without: Collection[str] = ()) -> NDArray[np.intp]:
-        """Rows of the jobs but some, in the order in which they came."""
+        """Return the rows of all jobs except some, in order of arrival."""
         left = (row for job_id, row in self._row.items() if job_id not in without)
         return np.fromiter(left, dtype=np.intp)
 
     def jobs_at(self, rows: NDArray[np.intp]) -> list[HareJob]:
-        """Jobs of rows, as they came."""
+        """Return the jobs of these rows as they were added."""
         return [job for job in (self._jobs[row] for row in rows.tolist()) if job is not None]
 
     def _arrays(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class TaskBook:
             setattr(self, name, np.concatenate((had, np.zeros_like(had))))
 
     def _close(self) -> None:
-        """Close the holes."""
+        """Remove the rows of departed jobs."""
         rows = self.rows()
         for name in self._arrays():
             had = getattr(self, name)

@@ -32,15 +32,15 @@ from copter_frontends.hare.task_training import TasksGoodput
 from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
-CHUNKS_PER_SLOT = 2  # least chunks of a job in a slot, so that a slot is not decided by whose chunk is longer
-NEAR_SLOTS = 2  # slots that are planned in such chunks; chunks of later slots are longer
-MOST_TASKS = 200_000  # most tasks of one program; with more, chunks become longer
-SPARE = 2.0  # horizon of a new grid over the one that suffices now
+CHUNKS_PER_SLOT = 2  # least number of chunks of a job in a slot, so that chunk lengths do not decide who gets a GPU
+NEAR_SLOTS = 2  # number of slots planned in such chunks; later chunks are longer
+MOST_TASKS = 200_000  # largest number of tasks in a plan; chunks are made long enough for it
+SPARE = 2.0  # horizon of a new grid, relative to the horizon that suffices now
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Order:
-    """The result of the last solve: its jobs and GPUs, and each job's middle (HR18).
+    """Result of the last solve: its jobs and GPUs, and each job's middle (HR18).
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class _Order:
     bound : float
         Lower bound on the sum of w C, in seconds from the start of the simulation.
     priced : bool
-        Whether GPUs are scarce in the relaxation: some price is positive.
+        Whether some price of the relaxation is positive, which means that GPUs are scarce.
     """
 
     jobs: frozenset[str]
@@ -61,37 +61,37 @@ class _Order:
 
 
 class HareTaskPolicy(LpPolicy, RoundPolicy):
-    """Hare on the simulator's clock, by tasks (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
+    """Hare by tasks, in rounds (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
-    A job consists of rounds, each with as many tasks as its user asked for GPUs. In the relaxation's order, tasks go
-    where they finish first, on any mixture of types; one GPU may run several tasks of a round in turn. Until the next
-    plan each GPU works for the job with most tasks on it. The relaxation is solved again when a job arrives or ends, or
-    the GPUs change; in between the order stays, and the remaining tasks are placed again.
+    A job consists of rounds, each with a task per requested GPU. In the relaxation's order, tasks are placed where they
+    finish first, on any mixture of types; a GPU may run several tasks of a round in turn. Until the next plan, each GPU
+    works for the job with most time on it. The relaxation is solved again when a job arrives or ends, or the GPUs
+    change. Otherwise its order is kept and the remaining tasks are placed again.
 
     Parameters
     ----------
     cluster : Cluster
-        Read, never changed.
+        It is read, not changed.
     goodput : GoodputModel, optional
-        Gives the task times of its applications (:class:`.GoodputTaskTimes`). Without one, jobs are of the paper's
+        Source of the applications' task times (:class:`.GoodputTaskTimes`). Without it, jobs must be of the paper's
         eight models.
     round_s : float
         Seconds between plans.
     growth, threads
         See :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
-        w_n; 1 for jobs that are absent.
+        w_n; 1 for jobs that are not listed.
 
     Attributes
     ----------
     lp_each_round : bool
-        False: the relaxation is solved only when jobs or GPUs change.
+        False, because the relaxation is solved only when jobs or GPUs change.
     replans : int
         Number of solves of the relaxation.
     last_edits : Edits or None
-        Edits of the model before the last solve.
+        Edits of the model for the last solve.
     edit_log : EditLog
-        Edits before each solve.
+        Edits for each solve.
     alpha : float or None
         Largest ratio of a job's task times on two types in the last plan.
     """
@@ -128,12 +128,12 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     @property
     def model(self) -> Model:
-        """Return the last solve's model: the jobs that were solved again, with the columns generated so far."""
+        """Model of the last solve: the jobs that were solved again, with the columns generated so far."""
         return self.solver.engine.model
 
     @property
     def seldom(self) -> str:
-        """Return the reason why some rounds solve no program, for reports."""
+        """Reason why some rounds solve no program, for reports."""
         return "the relaxation is solved where jobs or GPUs have come or gone, and GPUs are scarce"
 
     @property
@@ -164,7 +164,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         }
 
     def sizes(self, job: Job) -> Iterable[int]:
-        """Return any number up to one GPU per task; tasks of a round share fewer GPUs in turns."""
+        """Return all numbers of GPUs up to one per task; tasks of a round take turns on fewer GPUs."""
         return range(1, requested_gpus(job) + 1)
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
                 left[kind] -= gpus
         return left
 
-    # Inside -------------------------------------------------------------------------------------------------------
+    # Internal -----------------------------------------------------------------------------------------------------
 
     def _left(self, now_s: float, gpus: Mapping[str, int]) -> tuple[NDArray[np.intp], HareInstance]:
         """Return the remaining work of each unpinned job that some GPU can run, and the jobs' rows.
@@ -278,7 +278,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         found = self.solver.solve(instance, self.grid, 0.8 * deadline_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
-        if found.passes:  # otherwise where it stood was near enough
+        if found.passes:  # otherwise the kept solution was good enough
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
         mean = zip(instance.jobs, found.latest_mean_s.tolist(), instance.rounds.tolist(), strict=True)
         middle = {job.id: (at, rounds) for job, at, rounds in mean}
@@ -300,7 +300,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         if order.priced:
             known = [order.middle[job.id] for job in instance.jobs]
             done = np.array([rounds for _, rounds in known]) - instance.rounds
-            means.append(np.array([at for at, _ in known]) + 0.5 * done * ell)  # of the rounds that are left
+            means.append(np.array([at for at, _ in known]) + 0.5 * done * ell)  # mean busy time of the remaining rounds
         plans = [
             (schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free), mean)
             for mean in means
@@ -309,7 +309,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         return schedule, np.argsort(mean, kind="stable")
 
     def _counts(self, instance: HareInstance, owner: Ints, by_middle: Ints, held: Ints, restart_s: Floats) -> Ints:
-        """Return GPUs of each type per job: those of the tasks, or the current ones if a restart would not repay."""
+        """Return GPUs of each type per job: those of the tasks, or the current ones if a restart does not pay off."""
         wanted = counts_of(instance, owner)
         if not restart_s.any():
             return wanted
@@ -318,7 +318,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def _allocations(self, instance: HareInstance, counts: Ints, held: Ints) -> dict[str, Allocation]:
         """Return GPUs on nodes per job: current nodes if the number is unchanged, then the fullest with room.
 
-        A job that has as many of each type as before keeps what it has, and is not gone through.
+        A job with the same number of each type as before keeps its allocation unchanged.
         """
         same = (counts == held).all(axis=1)
         ids = [job.id for job in instance.jobs]
@@ -374,7 +374,7 @@ def alpha_of(instance: HareInstance) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunsTasks:
-    """Test of whether a job's tasks run on a GPU type; a class, so that policies can be saved."""
+    """Predicate that a job's tasks run on a GPU type; it is a class so that policies can be saved."""
 
     times: TaskTimes
 

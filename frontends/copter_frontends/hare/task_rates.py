@@ -1,6 +1,4 @@
-"""Speed of a job's rounds of tasks on any set of GPUs, mixed types and fewer GPUs than tasks included (hare.md,
-HR24).
-"""
+"""Speed of a job's rounds of tasks on any GPUs, including mixed types and fewer GPUs than tasks (hare.md, HR24)."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ Key = tuple[str, int, tuple[tuple[str, int], ...]]
 
 
 def round_s(model: str, tasks: int, gpus: dict[str, int]) -> float:
-    """Return the seconds of a round of `tasks` tasks on these GPUs: HR2 with the job's GPUs in place of all.
+    """Return the seconds of a round of `tasks` tasks on these GPUs: HR2 with the job's GPUs instead of all.
 
-    Tasks of a round need not run at once: a fast GPU takes several of them while a slow one has its first. Infinite
-    where no type can run the model.
+    Tasks of a round need not run at once: a fast GPU may run several of them while a slow one runs one. Infinite if no
+    type can run the model.
     """
     known = model_of(model)
     kinds = [kind for kind, count in gpus.items() if count > 0 and kind in known.speed]
@@ -33,12 +31,12 @@ def round_s(model: str, tasks: int, gpus: dict[str, int]) -> float:
 
 
 class TaskRates:
-    """Rates of Hare's jobs by their GPUs; replaces the simulator's table of rates.
+    """Rates of Hare's jobs on their GPUs, in place of the simulator's table of rates.
 
     Attributes
     ----------
     phase_ends, phases : ndarray
-        One phase each, because every round is worth the same.
+        A single phase per job, because all rounds are equal.
     """
 
     def __init__(self, applications: list[str]) -> None:
@@ -48,8 +46,8 @@ class TaskRates:
         self._rates: list[float] = []
 
     def curve(self, job: Job, allocation: Allocation) -> int:
-        """Return the number of the rate of this job's model and tasks on these GPUs; raises SimulationError if
-        impossible.
+        """Return the curve number of this job's model and tasks on these GPUs; raises SimulationError if they cannot
+        run it.
         """
         tasks = requested_gpus(job)
         key = (job.application, tasks, tuple(sorted(allocation.by_type.items())))
@@ -65,12 +63,12 @@ class TaskRates:
         return self._curves[key]
 
     def rates(self, curves: Ints, phases: Ints) -> Floats:
-        """Tasks per second of jobs with these curves (numbers of :meth:`curve`), whatever their phase."""
+        """Return the tasks per second of jobs with these curves (numbers from :meth:`curve`) in any phase."""
         return np.asarray(self._rates)[curves]
 
 
 class TaskGoodput(GoodputModel):
-    """The goodput model of Hare's applications; the simulator trains their jobs by tasks."""
+    """The goodput model of Hare's applications, with which the simulator trains jobs by tasks."""
 
     def rate_table(self, applications: list[str]) -> TaskRates:
         """Return the table from which the simulator reads rates."""

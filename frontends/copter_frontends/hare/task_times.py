@@ -11,7 +11,7 @@ from copter_frontends.policy_kit import Course, TrainingThroughputs, requested_g
 from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Shape
 
-ROUND_S = 20.0  # seconds of a made-up round on an application's fastest type (HR28)
+ROUND_S = 20.0  # seconds of the rounds assumed for an application, on its fastest type (HR28)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class JobTimes:
     Attributes
     ----------
     rounds : int
-        Of the whole job.
+        Number of rounds of the whole job.
     train_s, sync_s : mapping of GPU type to float
-        Of a task; a type that is absent cannot run it.
+        Times of a task; a type that is not listed cannot run it.
     restart_s : float
-        What other GPUs cost the job.
+        Seconds that a change of GPUs costs the job.
     course : Course or None
-        How its time is spread over its work; None where that is even.
+        Distribution of its time over its work; None if it is even.
     """
 
     rounds: int
@@ -37,7 +37,7 @@ class JobTimes:
     course: Course | None = None
 
     def rounds_done(self, progress: float) -> float:
-        """Rounds that are done at a progress, by time: phases of training differ in speed."""
+        """Return the rounds done at a progress, measured in time, since phases of training differ in speed."""
         return self.rounds * (progress if self.course is None else share_of_time(self.course, progress))
 
 
@@ -48,7 +48,7 @@ class TaskTimes(Protocol):
         """Return a job's times; raises InvalidJobError for an unknown application."""
 
     def kinds(self, job: Job) -> Collection[str]:
-        """GPU types that its tasks run on."""
+        """Return the GPU types on which a job's tasks run."""
 
 
 class ModelTaskTimes:
@@ -67,10 +67,10 @@ class ModelTaskTimes:
 
 
 class GoodputTaskTimes:
-    """Any application of a goodput model: as many tasks a round as GPUs are asked for, training and then synchronising.
+    """Task times of any application of a goodput model: a round has a task per requested GPU.
 
-    On as many GPUs of one type the rounds take what the model says of the job there. What one GPU alone would take for
-    all tasks is training; what the model has beyond is synchronisation.
+    On as many GPUs of one type as requested, a round takes the time of the model. The time that one GPU takes for its
+    share of the work without others is training, the rest is synchronisation.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class GoodputTaskTimes:
         return self._unit(job).train_s.keys()
 
     def _unit(self, job: Job) -> _Unit:
-        """Return times of a unit of work, cached for jobs of equal shape and requested GPUs."""
+        """Return the times of a unit of work, cached for jobs of equal shape and requested GPUs."""
         key = job.shape, requested_gpus(job)
         known = self._known.get(key)
         if known is None:
@@ -123,9 +123,7 @@ class GoodputTaskTimes:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Seconds of a unit of work as tasks on each type (training, synchronising), the least of both, and their
-    course.
-    """
+    """Seconds of a unit of work as tasks on each type (training, synchronising), their least sum, and their course."""
 
     train_s: Mapping[str, float]
     sync_s: Mapping[str, float]

@@ -1,4 +1,4 @@
-"""Training by tasks of any application: on mixed types, and in turns on few GPUs (docs/papers/hare.md, HR24, HR28)."""
+"""Training of any application by tasks, on mixed types or with turns on few GPUs (docs/papers/hare.md, HR24, HR28)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from copter_frontends.vocabulary import Allocation, Cluster, Configuration, Job,
 
 
 class TaskRateTable(RateTable):
-    """The simulator's own table for jobs with their requested GPUs of one type; otherwise task rates.
+    """Table of rates: the simulator's for jobs with their requested GPUs of one type, task rates for other GPUs.
 
-    On other GPUs its rate is that on its fastest type of them, times what a round takes there over what it takes with
-    these GPUs.
+    On other GPUs, a job's rate is its rate on the fastest of their types, multiplied by the ratio of the times of a
+    round there and on these GPUs.
     """
 
     def __init__(self, model: GoodputModel, applications: list[str], times: GoodputTaskTimes, cluster: Cluster) -> None:
@@ -59,7 +59,7 @@ class TaskRateTable(RateTable):
 
 
 class TasksGoodput(GoodputModel):
-    """A goodput model whose jobs the simulator trains by tasks.
+    """A goodput model with which the simulator trains jobs by tasks.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class TasksGoodput(GoodputModel):
         self.plain, self.cluster = model, cluster
 
     def over(self, configurations: object) -> GoodputModel:
-        """Return the plain model over other configurations."""
+        """Return the model without tasks for other configurations."""
         return self.plain.over(configurations)  # type: ignore[arg-type]
 
     def rate_table(self, applications: list[str]) -> TaskRateTable:

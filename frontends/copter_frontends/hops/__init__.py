@@ -1,4 +1,4 @@
-"""Hops: which servers, fairly and without fragments, from a throughput estimator down to single servers."""
+"""Hops: fair assignment of jobs to servers with few fragments, from a throughput estimator down to single servers."""
 
 from copter_frontends.hops.data_loading import DataLoading, LoadingState, fit_loading
 from copter_frontends.hops.database import ThroughputDatabase

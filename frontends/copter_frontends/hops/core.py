@@ -1,4 +1,4 @@
-"""Joint choice, by a small MILP, of the jobs that are close at the LP's prices (HP25)."""
+"""Joint decision, by a small MILP, on the jobs whose options are close at the LP's prices (HP25)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_COLUMNS = 8  # most columns of a job in the small program (HP25)
 
 
 def values_of(formulation: GroupFormulation, wish: Wish) -> Floats:
-    """Objective coefficients of a job's columns, (n,)."""
+    """Return the objective coefficients of a job's columns, (n,)."""
     value = wish.weight * wish.offers.gain
     if wish.stays != NONE:
         value[wish.stays] += wish.weight * formulation.stay_bonus
@@ -35,14 +35,14 @@ def choose_columns(
     Parameters
     ----------
     formulation : GroupFormulation
-        Its wishes are chosen for.
+        Formulation whose wishes are decided.
     prices, capacity : float64 arrays (rows,)
     core_jobs : int
-        Jobs in the MILP: those whose best choice leads the next by least.
+        Number of jobs in the MILP: those whose best option is the closest to the next.
     nodes : int
-        Of the branch and bound: a limit that, unlike seconds, gives the same plan every time.
+        Node limit of branch and bound; unlike seconds, it gives the same plan every time.
     gap_goal, time_limit_s : float
-        Where the search ends before its nodes are used up.
+        Gap and time at which the search ends earlier.
     """
     jobs = list(formulation.wishes)
     usage = {wish.offers.key: formulation.usage_of(wish.offers) for wish in formulation.wishes.values()}

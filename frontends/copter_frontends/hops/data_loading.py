@@ -1,4 +1,4 @@
-"""Data loading as a mixture of two states: cached, or still to be read (equation 3; HP5)."""
+"""Data loading as a mixture of two states, cached and slow (equation 3; HP5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter_frontends.hops.errors import ThroughputError
 
 Floats = NDArray[np.float64]
 EM_STEPS = 60  # steps of expectation maximisation
-FEWEST = 8  # least observations for a fit of two states
+FEWEST = 8  # least number of observations for a fit of two states
 APART = 3.0  # least distance of two states' means, in standard deviations
 
 
@@ -39,7 +39,7 @@ class LoadingState:
                 raise ThroughputError(f"data loading: {name} is {value}, must be finite and >= 0")
 
     def mean_of_larger_s(self, other_s: float) -> float:
-        """E max(T_d, other): exact for a normal T_d (HP5)."""
+        """Return E max(T_d, other), exact for a normal T_d (HP5)."""
         if self.deviation_s == 0.0:
             return max(self.mean_s, other_s)
         z = (self.mean_s - other_s) / self.deviation_s
@@ -56,7 +56,7 @@ class DataLoading:
     ----------
     cached, slow : LoadingState
     cached_share : float
-        p_cache; p_load is the rest.
+        p_cache; p_load is 1 - p_cache.
     """
 
     cached: LoadingState
@@ -79,11 +79,11 @@ class DataLoading:
         return self.cached_share * self.cached.mean_s + (1.0 - self.cached_share) * self.slow.mean_s
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
-        """Seconds of `count` loads."""
+        """Draw the seconds of `count` loads."""
         return self.draw_with_waits(count, rng)[0]
 
     def draw_with_waits(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Seconds of `count` loads, and of the waits that go with their states."""
+        """Draw the seconds of `count` loads, and of the corresponding waits."""
         hit = rng.random(count) < self.cached_share
         mean = np.where(hit, self.cached.mean_s, self.slow.mean_s)
         deviation = np.where(hit, self.cached.deviation_s, self.slow.deviation_s)
@@ -104,7 +104,7 @@ def fit_loading(seconds: Sequence[float] | Floats, waits_s: Sequence[float] | Fl
     Raises
     ------
     ThroughputError
-        If there are none, or one is negative or not finite.
+        If there are no observations, or one is negative or not finite.
     """
     loads = np.asarray(seconds, dtype=np.float64)
     waits = np.zeros_like(loads) if waits_s is None else np.asarray(waits_s, dtype=np.float64)
@@ -127,7 +127,7 @@ def fit_loading(seconds: Sequence[float] | Floats, waits_s: Sequence[float] | Fl
 
 
 def _two_normals(loads: Floats) -> tuple[Floats, Floats, Floats]:
-    """(share of the slower state at each point, means, deviations) of a mixture of two normals."""
+    """Fit a mixture of two normals; returns (share of the slower state at each point, means, deviations)."""
     middle = 0.5 * (loads.min() + loads.max())
     slow_share = np.where(loads > middle, 1.0, 0.0)
     mean, deviation = np.zeros(2), np.zeros(2)

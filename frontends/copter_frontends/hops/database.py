@@ -21,15 +21,16 @@ CREATE TABLE IF NOT EXISTS measured (
 CREATE TABLE IF NOT EXISTS theory (
     job TEXT NOT NULL, gpu_type TEXT NOT NULL, parts TEXT NOT NULL, PRIMARY KEY (job, gpu_type)) WITHOUT ROWID;
 """
-ANY_SERVER = ""  # the server of the type layer's rows
-MOST_WEIGHT = 50  # most observations that a mean counts as, so that it follows drift
+ANY_SERVER = ""  # server name in the type layer's rows
+MOST_WEIGHT = 50  # largest weight of a mean, in observations, so that it follows drift
 
 
 class ThroughputDatabase:
-    """Per-GPU throughputs by job: on a server, on a type, and the parts of an iteration.
+    """Per-GPU throughputs of jobs, on servers and on types, and the parts of their iterations.
 
-    Every record of the server layer is one of the type layer too. Aggregated records (one server) are kept by GPUs,
-    distributed ones by servers. A write is one transaction: a crash leaves the last whole one.
+    Every record of the server layer is also in the type layer. Records on one server are kept by number of GPUs,
+    distributed ones by number of servers. Every write is a transaction, so after a crash the last complete one is
+    there.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class ThroughputDatabase:
     Raises
     ------
     ThroughputDatabaseError
-        If the file is no such database, damaged, or of a newer version. It is not changed.
+        If the file is not such a database, is damaged, or has a newer version. It is not changed.
     """
 
     def __init__(self, path: str | PathLike[str] = ":memory:") -> None:
@@ -65,14 +66,14 @@ class ThroughputDatabase:
     # Writing ------------------------------------------------------------------------------------------------------
 
     def record(self, job: str, gpu_type: str, servers: tuple[str, ...], gpus: int, per_gpu: float) -> None:
-        """Take in a measured throughput of `gpus` GPUs on these servers, samples per second per GPU.
+        """Record a measured throughput of `gpus` GPUs on these servers, in samples per second per GPU.
 
         Raises
         ------
         ThroughputError
             If it is zero, negative or not finite; nothing is written.
         ThroughputDatabaseError
-            If it cannot be written.
+            If the file cannot be written.
         """
         if not (isfinite(per_gpu) and per_gpu > 0):
             raise ThroughputError(
@@ -92,7 +93,7 @@ class ThroughputDatabase:
         self.version += 1
 
     def set_theory(self, job: str, gpu_type: str, parts: IterationTimes) -> None:
-        """Write the parts of an iteration, as profiled."""
+        """Write the profiled parts of an iteration."""
         with self._transaction():
             self._sql.execute(
                 "INSERT OR REPLACE INTO theory VALUES (?, ?, ?)", (job, gpu_type, json.dumps(parts.to_dict()))
@@ -109,21 +110,23 @@ class ThroughputDatabase:
     # Reading ------------------------------------------------------------------------------------------------------
 
     def all_measured(self) -> Iterator[tuple[str, str, str, bool, int, int, float]]:
-        """Every record: job, GPU type, server (ANY_SERVER for the type layer), spread, count, observations, per GPU."""
+        """Yield every record: job, GPU type, server (ANY_SERVER for the type layer), spread, count, observations,
+        rate per GPU.
+        """
         with self._reported("be read"):
             for job, kind, server, spread, count, observations, per_gpu in self._sql.execute("SELECT * FROM measured"):
                 yield job, kind, server, bool(spread), count, observations, per_gpu
 
     def on_server(self, job: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float | None:
-        """Server layer: mean per-GPU throughput on this server; None without a record."""
+        """Return the server layer's mean per-GPU throughput on this server; None without a record."""
         return self._measured(job, gpu_type, server, gpus, nodes)
 
     def on_type(self, job: str, gpu_type: str, gpus: int, nodes: int) -> float | None:
-        """Type layer: mean per-GPU throughput on the type; None without a record."""
+        """Return the type layer's mean per-GPU throughput on the type; None without a record."""
         return self._measured(job, gpu_type, ANY_SERVER, gpus, nodes)
 
     def theory(self, job: str, gpu_type: str) -> IterationTimes | None:
-        """Theory layer: the profiled parts of a job's iteration on a GPU type; None if never profiled.
+        """Return the profiled parts of a job's iteration on a GPU type (theory layer); None if never profiled.
 
         Raises
         ------
@@ -137,7 +140,7 @@ class ThroughputDatabase:
             return None if row is None else IterationTimes.from_dict(json.loads(row[0]))
 
     def observations(self, job: str) -> int:
-        """Observations of a job that the type layer holds."""
+        """Return the number of a job's observations in the type layer."""
         with self._reported("be read"):
             row = self._sql.execute(
                 "SELECT COALESCE(SUM(observations), 0) FROM measured WHERE job = ? AND server = ''", (job,)

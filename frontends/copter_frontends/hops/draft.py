@@ -55,15 +55,8 @@ class Draft:
     held : mapping of job id to Shares
         Current allocations of jobs.
     slowdown : callable (job id, group, GPUs, nodes) -> float
-        Speed on so many nodes relative to that on the fewest possible, at most 1.
+        Speed on a number of nodes relative to the fewest possible, at most 1.
     stay_bonus : float
-    late_wish : callable (job id) -> Wish or None, optional
-        Makes the wish of a job that keeps its GPUs when it is first asked for; None for a job without offers.
-
-    Attributes
-    ----------
-    value : float
-        Sum of the values of all placed jobs.
     """
 
     def __init__(
@@ -143,7 +136,7 @@ class Draft:
         return True
 
     def admit(self, wishes: Mapping[str, Wish]) -> None:
-        """Take in wishes of more jobs."""
+        """Add wishes of further jobs."""
         self.wishes.update(wishes)
 
     def hold(self, job: str, shares: Shares, fixed: bool) -> None:
@@ -183,7 +176,7 @@ class Draft:
         return had
 
     def place(self, job: str, kind: int, group: int, gpus: int) -> bool:
-        """Find servers for an offer: the current ones, the fullest that fits, or the fewest possible."""
+        """Find servers for an offer: the current ones, the fullest one with room, or the fewest possible."""
         had = self.held.get(job)
         if had is not None and sum([count for _, count in had]) == gpus and (len(had) > 1) == (kind == SPREAD):
             same = all(self._group[server] == group for server, _ in had)
@@ -246,7 +239,7 @@ class Draft:
         """Return the fullest server that completes the search, or the one with most free GPUs."""
         top = max(len(self._with_free[g]) for g in groups)
         order = [*range(left, top), *range(min(left, top) - 1, 0, -1)]
-        if first:  # spread: the first server cannot hold all
+        if first:  # spread: no single server may have all the GPUs
             order = [*range(min(left, top) - 1, 0, -1), *range(left, top)]
         for free in order:
             for g in groups:

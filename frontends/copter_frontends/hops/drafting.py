@@ -19,7 +19,7 @@ ROUNDING = 1e-12  # relative difference up to which two plans are worth the same
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """Makes wishes and drafts from the data at the time of a plan.
+    """Makes wishes and drafts from the present data.
 
     Parameters
     ----------
@@ -29,10 +29,8 @@ class Drafting:
     held : mapping of job id to Allocation
         Current allocations of jobs.
     pins : mapping of job id to Allocation
-        What jobs must keep.
-    present : mapping of job id to Present
-        The same as `held`, in a draft's terms.
-    weight : Weights
+        Allocations that jobs must keep.
+    weight : mapping of job id to float
         Priority weights of the jobs with offers.
     stay_bonus : float
         See :class:`.HopsPolicy`.

@@ -15,16 +15,16 @@ MOST_ENDED = 4096  # ended jobs whose records are kept; the oldest is dropped fi
 
 
 class ThroughputEstimator:
-    """Estimates throughputs: the server's own records, else the type's, else the theory (a PlacedThroughputs).
+    """Estimates throughputs from the server's own records, else the type's, else the theory (a PlacedThroughputs).
 
-    A rate from the type or theory layer is multiplied, for one server, by how fast that server has been relative to
-    its type, over all jobs (HP9). A job that was never profiled on a type cannot run there.
+    A rate from the type or theory layer is multiplied by the server's speed relative to its type, over all jobs (HP9).
+    A job that was never profiled on a type cannot run there.
 
     Parameters
     ----------
     database : ThroughputDatabase
     by_application : bool
-        Keep records by application, so that a job profits from those before it; else by job id.
+        Whether to keep records by application, so that jobs profit from earlier ones, instead of by job id.
     """
 
     def __init__(self, database: ThroughputDatabase | None = None, by_application: bool = True) -> None:
@@ -48,7 +48,7 @@ class ThroughputEstimator:
     def changed_since(self, version: int) -> frozenset[Hashable]:
         """Return keys of jobs whose own records or servers have changed since a version.
 
-        The rates of the others on servers that are alike are in proportion to the mean of these servers' speeds.
+        On a group of equal servers, the rates of all other jobs are proportional to the mean of these servers' speeds.
         """
         return frozenset(key for key, change in self._settled().changed.items() if change > version)
 
@@ -57,10 +57,10 @@ class ThroughputEstimator:
         return frozenset(self._current().jobs_on(servers))
 
     def key(self, job: Job) -> Hashable:
-        """Key of the job's records: its application or its id."""
+        """Return the key of the job's records: its application or its id."""
         return self._key(job)
 
-    # What was measured --------------------------------------------------------------------------------------------
+    # Measurements --------------------------------------------------------------------------------------------
 
     def profile(self, job: Job, parts: Mapping[str, IterationTimes]) -> None:
         """Store a job's profile from a few iterations on each GPU type."""
@@ -90,7 +90,9 @@ class ThroughputEstimator:
         self._ended.pop(job_id, None)
 
     def ended(self, job_id: str) -> None:
-        """Note that a job has left: its records inform about servers for a while; those of applications stay."""
+        """Note that a job has left: its records are kept for a while as evidence about servers; records by
+        application stay.
+        """
         if self.by_application:
             return
         self._ended[job_id] = None
@@ -108,14 +110,14 @@ class ThroughputEstimator:
         """Return samples per second of one GPU of a job with `gpus` on `nodes` servers including this one; 0 if
         unknown.
 
-        Three layers, top first (Figure 3); what the lower two say is for an average server of the type.
+        Three layers are read, top first (Figure 3); the lower two describe an average server of the type.
         """
         records, key = self._settled(), self._key(job)
         result = records.on_server(key, gpu_type, server, gpus, nodes)
         return self._below(key, gpu_type, gpus, nodes) * records.speed(gpu_type, server) if result is None else result
 
     def throughput(self, job: Job, gpu_type: str, placement: Mapping[str, int]) -> float:
-        """Samples per second of a configuration {server: GPUs}: the slowest server's GPUs set the pace."""
+        """Return samples per second of a configuration {server: GPUs}; the slowest server determines the speed."""
         gpus = sum(placement.values())
         return min(self.per_gpu(job, gpu_type, server, gpus, len(placement)) for server in placement) * gpus
 
@@ -142,7 +144,7 @@ class ThroughputEstimator:
         return rate
 
     def work(self, job: Job) -> float:
-        """Return the samples of the whole job; raises InvalidJobError if it does not give them."""
+        """Return the number of samples of the whole job; raises InvalidJobError if the job has none."""
         if job.work_samples is None:
             raise InvalidJobError(f"job {job.id!r}: its work is not known; give work_samples")
         return job.work_samples

@@ -15,12 +15,12 @@ from copter_frontends.hops.server_groups import ServerGroups, group_servers, in_
 from copter_frontends.hops.throughputs import PlacedThroughputs
 from copter_frontends.policy_kit import NodeInventory
 
-NONE = -1  # column of a job that has no configuration
-SPARE_TEMPLATES = 64  # unused templates that are kept before they are given to other offers
-MOST_EMPTY = 4  # groups without servers, over those with servers, from which the programs are written anew
-MOST_TEMPLATES = 4  # templates over jobs from which a change of groups writes the program anew
-MOST_ROWS = 1024  # up to this many rows such programs are solved faster by prices than by interior points
-MOST_USAGES = 4096  # usage blocks that are kept; the oldest is dropped first
+NONE = -1  # column of a job without a configuration
+SPARE_TEMPLATES = 64  # number of unused templates that are kept before they are reused for other offers
+MOST_EMPTY = 4  # the programs are rebuilt if empty groups exceed this multiple of the other groups
+MOST_TEMPLATES = 4  # after a change of groups, the program is rebuilt if it has more than this many templates per job
+MOST_ROWS = 1024  # up to this many rows, these programs are solved faster by prices than by interior points
+MOST_USAGES = 4096  # most cached usage blocks; the oldest is dropped first
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Wish:
     weight : float
         w_i, in (0, 1].
     stays : int
-        Column of the offer that the job has now, worth the stay bonus more; -1 for none.
+        Column of the job's current offer, which is worth the stay bonus more; -1 for none.
     """
 
     offers: Offers
@@ -44,17 +44,17 @@ class Wish:
 class GroupFormulation:
     """The program max sum w_i G_ij x_ij over (kind, group, size) columns; resources are GPUs and slots by group (HP16).
 
-    The slots rows are cuts: a server with f free GPUs holds at most floor(f / r) jobs of r GPUs or more.
+    The slots rows are cuts: a server with f free GPUs has room for at most floor(f / r) jobs of r GPUs or more.
 
     Parameters
     ----------
     groups : ServerGroups
     settings : copter.Settings
     all_slots : bool
-        Write a slots row for every size, as servers that are partly used need; else only for those that an empty
-        server's GPUs do not imply.
+        Whether to write a slots row for every size, which partly used servers need. Otherwise only for sizes whose row
+        the GPUs of an empty server do not imply.
     stay_bonus : float
-        sigma of HP15: gain added to what a job has.
+        sigma of HP15: gain added to a job's current offer.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class GroupFormulation:
         self.all_slots = all_slots
         self.model = Model(sense="max")
         self.rows: list[tuple[str, int, int]] = []
-        self._cuts: list[list[tuple[int, int]]] = []  # of each group, (r, row)
+        self._cuts: list[list[tuple[int, int]]] = []  # (r, row) of each group's slots rows
         self.row_at: dict[tuple[str, int, int], int] = {}
         self._capacity: Ints = np.zeros(0, dtype=np.int64)
         self._add_rows()
         self.session = Session(self.model, settings)
         self.wishes: dict[str, Wish] = {}
         self._templates: dict[bytes, Template] = {}
-        self._spare: dict[int, list[Template]] = {}  # that no job uses, by their columns
+        self._spare: dict[int, list[Template]] = {}  # unused templates, by number of columns
         self._usages: dict[bytes, sp.csc_array] = {}
 
     @property
@@ -89,7 +89,7 @@ class GroupFormulation:
             self._usages.clear()
 
     def set_free(self, free: Ints) -> None:
-        """Say how many GPUs are free on each server, (servers,)."""
+        """Set the number of free GPUs on each server, (servers,)."""
         wanted = self.capacities(free)
         for row, delta in zip(self.rows, (wanted - self._capacity).tolist(), strict=True):
             if delta > 0:
@@ -99,7 +99,7 @@ class GroupFormulation:
         self._capacity = wanted
 
     def capacities(self, free: Ints) -> Ints:
-        """Right-hand sides for these free GPUs, (rows,)."""
+        """Return the right-hand sides for these free GPUs, (rows,)."""
         result = np.zeros(len(self.rows), dtype=np.int64)
         for i, (_, g, r) in enumerate(self.rows):
             result[i] = (free[self.groups.first[g] : self.groups.first[g + 1]] // r).sum()
@@ -149,11 +149,13 @@ class GroupFormulation:
         return self.session.solve(deadline_s=deadline_s)
 
     def prices(self, solution: Solution) -> Floats:
-        """Dual of every row, (rows,)."""
+        """Return the dual of every row, (rows,)."""
         return np.array([solution.price(row) for row in self.rows])
 
     def most_profit(self, wish: Wish, prices: Floats) -> float:
-        """Return max(0, max_j v_ij - a_j'pi): the most that a job outside the model adds to the bound (HP17)."""
+        """Return max(0, max_j v_ij - a_j'pi), the largest contribution of a job outside the model to the bound
+        (HP17).
+        """
         value = wish.weight * wish.offers.gain
         if wish.stays != NONE:
             value[wish.stays] += wish.weight * self.stay_bonus
@@ -176,7 +178,7 @@ class GroupFormulation:
         self._capacity = np.concatenate([self._capacity, np.zeros(len(self.rows) - first, dtype=np.int64)])
 
     def usage(self, offers: Offers) -> sp.csc_array:
-        """Rows x columns of a job's block."""
+        """Return the usage of a job's columns, a matrix (rows, columns)."""
         entries: list[tuple[int, int, float]] = []
         for j, (kind, g, gpus) in enumerate(
             zip(offers.kind.tolist(), offers.group.tolist(), offers.gpus.tolist(), strict=True)
@@ -214,9 +216,9 @@ class RoundPrograms:
     nodes : NodeInventory
         The servers; read at every :meth:`regroup`.
     throughputs : PlacedThroughputs
-        Says how fast servers are.
+        Gives the servers' speeds.
     settings : copter.Settings
-        With as many coupling rows as these programs have, of plain requests, they are solved by their rows' prices.
+        Settings of the solver; programs with this many coupling rows and plain requests are solved by prices.
     speed_bin, stay_bonus : float
         See :class:`.HopsPolicy`.
 
@@ -224,9 +226,9 @@ class RoundPrograms:
     ----------
     groups : ServerGroups
     whole : GroupFormulation
-        Of a round in which all GPUs that no pin holds are planned.
+        The program of rounds that plan all GPUs without pins.
     idle : GroupFormulation
-        Of what is left on servers that are partly used.
+        The program of the idle GPUs on partly used servers.
     """
 
     def __init__(
@@ -253,8 +255,8 @@ class RoundPrograms:
     def regroup(self) -> bool:
         """Group the servers again if servers or their speeds changed; returns whether all GPUs must be planned again.
 
-        A server that changes its speed bin moves from one group to another: rows get other right-hand sides, and the
-        sessions go on from where they are.
+        A server whose speed bin changes moves to another group. Then only right-hand sides change, and the sessions
+        keep their state.
         """
         version = self._speeds_version()
         if not self._stale and version == self._version:
@@ -277,7 +279,7 @@ class RoundPrograms:
         return came_or_went
 
     def _speeds_version(self) -> int:
-        version: int | None = getattr(self.throughputs, "speeds_version", None)  # of LearnedThroughputs
+        version: int | None = getattr(self.throughputs, "speeds_version", None)  # an attribute of LearnedThroughputs
         return self.throughputs.version if version is None else version
 
     def type_prices(self, solution: Solution) -> dict[str, float]:
@@ -305,7 +307,8 @@ def telling_sizes(gpus: int) -> list[int]:
     """Return sizes r whose slots row (at most floor(gpus / r) jobs of r or more GPUs a server) the GPUs row does not
     imply.
 
-    Of sizes with the same floor the smallest; r where r floor(gpus / r) < gpus, so that r of them leave GPUs idle.
+    Of the sizes with equal floor only the smallest counts, and only if r floor(gpus / r) < gpus, so that jobs of this
+    size leave GPUs idle.
     """
     result: dict[int, int] = {}
     for r in range(1, gpus + 1):

@@ -1,4 +1,4 @@
-"""Seconds of one training iteration, computed from its parts (equations 1, 2, 4, 5; HP3, HP4)."""
+"""Time of a training iteration in seconds, computed from its parts (equations 1, 2, 4, 5; HP3, HP4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from copter_frontends.hops.data_loading import DataLoading, LoadingState
 from copter_frontends.hops.errors import ThroughputError
 
-NOT_HIDDEN = 0.2  # share of the communication that the backward pass does not hide (HP3)
+NOT_HIDDEN = 0.2  # share of the communication that does not overlap with the backward pass (HP3)
 Pattern = Literal[1, 2]
 
 
@@ -34,7 +34,7 @@ class Links:
                 raise ThroughputError(f"links: {name} is {getattr(self, name)}, must be > 0 parameters per second")
 
     def communication_s(self, parameters: float, gpus: int, nodes: int) -> float:
-        """Return T_c: a ring of one server's GPUs, or the network between servers (2)."""
+        """Return T_c, for a ring of GPUs in one server or over the network between servers (2)."""
         if nodes > 1:
             return parameters / self.between_servers
         return parameters / self.within_server * (gpus - 1) / gpus
@@ -53,15 +53,15 @@ class IterationTimes:
     parameters : float
         Number of the model's parameters.
     batch_per_gpu : float
-        Samples of a GPU's own batch, which stays when GPUs are added.
+        Samples of each GPU's batch, which does not depend on the number of GPUs.
     links : Links
     pattern : {1, 2}
-        1 overlaps the backward pass with data loading, 2 does not.
+        Pattern 1 overlaps the backward pass with data loading, pattern 2 does not.
 
     Raises
     ------
     ThroughputError
-        If a time is negative or not finite, or forward and backward take none; if there is no batch.
+        If a time is negative or not finite, if forward and backward pass take no time, or if the batch is empty.
     """
 
     forward_s: float
@@ -84,7 +84,7 @@ class IterationTimes:
             raise ThroughputError(f"iteration times: pattern is {self.pattern!r}, must be 1 or 2")
 
     def seconds(self, gpus: int, nodes: int) -> float:
-        """E(T_iter): the expectation over cached and slow loads (1), (4)."""
+        """Return E(T_iter), the expectation over cached and slow loads (1), (4)."""
         loading = self.loading
         total = 0.0
         for share, state in ((loading.cached_share, loading.cached), (1.0 - loading.cached_share, loading.slow)):
@@ -107,7 +107,7 @@ class IterationTimes:
         return state.mean_s + back + self.update_s + self.forward_s + wait_s
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for the database."""
+        """Return plain numbers for the database."""
         return asdict(self)
 
     @classmethod

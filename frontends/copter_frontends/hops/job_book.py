@@ -19,14 +19,14 @@ from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.hops.throughputs import LearnedThroughputs, PlacedThroughputs
 from copter_frontends.vocabulary import Allocation, InvalidJobError, Job
 
-MOST_KEPT = 4096  # offers and slowdowns that are kept; the oldest is dropped first
-GROUP_MOVED = 5e-3  # relative change of a group's mean speed that is passed on to offers
+MOST_KEPT = 4096  # most cached offers and slowdowns; the oldest is dropped first
+GROUP_MOVED = 5e-3  # offers are updated if a group's mean speed changes by more than this share
 
 CacheKey = tuple[Hashable, tuple[int, ...]]
 
 
 class JobBook:
-    """Offers by job, made once for all jobs that are alike, and again when servers or estimates change.
+    """Offers by job, made once for equal jobs, and again when servers or estimates change.
 
     Parameters
     ----------
@@ -37,16 +37,14 @@ class JobBook:
     ----------
     requirements : dict of job id to RequirementSet
     offers : dict of job id to Offers
-        Jobs that cannot run on the servers that there are now are absent.
+        Offers of the jobs that can run on the present servers.
     age_s, work : dict of job id to float
-        Expected seconds (9), and samples of the whole job.
+        Expected seconds (9), and number of samples of the whole job.
     learning : dict of job id to LearningRates
     loading : LearnedLoading or None
-        What fits data loading again, where the throughputs are an estimator's.
+        Refits data loading, if the throughputs are an estimator's.
     gpus : int
-        Of all servers that there are now.
-    changes : int
-        Counted up when offers that a job had, or slowdowns, may be others.
+        GPUs of all present servers.
     """
 
     def __init__(self, throughputs: PlacedThroughputs, rules: OfferRules) -> None:
@@ -62,11 +60,11 @@ class JobBook:
         self._slowdowns: OrderedDict[tuple[Hashable, str, int, int], float] = OrderedDict()
         self._groups: ServerGroups | None = None
         self._version = -1
-        self._speeds = np.zeros(0)  # of the groups, as offers have them
-        self._stale: set[Hashable] | None = set()  # keys of jobs whose offers are to be made again; None: all
+        self._speeds = np.zeros(0)  # speeds of the groups with which offers were made
+        self._stale: set[Hashable] | None = set()  # keys of jobs whose offers must be made again; None: all
 
     def add(self, job: Job, groups: ServerGroups, requirements: RequirementSet | Iterable[int] | None = None) -> None:
-        """Add a job; raises InvalidJobError if its requirements fit nowhere or it runs nowhere."""
+        """Add a job; raises InvalidJobError if its requirements fit nowhere or it cannot run anywhere."""
         self._current(groups)
         if requirements is None or isinstance(requirements, RequirementSet):
             wanted = requirements or requirements_of(job)
@@ -102,7 +100,7 @@ class JobBook:
         Raises
         ------
         TypeError, InvalidJobError
-            If the throughputs do not learn; if the job has no GPUs.
+            If the throughputs cannot learn; if the job has no GPUs.
         """
         estimator, held = self._learning(job, held)
         estimator.observe(job, held.gpu_type, dict(held.nodes), rate)
@@ -151,7 +149,7 @@ class JobBook:
         return faults
 
     def slowdown(self, job: Job, groups: ServerGroups, group: int, gpus: int, nodes: int) -> float:
-        """Speed of a spread job relative to that on the fewest servers possible, at most 1."""
+        """Return a spread job's speed relative to the fewest servers possible, at most 1."""
         least = max(2, -(-gpus // groups.groups[group].gpus))
         if nodes <= least:
             return 1.0

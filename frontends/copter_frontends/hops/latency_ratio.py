@@ -13,9 +13,9 @@ from copter_frontends.vocabulary import Job
 
 Priority = Literal["lr", "las", "sjf", "srtf", "ftf"]
 PRIORITIES = ("lr", "las", "sjf", "srtf", "ftf")
-KEPT_S = 24 * 3600.0  # seconds that latency ratios of ended jobs are kept
-REFRESH_S = 30.0  # least seconds between two renewals of the priorities
-LEAST = 1e-9  # least divisor, in seconds, and least weight: keeps quotients and the program finite
+KEPT_S = 24 * 3600.0  # seconds for which latency ratios of ended jobs are kept
+REFRESH_S = 30.0  # least seconds between two updates of the priorities
+LEAST = 1e-9  # least divisor (seconds) and least weight, so that quotients and the program stay finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Standing:
     age_s : float
         Expected run time without waiting (9).
     left_s : float
-        What of the age is still to run.
+        Remaining part of the age.
     served_gpu_s : float
-        GPU-seconds that it has had.
+        GPU-seconds of the job so far.
     run_s : float
-        Seconds that it has had GPUs.
+        Seconds with GPUs so far.
     share_gpus : float
-        GPUs of the cluster for each of its jobs, for finish-time fairness.
+        GPUs of the cluster divided by the number of jobs, for finish-time fairness.
     mean_gpus, most_gpus : float
         Mean and largest of the job's requirement set.
     """
@@ -51,16 +51,16 @@ class Standing:
 
 
 def expected_age_s(work: float, per_gpu: Mapping[str, float], gpus: Mapping[str, int], mean_gpus: float) -> float:
-    """age_i of (9): run time on the mean requirement, the mean over GPU types weighted by their GPUs.
+    """Return age_i of (9): the run time on the mean requirement, averaged over GPU types with their GPUs as weights.
 
-    Types that the job cannot run on are left out, and the weights of the others add up to one.
+    Types on which the job cannot run are left out, and the other weights sum to one.
 
     Parameters
     ----------
     work : float
-        Samples.
+        Samples of the job.
     per_gpu : mapping of GPU type to float
-        Samples per second of one GPU.
+        Samples per second of one GPU of each type.
     gpus : mapping of GPU type to int
     mean_gpus : float
         R_avg.
@@ -71,15 +71,16 @@ def expected_age_s(work: float, per_gpu: Mapping[str, float], gpus: Mapping[str,
 
 
 def latency_ratio(standing: Standing) -> float:
-    """wait_i / age_i: (6) and (8)."""
+    """Return wait_i / age_i, (6) and (8)."""
     return standing.wait_s / max(standing.age_s, LEAST)
 
 
 def finish_time_ratio(standing: Standing) -> float:
     """Return the currently expected rho = T_sh / T_id of section 4.4 (HP21).
 
-    T_sh: what has passed and what is left. T_id: the whole run on the job's share of the cluster, 1/N of the GPUs and
-    no more than it can use; the age (9) is that on its mean requirement. Both are means over the GPU types, as Sia's.
+    T_sh is elapsed plus remaining time. T_id is the time of the whole run on the job's share of the cluster, 1/N of the
+    GPUs but at most as many as it can use; the age (9) is the time on its mean requirement. Both are means over the GPU
+    types, as in Sia.
     """
     used = min(standing.share_gpus, standing.most_gpus)
     alone_s = standing.age_s * standing.mean_gpus / max(used, LEAST)
@@ -139,7 +140,7 @@ class LatencyQueue:
         return [job_id for _, _, job_id in sorted(keys)]
 
     def ended(self, now_s: float, ratio: float) -> None:
-        """Write down the latency ratio of a job that has ended."""
+        """Record the latency ratio of an ended job."""
         self._ended.append((now_s, ratio))
         while self._ended[0][0] < now_s - KEPT_S:
             self._ended.popleft()

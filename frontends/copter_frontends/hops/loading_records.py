@@ -16,9 +16,9 @@ from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.iteration_time import IterationTimes
 from copter_frontends.vocabulary import Job
 
-WINDOW = 1000  # latest loads kept of a job (or application) on a GPU type
-FIRST_FIT = 40  # loads that make a fit as good as a profiling run of 10 to 50 iterations
-MOST_KEYS = 4096  # windows that are kept; the one without a load for longest is dropped first
+WINDOW = 1000  # number of latest loads kept for a job (or application) on a GPU type
+FIRST_FIT = 40  # number of loads at which a fit is as good as a profiling run of 10 to 50 iterations
+MOST_KEYS = 4096  # most windows kept; the one without a load for the longest time is dropped first
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class _Window:
 class LoadingRecords:
     """T_d and T_w of running jobs by job (or application) and GPU type, in windows of bounded length.
 
-    A fit is due at the first 40 loads, again each time that there are twice as many, and then once a window.
+    A fit is due at 40 loads, then whenever their number has doubled, and later once per window.
     """
 
     def __init__(self) -> None:
@@ -52,19 +52,19 @@ class LoadingRecords:
         return len(self._windows)
 
     def count(self, key: str, gpu_type: str) -> int:
-        """Number of loads in the window of a job (or application) on a GPU type."""
+        """Return the number of loads in the window of a job (or application) on a GPU type."""
         window = self._windows.get((key, gpu_type))
         return 0 if window is None else len(window.loads)
 
     def add(self, key: str, gpu_type: str, loads: Sequence[float], waits: Sequence[float] | None = None) -> bool:
         """Add loading times (seconds) of a job on a GPU type, and return whether a fit is due.
 
-        `waits` are the seconds that the job then waited for its slower processes; None for a job on one GPU.
+        `waits` are the seconds of waiting for slower processes after each load; None for a job on one GPU.
 
         Raises
         ------
         ThroughputError
-            If a time is negative or not finite, or there are not as many waits as loads; nothing is taken in.
+            If a time is negative or not finite, or the numbers of waits and loads differ; nothing is stored then.
         """
         also = [nan] * len(loads) if waits is None else list(waits)
         if len(also) != len(loads):
@@ -82,7 +82,7 @@ class LoadingRecords:
     def refit(self, key: str, gpu_type: str, known: IterationTimes) -> IterationTimes:
         """Return `known` with loading states fitted to the window; unchanged without loads.
 
-        A load on one GPU has no wait: it gets that of the known state whose mean is nearer.
+        A load on one GPU has no wait; it gets the wait of the known state with the nearer mean.
         """
         window = self._windows.get((key, gpu_type))
         if window is None or not window.loads:
@@ -100,12 +100,12 @@ def _known_waits(loading: DataLoading, loads: Floats) -> Floats:
 
 
 class LearnedLoading:
-    """Fits the loading of an estimator's theory again as running jobs load data (HP11).
+    """Refits the data loading of an estimator's theory from loads of running jobs (HP11).
 
     Parameters
     ----------
     estimator : ThroughputEstimator
-        Its theory is written anew where a fit is due; the layers above it stay.
+        Estimator whose theory is updated when a fit is due; the layers above stay the same.
     """
 
     def __init__(self, estimator: ThroughputEstimator) -> None:

@@ -1,4 +1,4 @@
-"""What a job may be given, and how much faster it makes the job: the rows of G (section 3.6; HP13, HP14)."""
+"""The allocations that a job may get, with their gains: the rows of G (section 3.6; HP13, HP14)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Offers:
     ----------
     requirements : RequirementSet
     kind, group, gpus : int64 arrays (n,)
-        PACKED: on one server; SPREAD: on several, each filled as much as can be. GPUs is R_k.
+        Kind PACKED: on one server; SPREAD: on several servers, each filled as far as possible. `gpus` is R_k.
     gain : float64 array (n,)
-        G_ij: throughput over the job's smallest one (HP14).
+        G_ij: throughput relative to the job's smallest one (HP14).
     base : float
         Samples per second at a gain of 1.
     sensitivity : float
         rho of (10).
     key : bytes
-        Equal for jobs whose columns are the same but for the gains.
+        Equal for jobs whose columns are equal except for the gains.
     """
 
     requirements: RequirementSet
@@ -49,7 +49,7 @@ class Offers:
     key: bytes
 
     def scaled(self, factor: Floats) -> Offers:
-        """Return the offers after each group's servers have become faster by these factors, (groups,)."""
+        """Return the offers for servers that are faster by these factors, (groups,)."""
         rates = self.gain * factor[self.group]
         least = float(rates.min() / self.gain.min())
         return replace(self, gain=rates / least, base=self.base * least)
@@ -97,16 +97,16 @@ class OfferRules:
     Parameters
     ----------
     threshold : float
-        sigma: a job with a higher sensitivity is kept on one server where it can be.
+        sigma: a job with a higher sensitivity is kept on one server if possible.
     scale_by_smallest : bool
-        Multiply gains by R_1, as Sia does by N_min, so that large rigid jobs are not worth as little as small ones.
+        Whether to multiply gains by R_1, like Sia's N_min, so that large rigid jobs are worth more than small ones.
     """
 
     threshold: float = 1.4
     scale_by_smallest: bool = False
 
     def make(self, job: Job, requirements: RequirementSet, groups: ServerGroups, rate: Rate) -> Offers | None:
-        """Return a job's offers on these groups; None if it can run nowhere.
+        """Return a job's offers on these groups; None if it cannot run anywhere.
 
         Raises
         ------
@@ -139,8 +139,8 @@ class OfferRules:
 
     @staticmethod
     def sensitivity(job: Job, groups: ServerGroups, rate: Rate) -> float:
-        """Return rho: throughput of one GPU over that of each of two on two servers, averaged over types that run
-        both.
+        """Return rho: the per-GPU throughput on one GPU divided by that on two GPUs of two servers, averaged over the
+        types that run both.
         """
         ratios = []
         for group in _one_a_type(groups):

@@ -1,4 +1,4 @@
-"""Hops as a scheduling policy: jobs and servers come and go; each round is a queue, a window, an LP and a shim."""
+"""Hops as a scheduling policy: edits of jobs and servers, and rounds of a queue, a window, an LP and a shim."""
 
 from __future__ import annotations
 
@@ -26,45 +26,46 @@ from copter_frontends.hops.throughputs import ModelledThroughputs, PlacedThrough
 from copter_frontends.policy_kit import Choice, LpPolicy, RoundPolicy, StageClock
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
-TOLD_BIN, LEARNED_BIN = 0.05, 0.1  # relative widths of speed bins
+TOLD_BIN, LEARNED_BIN = 0.05, 0.1  # relative widths of speed bins, for given and for learned speeds
 
 
 class HopsPolicy(LpPolicy, RoundPolicy):
     """The Hops scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
-    Every `full_round_s` all GPUs that no pin holds are planned again for the jobs of the service window; plans in
-    between only give idle GPUs away. docs/papers/hops.md derives the program from the paper.
+    Every `full_round_s` seconds all GPUs without pins are planned again for the jobs of the service window; plans in
+    between only allocate idle GPUs. docs/papers/hops.md derives the program from the paper.
 
     Parameters
     ----------
     cluster : Cluster
-        Copied: tell the policy of changes with add_resources and remove_resources.
+        The cluster, which is copied; report changes by add_resources and remove_resources.
     throughputs : PlacedThroughputs, optional
-        By default those of the project's own representative jobs; :class:`.ThroughputEstimator` learns.
+        Speeds of jobs, by default those of the project's representative jobs; :class:`.ThroughputEstimator` learns
+        them.
     priority : {"lr", "las", "sjf", "srtf", "ftf"}
-        What the queue goes by: the latency ratio, or what the paper compares it with.
+        Order of the queue: the latency ratio, or one of the paper's alternatives.
     fairness : float
-        lambda, the power of the priority weights.
+        lambda, the exponent of the priority weights.
     round_s, full_round_s : float
         Seconds between two plans, and between two plans of the whole cluster.
     stay_bonus : float
-        Gain that a job's present GPUs are worth more than others; 0 is the paper's objective.
+        Gain added to a job's present GPUs; 0 is the paper's objective.
     rules : OfferRules, optional
     shim : HopsShim, optional
     speed_bin : float, optional
-        Relative width of the bins in which servers of a type count as alike: by default 5%, and 10% where speeds are
-        learned, which in the first hours are no better known.
+        Relative width of the bins in which servers of a type count as equal: by default 5%, or 10% for learned speeds,
+        which are not known better in the first hours.
     settings : copter.Settings, optional
         Settings of the LP solver.
 
     Attributes
     ----------
     programs : RoundPrograms
-        The LPs, of which :attr:`formulation` is the one of whole rounds.
+        The LPs; :attr:`formulation` is that of whole rounds.
     standings : Standings
         The queue.
     skipped : dict of job id to str
-        Jobs that could not be considered in the last plan, and why.
+        Jobs that the last plan could not consider, and the reasons.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         self.skipped: dict[str, str] = {}
         self._prices: dict[str, float] = dict.fromkeys(self.nodes.types, 0.0)
         self._chosen: dict[str, Allocation] = {}
-        self._full_s: float | None = None  # when all was planned last
+        self._full_s: float | None = None  # time of the last plan of all GPUs
 
     @property
     def seldom(self) -> str:
@@ -120,17 +121,17 @@ class HopsPolicy(LpPolicy, RoundPolicy):
 
     @property
     def learns(self) -> bool:
-        """Whether ``observed`` rates are of use: the throughputs are an estimator's."""
+        """Whether ``observed`` rates are used, because the throughputs are an estimator's."""
         return isinstance(self.book.throughputs, ThroughputEstimator)
 
     @property
     def learns_loading(self) -> bool:
-        """Whether data ``loads`` are of use too."""
+        """Whether data ``loads`` are used too."""
         return self.learns
 
     @property
     def groups(self) -> ServerGroups:
-        """Servers that are alike."""
+        """Groups of equal servers."""
         return self.programs.groups
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if its requirements are no proper set, or it fits nowhere.
+            If the id is already known; if its requirements are invalid, or it fits nowhere.
         """
         if job.id not in self.jobs:
             self._regroup()
@@ -156,9 +157,9 @@ class HopsPolicy(LpPolicy, RoundPolicy):
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Update a job's data.
 
-        ``progress`` (fraction done), ``requirements`` (a set of GPU counts), ``learning_rates``
-        (:class:`.LearningRates`), ``observed`` (samples per second on the GPUs that it has now), and ``loads`` with
-        ``waits`` (seconds of some data loads there, and on several GPUs of the waits for slower processes).
+        Accepted are ``progress`` (fraction done), ``requirements`` (a set of GPU counts), ``learning_rates``
+        (:class:`.LearningRates`), ``observed`` (samples per second on its current GPUs), and ``loads`` with ``waits``
+        (seconds of some data loads there and, on several GPUs, of the waits for slower processes).
         """
         job = self.job(job_id)
         requirements, rates = what_changed.pop("requirements", None), what_changed.pop("learning_rates", None)
@@ -248,7 +249,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         return result.choice({}, self._prices, self.skipped, clock.seconds)
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Carry out the servers that were chosen, whatever is wanted."""
+        """Assign the chosen servers."""
         self.settle_as(self._chosen)
 
     # Inside -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""A short profiling run: the parts of a job's iterations, its loading states, its pattern (section 3.2)."""
+"""A short profiling run, which measures the parts of a job's iterations, its loading states and its pattern (section
+3.2).
+"""
 
 from __future__ import annotations
 
@@ -39,14 +41,14 @@ def profiled(
 ) -> IterationTimes:
     """Return the profile of `iterations` iterations on one GPU, each on a server drawn by weight.
 
-    Means over the servers are all that a profile by GPU type can say; which server is fast is left to observation.
+    A profile by GPU type contains means over servers only; fast servers are found by observation.
 
     Parameters
     ----------
     servers : sequence of IterationTimes
-        The truth by server kind.
+        True times by kind of server.
     weights : sequence of float
-        How many GPUs each kind has.
+        Number of GPUs of each kind.
     rng : numpy.random.Generator
     iterations : int
     noise : float
@@ -55,7 +57,7 @@ def profiled(
     Raises
     ------
     ThroughputError
-        If there are no servers, or as many weights as servers are not given.
+        If there are no servers, or the number of weights differs.
     """
     if not servers or len(weights) != len(servers) or iterations < 1:
         raise ThroughputError(
@@ -92,19 +94,19 @@ def profile_by_gpu(
     seed: int = 0,
     iterations: int = 200,
 ) -> None:
-    """Profile every application on every GPU type, on any server, as a scheduler by GPU types would.
+    """Profile every application on every GPU type, on any of its servers, like a scheduler that knows only GPU types.
 
     Parameters
     ----------
     estimator : ThroughputEstimator
-        By application.
+        Estimator with records by application.
     truth : mapping of application to mapping of type to IterationTimes
-        Types are ``gpu`` or ``gpu-server``; those of one ``gpu`` get one profile.
+        True times; types are named ``gpu`` or ``gpu-server``, and types with equal ``gpu`` get one profile.
     gpus : mapping of type to int
         GPUs of each type.
     seed : int
     iterations : int
-        Of the run on each GPU.
+        Number of iterations on each GPU.
     """
     rng = np.random.default_rng(seed)
     for name, parts in truth.items():

@@ -16,7 +16,7 @@ from copter_frontends.hops.requirements import RequirementSet, requirements_of
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, DuplicateJobError, InvalidJobError, Job, Plan
 
 Truth = Mapping[str, Mapping[str, IterationTimes]]
-PROBE = "(profiling)"  # the application that a probe counts as; its rates decide nothing, as it is pinned
+PROBE = "(profiling)"  # application of a probe, whose rates do not matter because it is pinned
 
 
 @dataclass(slots=True)
@@ -26,27 +26,27 @@ class Entry:
     job: Job
     requirements: RequirementSet | None
     to_begin: list[str]
-    probes: dict[str, float] = field(default_factory=dict)  # id: the time at which it ends
+    probes: dict[str, float] = field(default_factory=dict)  # id -> time at which the probe ends
 
 
 class ProfilingQueue:
     """A Hops policy that profiles new jobs first.
 
-    At the start of a round a probe takes one GPU of every GPU type (``gpu`` of ``gpu-server``) for whole rounds, an
-    idle one or else one of the smallest job that may be stopped, and what is left is planned. A job joins when all of
-    its probes have ended, and only then is its application's profile in the estimator.
+    At the start of a round, probes take one GPU of every GPU type (``gpu`` of ``gpu-server``) for whole rounds: an idle
+    one, or one of the smallest job that may be stopped. The other GPUs are planned. A job joins when all its probes
+    have ended; only then does the estimator have its application's profile.
 
     Parameters
     ----------
     policy : HopsPolicy
     estimator : ThroughputEstimator
-        The policy's own.
+        The policy's estimator.
     truth : mapping of application to mapping of type to IterationTimes
-        What the probes see.
+        True times, which the probes measure.
     iterations : int
-        Of a profiling run on one GPU.
+        Iterations of a profiling run on one GPU.
     each : bool
-        Whether every job is profiled, or the first of each application.
+        Whether every job is profiled, or only the first of each application.
     start_s : float
         Seconds before the first iteration.
     seed : int
@@ -54,7 +54,7 @@ class ProfilingQueue:
     Attributes
     ----------
     probing : list of int
-        GPUs that probes had, plan by plan.
+        Number of GPUs of probes at each plan.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class ProfilingQueue:
         self.iterations, self.each, self.start_s, self.seed = iterations, each, start_s, seed
         self.probing: list[int] = []
         self._entries: list[Entry] = []
-        self._known: set[str] = set()  # applications whose profile is in the estimator
-        self._behind: dict[str, list[Entry]] = {}  # jobs that wait for another of their application
+        self._known: set[str] = set()  # applications with a profile in the estimator
+        self._behind: dict[str, list[Entry]] = {}  # jobs that wait for the profile of another job of their application
         self._kinds: dict[str, list[str]] = {}
         for kind in policy.nodes.types:
             self._kinds.setdefault(kind.partition("-")[0], []).append(kind)
@@ -85,19 +85,18 @@ class ProfilingQueue:
 
     @property
     def waiting(self) -> int:
-        """Jobs that have not joined."""
+        """Number of jobs that have not joined."""
         return len(self._all())
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job, requirements: RequirementSet | Iterable[int] | None = None) -> None:
-        """Queue a job for profiling, or at once where its application's profile is known.
+        """Queue a job for profiling, or add it at once if its application's profile is known.
 
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if its application is not among those that probes can run, or its requirements fit
-            nowhere.
+            If the id is already known; if probes cannot run its application, or its requirements fit nowhere.
         """
         wanted = requirements
         if wanted is not None and not isinstance(wanted, RequirementSet):

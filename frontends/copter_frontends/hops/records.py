@@ -1,4 +1,4 @@
-"""Measurements in memory; an observation costs time in proportion to the records it touches (HP7, HP10)."""
+"""Measurements in memory; the time of an observation is proportional to the records that it affects (HP7, HP10)."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from copter_frontends.hops.database import ANY_SERVER, MOST_WEIGHT
 from copter_frontends.hops.server_speeds import Server, ServerSpeeds
 
 LayerKey = tuple[str, str, bool, int]  # job or application, GPU type, spread, GPUs (or servers, if spread)
-Profile = Callable[[str, str, int], float | None]  # per GPU, by job, GPU type and GPUs, on an average server
-MOVED = 1e-2  # relative change of a record since it was last told of, from which its job's estimates are made again
-SPEED_MOVED = 2e-2  # relative change of a server's speed from which it is told again: less than half a bin
-MOST_GROUPS = 512  # server groups whose members are kept as sets
+Profile = Callable[[str, str, int], float | None]  # (job, GPU type, GPUs) -> throughput per GPU on an average server
+MOVED = 1e-2  # a record's relative change since its last report, from which its job's estimates are updated
+SPEED_MOVED = 2e-2  # relative change of a server's speed from which it is reported: less than half a bin
+MOST_GROUPS = 512  # most server groups whose members are cached as sets
 
 
 class Records:
-    """Per-GPU throughputs by job, configuration and server, and how fast servers are relative to their type.
+    """Per-GPU throughputs by job, configuration and server, and the servers' speeds relative to their type.
 
     Parameters
     ----------
     profile : callable
-        What a job's profile says.
+        Function that returns the throughput of a job's profile.
 
     Attributes
     ----------
     changed : dict of str to int
-        Job (or application) to the number of the change that last moved its records.
+        Job (or application) -> number of the last reported change of its records.
     speeds_changed : int
-        Number of the change that last moved a server's speed.
+        Number of the last reported change of a server's speed.
     changes : int
-        Changes so far.
+        Number of changes so far.
     """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._layers: dict[LayerKey, dict[str, list[float]]] = {}  # server: [observations, per GPU, per GPU as told]
+        # server -> [observations, rate per GPU, rate per GPU as last reported]
+        self._layers: dict[LayerKey, dict[str, list[float]]] = {}
         self._of_job: dict[str, set[LayerKey]] = {}
-        self._on: dict[Server, set[str]] = {}  # jobs with a record of their own
+        self._on: dict[Server, set[str]] = {}  # jobs with their own record on each server
         self._fit = ServerSpeeds()
-        self._speeds: dict[Server, float] = {}  # as told
+        self._speeds: dict[Server, float] = {}  # speeds as last reported
         self._members: dict[int, tuple[Sequence[str], frozenset[str]]] = {}
         self._mean_speeds: dict[tuple[str, int], float] = {}
         self.changed: dict[str, int] = {}
@@ -69,12 +70,12 @@ class Records:
         self._mean_speeds.clear()
 
     def moved(self, job: str) -> None:
-        """Say that a job's estimates have changed."""
+        """Note that a job's estimates have changed."""
         self.changes += 1
         self.changed[job] = self.changes
 
     def add(self, job: str, kind: str, servers: Sequence[str], gpus: int, per_gpu: float) -> None:
-        """Record an observation, as :meth:`.ThroughputDatabase.record` writes it."""
+        """Record an observation in the form that :meth:`.ThroughputDatabase.record` writes."""
         spread = len(servers) > 1
         key = (job, kind, spread, len(servers) if spread else gpus)
         layer = self._layer(key)
@@ -127,7 +128,9 @@ class Records:
         return None if entry is None else entry[1]
 
     def on_average(self, job: str, kind: str, gpus: int, nodes: int) -> float | None:
-        """Return per-GPU throughput on an average server of the type, from records on some; None without a record."""
+        """Return per-GPU throughput on an average server of the type, from records on some servers; None without a
+        record.
+        """
         done = speed = 0.0
         for server, (count, per_gpu, _) in self._layers.get(_key(job, kind, gpus, nodes), {}).items():
             if server != ANY_SERVER:
@@ -154,7 +157,7 @@ class Records:
         key = (kind, id(servers))
         result = self._mean_speeds.get(key)
         if result is None:
-            self._as_set(servers)  # keeps the sequence, so that its id stays its own
+            self._as_set(servers)  # keeps the sequence alive, so that its id stays unique
             result = self._mean_speeds[key] = float(np.mean([self.speed(kind, server) for server in servers]))
         return result
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from copter_frontends.vocabulary import InvalidJobError, Job
 
-MOST_STEPS = 8  # most sizes made from a minimum and a maximum, as in the paper's experiments
+MOST_STEPS = 8  # most sizes made from a minimum and a maximum, as in the paper
 Rule = Literal["linear", "sqrt"]
 
 
@@ -21,12 +21,12 @@ class RequirementSet:
     Parameters
     ----------
     sizes : tuple of int
-        Ascending, each >= 1.
+        Sizes, ascending, each >= 1.
 
     Raises
     ------
     InvalidJobError
-        If the set is empty, unsorted, holds a size twice, or one below 1.
+        If the set is empty or unsorted, or has a size twice or below 1.
     """
 
     sizes: tuple[int, ...]
@@ -66,16 +66,16 @@ class RequirementSet:
 
     @property
     def smallest(self) -> int:
-        """R_1."""
+        """R_1, the smallest size."""
         return self.sizes[0]
 
     @property
     def mean(self) -> float:
-        """R_avg of (9)."""
+        """R_avg of (9), the mean size."""
         return sum(self.sizes) / len(self.sizes)
 
     def check_within(self, job_id: str, gpus_by_type: Mapping[str, int]) -> None:
-        """Raise InvalidJobError if a size is more than the GPUs of the largest type."""
+        """Raise InvalidJobError if a size exceeds the GPUs of the largest type."""
         most = max(gpus_by_type.values(), default=0)
         if self.sizes[-1] > most:
             there = ", ".join(f"{kind}: {gpus}" for kind, gpus in gpus_by_type.items())
@@ -96,14 +96,14 @@ def requirements_of(job: Job) -> RequirementSet:
 
 @dataclass(frozen=True, slots=True)
 class LearningRates:
-    """The learning rate at each number of GPUs; it must grow with the batch (section 2.2).
+    """The learning rate for each number of GPUs, because it must grow with the batch (section 2.2).
 
     Parameters
     ----------
     given : mapping of GPUs to learning rate
-        One entry at least; sizes that are absent follow from the nearest smaller given one (or the smallest) by `rule`.
+        At least one entry; other sizes follow from the nearest smaller given one (or the smallest) by `rule`.
     rule : {"linear", "sqrt"}
-        Rate in proportion to the GPUs, or to their square root.
+        Whether the rate is proportional to the GPUs or to their square root.
 
     Raises
     ------
@@ -124,7 +124,7 @@ class LearningRates:
                 raise InvalidJobError(f"learning rate {rate} at {gpus} GPUs: GPUs must be >= 1, rates finite and > 0")
 
     def at(self, gpus: int) -> float:
-        """Learning rate for so many GPUs."""
+        """Return the learning rate for a number of GPUs."""
         if gpus in self.given:
             return self.given[gpus]
         below = [size for size in self.given if size < gpus]

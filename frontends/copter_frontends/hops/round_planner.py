@@ -31,9 +31,9 @@ class RoundResult:
     fractional : int
         Jobs that were fractional in the relaxation.
     solution : Solution or None
-        None where there was nothing to solve.
+        None if there was nothing to solve.
     kept : bool
-        Whether it is the last plan again.
+        Whether it is the last plan.
     """
 
     draft: Draft
@@ -43,7 +43,7 @@ class RoundResult:
     kept: bool = False
 
     def allocations(self, drafting: Drafting) -> dict[str, Allocation]:
-        """Allocation of every placed job."""
+        """Return the allocation of every placed job."""
         return drafting.allocations(self.draft)
 
     def choice(
@@ -52,7 +52,7 @@ class RoundResult:
         """Return the policy's choice for the round."""
         solved = self.solution is None or self.solution.status is Status.OPTIMAL
         gap = relative_gap(self.draft.value, self.bound)
-        close = solved and gap <= OPTIMAL_GAP  # then a bound below the value is rounding
+        close = solved and gap <= OPTIMAL_GAP  # a bound below the value is then a rounding error
         return Choice(
             wanted=wanted,
             objective=self.draft.value,
@@ -74,11 +74,11 @@ class RoundPlanner:
     programs : RoundPrograms
     shim : HopsShim
     drafting : Drafting
-        With the weights of this plan.
+        Maker of drafts, with this plan's weights.
     deadline_s : float
         Seconds for the plan.
     clock : StageClock
-        Has measured the edits so far.
+        Clock that has measured the edits.
     """
 
     programs: RoundPrograms
@@ -88,7 +88,7 @@ class RoundPlanner:
     clock: StageClock
 
     def whole(self, draft: Draft, waiting: list[str], on_solved: Callable[[Solution, float], None]) -> RoundResult:
-        """Plan all GPUs that the draft leaves; `on_solved` receives the solution and its seconds."""
+        """Plan all GPUs that the draft leaves free; `on_solved` is called with the solution and its seconds."""
         book, formulation = self.drafting.book, self.programs.whole
         pinned = draft.copy()
         smallest = {job: book.requirements[job].smallest for job in waiting}
@@ -110,7 +110,7 @@ class RoundPlanner:
         return RoundResult(kept or draft, bound, fractional, solution, kept is not None)
 
     def idle(self, draft: Draft, waiting: list[str]) -> RoundResult:
-        """Plan only the idle GPUs; the bound is for this choice alone (HP23)."""
+        """Plan only the idle GPUs; the bound refers to this decision only (HP23)."""
         if not draft.idle or not waiting:
             for stage in ("edit", "solve", "shim"):
                 self.clock.end(stage)
@@ -133,7 +133,7 @@ class RoundPlanner:
         return self.shim(draft, formulation, solution, bound, self.programs.idle, rest_s)
 
     def _fill_fragments(self, draft: Draft, waiting: list[str], solution: Solution) -> float:
-        """Give fragments to jobs behind the window; returns their possible contribution to the bound (HP23)."""
+        """Give fragments to jobs outside the window; returns their possible contribution to the bound (HP23)."""
         behind: dict[str, Wish] = {}
         for _ in range(self.shim.repeats):
             if draft.idle == 0 or not waiting or not self._plan_again(draft, waiting, behind):

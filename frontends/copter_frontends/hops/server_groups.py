@@ -11,26 +11,26 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 MOST_SHARES = 100_000
-"""Allocations whose places are kept: several times as many as jobs run on the largest cluster."""
+"""Most cached allocations: several times the jobs of the largest cluster."""
 
-MOST_ODD = 0.05  # largest share of the servers that may stay in the group next to their speed bin
+MOST_ODD = 0.05  # at most this share of the servers may stay in the group next to their speed bin
 
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """Servers that are alike for every job.
+    """Servers that are equal for every job.
 
     Attributes
     ----------
     gpu_type : str
     gpus : int
-        Of each server.
+        GPUs of each server.
     speed : float
         Mean speed relative to the type.
     servers : tuple of str
-        Their ids; none in a bin that has emptied and may fill again.
+        Ids of the servers; empty for a bin that has lost its servers but may get new ones.
     bin : int
-        Number of the speed bin, 0 around 1.
+        Number of the speed bin; bin 0 is around speed 1.
     """
 
     gpu_type: str
@@ -41,7 +41,7 @@ class ServerGroup:
 
     @property
     def label(self) -> tuple[str, int, int]:
-        """Type, size and speed bin; independent of which servers are in the group."""
+        """Type, size and speed bin, which do not depend on the group's servers."""
         return (self.gpu_type, self.gpus, self.bin)
 
 
@@ -55,11 +55,11 @@ class ServerGroups:
         Servers, group after group.
     group : int64 array (servers,)
     size : int64 array (servers,)
-        GPUs of each.
+        GPUs of each server.
     first : int64 array (groups + 1,)
-        Where each group's servers begin.
+        First server of each group.
     index, group_of : dict of server id to int
-        Place and group of each server.
+        Position and group of each server.
     """
 
     def __init__(self, groups: list[ServerGroup]) -> None:
@@ -100,7 +100,7 @@ class ServerGroups:
 
     @property
     def speeds(self) -> NDArray[np.float64]:
-        """Mean speed of each group, (groups,)."""
+        """Return the mean speed of each group, (groups,)."""
         return np.array([group.speed for group in self.groups])
 
     def moved_from(self, other: ServerGroups) -> list[tuple[str, str]]:
@@ -156,13 +156,13 @@ def in_places_of(before: ServerGroups, now: ServerGroups) -> ServerGroups:
 def regrouped(before: ServerGroups, now: ServerGroups, speed: Callable[[str, str], float]) -> ServerGroups:
     """Return the groups of `now` in the positions of `before`, without new groups for a few servers.
 
-    As long as at most `MOST_ODD` of the servers are in bins that had no servers, these stay with the nearest bin of
-    their type and size that has: a new group costs every job new columns.
+    While at most the share `MOST_ODD` of the servers is in formerly empty bins, these servers stay in the nearest
+    non-empty bin of their type and size, because a new group would add columns to every job.
 
     Parameters
     ----------
     before, now : ServerGroups
-        Of the same servers.
+        Two groupings of the same servers.
     speed : callable (GPU type, server) -> float
     """
     there = [group for group in before.groups if group.servers]

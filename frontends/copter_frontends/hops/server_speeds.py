@@ -13,32 +13,33 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Server = tuple[str, str]  # GPU type, server
 
-ERROR = -1  # type of the unknown that stands for the profiles' error and for no server
+ERROR = -1  # type number of the profiles' errors, which are unknowns like servers
 
-PROFILE_WEIGHT = 0.15  # weight of a profile over that of an observation (HP9)
-AVERAGE_WEIGHT = 0.04  # weight of the prior that a server is average, over that of an observation (HP9)
-ERROR_WEIGHT = 1e-6  # weight of the prior that profiles have no error: nearly none
+PROFILE_WEIGHT = 0.15  # weight of a profile relative to an observation (HP9)
+AVERAGE_WEIGHT = 0.04  # weight of the prior that a server is average, relative to an observation (HP9)
+ERROR_WEIGHT = 1e-6  # weight of the prior that profiles have no error, nearly zero
 PRECISION = 1e-8  # relative residual at which conjugate gradients end
 
 
 class ServerSpeeds:
     """Speeds fitted to all observations: log rate = level of the job's configuration + log speed (HP9).
 
-    A job that was seen on one server only says something through its profile, which is right for an average server but
-    for an error that all profiles of a GPU type and a number of GPUs share: they count as runs on one more server.
+    A job observed on a single server gives information only through its profile. A profile is assumed correct for an
+    average server, up to an error common to all profiles of one GPU type and number of GPUs; the error is fitted like
+    the speed of one more server.
     """
 
     def __init__(self) -> None:
         self._layers: dict[Hashable, int] = {}
         self._servers: dict[Server, int] = {}
-        self._errors: dict[tuple[str, int], int] = {}  # as servers
+        self._errors: dict[tuple[str, int], int] = {}  # number of each error among the servers
         self._types: dict[str, int] = {}
-        self._entries: dict[tuple[int, int], int] = {}  # (layer, server) to its place
+        self._entries: dict[tuple[int, int], int] = {}  # (layer, server) -> index of the entry
         self._layer = _Column(np.int64)
         self._server = _Column(np.int64)
         self._weight = _Column(np.float64)
-        self._rate = _Column(np.float64)  # logarithm
-        self._type = _Column(np.int64)  # of each server; -1 of an error
+        self._rate = _Column(np.float64)  # logarithms of the rates
+        self._type = _Column(np.int64)  # type of each server; -1 for an error
         self._log_speed = np.zeros(0)
         self._n_layers = self._gone = 0
         self._stale = False
@@ -57,11 +58,11 @@ class ServerSpeeds:
         gpus : int
         server : str
         weight : float
-            Observations that the rate is the mean of.
+            Number of observations in the mean rate.
         per_gpu : float
             Samples per second, > 0.
         profile : float or None
-            The same by the job's profile, for an average server; None without one.
+            Samples per second on an average server by the job's profile; None without one.
         """
         at = self._layers.get(layer)
         if at is None:
@@ -148,7 +149,7 @@ class ServerSpeeds:
         return np.asarray(found)
 
     def _compact(self) -> None:
-        """Leave out the layers and entries that are gone."""
+        """Drop deleted layers and entries."""
         alive = np.fromiter(self._layers.values(), dtype=np.int64, count=len(self._layers))
         place = np.full(self._n_layers, -1, dtype=np.int64)
         place[alive] = np.arange(len(alive))
@@ -184,7 +185,7 @@ class _Column:
         return self._size - 1
 
     def keep(self, which: Ints) -> None:
-        """Only these, in this order."""
+        """Keep only these values, in this order."""
         kept = self._room[which]
         self._size = len(kept)
         self._room = np.concatenate([kept, np.zeros(64, dtype=kept.dtype)])

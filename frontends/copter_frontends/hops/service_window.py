@@ -1,4 +1,4 @@
-"""The service window: the queue's head that may be served, and its adjustment for fragments (HP22, HP23)."""
+"""The service window: the head of the queue that may be served, and its adjustment for fragments (HP22, HP23)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def service_window(order: Sequence[str], smallest: Mapping[str, int], gpus: int)
     order : sequence of job ids
         Highest priority first.
     smallest : mapping of job id to int
-        R_1.
+        R_1 of each job.
     gpus : int
         GPUs to be planned.
     """
@@ -34,10 +34,10 @@ def adjust_for_sensitivity(
     sensitivity: Mapping[str, float],
     idle_gpus: int,
 ) -> list[str]:
-    """Add later jobs that lose little when spread, until the window is no more sensitive than the queue.
+    """Add later jobs that lose little when spread, until the window's mean sensitivity is at most the queue's.
 
-    Going on from the window's end in the queue's order, a job is added if it is less sensitive than the queue's mean
-    and needs less than the idle GPUs.
+    Jobs after the window are visited in the queue's order; a job is added if its sensitivity is below the queue's mean
+    and it needs fewer GPUs than are idle.
     """
     result = list(window)
     if not order or not window:

@@ -23,16 +23,16 @@ class HopsShim:
     Parameters
     ----------
     dives : int
-        Most passes that re-solve the relaxation, warm, for the unplaced jobs and the free GPUs.
+        Most warm re-solves of the relaxation for the unplaced jobs and the free GPUs.
     repeats : int
-        Most times that a round plans the idle GPUs by the program again, before they are filled greedily.
+        Most times that a round plans idle GPUs again by the program before it fills them greedily.
     swaps : int
         Most passes of local exchange.
     good_enough : float
         Relative gap at which diving and swapping end.
     core_gap : float
-        If the rounded plan's gap exceeds this, a MILP also chooses for the jobs that are close calls; the better plan
-        is returned.
+        If the rounded plan's gap exceeds this, a MILP also decides on the jobs with close options; the better plan is
+        returned.
     core_jobs, core_nodes : int
         Most jobs in that MILP, and most nodes of its branch and bound.
     core_gap_goal : float
@@ -137,7 +137,7 @@ def dive(draft: Draft, residual: GroupFormulation) -> bool:
 
 def fill(draft: Draft) -> None:
     """Give remaining GPUs to idle jobs and to running jobs that can grow in place, most worth per GPU first."""
-    while draft.idle and _fill_once(draft):  # every pass that does something leaves fewer GPUs idle
+    while draft.idle and _fill_once(draft):  # every successful pass leaves fewer GPUs idle
         pass
 
 
@@ -200,7 +200,7 @@ def _grow(draft: Draft, job: str, column: int) -> bool:
 
 
 def swap(draft: Draft) -> bool:
-    """Replace a job by an idle job that is worth more in its place, using the server's free GPUs too."""
+    """Replace a job by an idle job that is worth more on its server, using the server's free GPUs too."""
     best = _best_idle(draft)
     trades: list[tuple[float, str]] = []
     for job, had in draft.placed.items():

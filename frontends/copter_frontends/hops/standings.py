@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import Job
 
 
 class Standings:
-    """Waits and estimated progress of the jobs, and the queue that they make.
+    """Waiting times and estimated progress of the jobs, and the resulting queue.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Standings:
         running: Iterable[str],
         present: Mapping[str, Present],
     ) -> None:
-        """Bring waits, progress and priorities up to `now_s`.
+        """Update waits, progress and priorities to `now_s`.
 
         Parameters
         ----------
@@ -54,9 +54,9 @@ class Standings:
         jobs : mapping of job id to Job
         service : mapping of job id to Service
         running : iterable of job ids
-            Jobs that the last plan gave GPUs; they are taken to have run at the estimated speed since then.
-        present : mapping of job id to Present
-            What they have.
+            Jobs with GPUs in the last plan; they are assumed to have run at the estimated speed since then.
+        drafting : Drafting
+            Knows the jobs' current GPUs.
         """
         ages, order = self.book.age_s, self.queue
         elapsed_s, self._updated_s = max(now_s - self._updated_s, 0.0), now_s

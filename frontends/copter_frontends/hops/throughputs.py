@@ -12,14 +12,14 @@ from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 @runtime_checkable
 class PlacedThroughputs(Protocol):
-    """Speeds of jobs by type, GPUs, servers used, and the servers themselves."""
+    """Interface: speeds of jobs by type, GPUs, number of servers, and the servers themselves."""
 
     @property
     def version(self) -> int:
         """A number that changes whenever a result may have changed."""
 
     def key(self, job: Job) -> Hashable:
-        """Jobs with equal keys are equally fast everywhere."""
+        """Return a key; jobs with equal keys are equally fast everywhere."""
 
     def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
         """Return samples per second of the job on `gpus` GPUs over `nodes` of these similar servers; 0 if it cannot
@@ -35,14 +35,14 @@ class PlacedThroughputs(Protocol):
 
 @runtime_checkable
 class LearnedThroughputs(PlacedThroughputs, Protocol):
-    """Speeds that change as jobs run, and say which did.
+    """Interface: speeds that change as jobs run, with a report of the changes.
 
-    The rates of jobs that are not said to have changed are in proportion to the mean speed of the servers asked about.
+    The rates of jobs that are not reported as changed are proportional to the mean speed of the given servers.
     """
 
     @property
     def speeds_version(self) -> int:
-        """The version at which a server's speed changed last."""
+        """Version at which a server's speed last changed."""
 
     def changed_since(self, version: int) -> frozenset[Hashable]:
         """Return keys of jobs whose results have changed since a version, other than by servers' speeds."""
@@ -52,12 +52,12 @@ class LearnedThroughputs(PlacedThroughputs, Protocol):
 
 
 class ModelledThroughputs:
-    """Speeds of a goodput model, which knows types and nodes but no single servers.
+    """Speeds of a goodput model, which distinguishes types and numbers of nodes but not single servers.
 
     Parameters
     ----------
     cluster : Cluster
-        Read once.
+        Cluster; read once.
     model : GoodputSource
     """
 
@@ -69,11 +69,11 @@ class ModelledThroughputs:
         self.version = 0
 
     def key(self, job: Job) -> Hashable:
-        """The job's shape."""
+        """Return the job's shape."""
         return job.shape
 
     def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
-        """Samples per second at the beginning of training."""
+        """Return samples per second at the beginning of training."""
         key = (job.shape, gpu_type, gpus, nodes)
         if key not in self._known:
             where = Configuration(nodes, gpus, gpu_type)

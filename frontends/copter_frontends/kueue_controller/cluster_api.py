@@ -12,14 +12,15 @@ try:
     import kubernetes.config as kube_config
     from kubernetes.client.exceptions import ApiException
     from urllib3.exceptions import HTTPError
-except ImportError as missing:  # of the optional extra `kubernetes`
+except ImportError as missing:  # in the optional extra `kubernetes`
     raise ImportError(
         "the Kueue controller needs the Kubernetes client: pip install '.[kubernetes]' in copter's checkout",
         name="kubernetes",
     ) from missing
 
-PATIENCE_S = 10.0  # seconds after which a request to the cluster is given up
-GONE = (404, 409)  # HTTP statuses: the object was deleted, or changed since it was read; the next step reads it anew
+PATIENCE_S = 10.0  # time limit of a request to the cluster, in seconds
+# HTTP statuses of an object that was deleted or changed since it was read; the next step reads it again
+GONE = (404, 409)
 
 
 class ClusterApi:
@@ -105,7 +106,9 @@ class ClusterApi:
         return dict(found)
 
     def patch(self, document: Document, plural: str, change: Document, status: bool = False) -> bool:
-        """Merge a change into a document as it was read; return False if it is gone or was changed since."""
+        """Merge a change into a document; return False, without a change, if the document was deleted or changed
+        since it was read.
+        """
         meta = document["metadata"]
         group, _, version = str(document["apiVersion"]).rpartition("/")
         inner = {"resourceVersion": meta["resourceVersion"]} | change.get("metadata", {})

@@ -29,7 +29,7 @@ WRITES = ("boost", "gates", "checks", "dispatch")
 
 
 class Cluster(Protocol):
-    """The calls of an API server that the controller uses."""
+    """Interface: the calls of an API server that the controller uses."""
 
     def version(self, group: str, known: Sequence[str]) -> str:
         """Return the version of a group to read."""
@@ -41,7 +41,7 @@ class Cluster(Protocol):
         """Return one document."""
 
     def patch(self, document: Document, plural: str, change: Document, status: bool = False) -> bool:
-        """Merge a change into a document as it was read; return whether it was written."""
+        """Merge a change into a document unless it changed since it was read; return whether it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Controller:
     workers : mapping of str to callable, optional
         Returns the view of each of MultiKueue's worker clusters.
     dry : bool
-        Report what would be written, and write nothing.
+        Whether to report the writes without writing anything.
     settings : Settings, optional
     """
 
@@ -85,7 +85,7 @@ class Controller:
         Raises
         ------
         QueueError
-            If the cluster cannot be read or its objects contradict each other; nothing was written then.
+            If the cluster cannot be read or its objects contradict each other; nothing is written then.
         """
         self._written = []
         documents = read_api(self.cluster)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ class Controller:
             self._write("boost", workloads[name], "workloads", change, str(boost))
 
     def _open_gates(self, workloads: Mapping[str, Document]) -> None:
-        """Remove the plan's gate from admitted workloads: at the owner, from which Kueue copies the annotation."""
+        """Remove the plan's gate from admitted workloads, in the owner's annotation, which Kueue copies."""
         for name, document in workloads.items():
             gates = gates_of(document)
             if GATE not in [each.strip() for each in gates.split(",")] or not self.decisions.goes(name):

@@ -1,4 +1,4 @@
-"""The plan's decision on each workload (admit now, admit by stopping others, wait) and how Kueue is told."""
+"""The plan's decision on each workload (admit now, admit by stopping others, wait), and its form for Kueue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Decisions:
     stopping : dict of str to list of str
         Workloads that start if others are stopped by Kueue's rules, with the names of these others.
     value, bound : float
-        Units weighted by rank of priority, admitted less stopped; and a certified bound on this value for anything
+        Admitted less stopped units, weighted by rank of priority; and a certified bound on this value over everything
         that Kueue's rules allow.
     """
 
@@ -74,7 +74,7 @@ def is_ours(job: WatchedJob) -> bool:
 
 
 def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preemption]) -> Decisions:
-    """Plan the waiting workloads, higher priorities first; then those for which others may be stopped."""
+    """Plan the waiting workloads, higher priorities first, then workloads for which others may be stopped."""
     able = {job.id: job for job in view.jobs if not job.running and (not job.held or is_ours(job)) and job.options[0]}
     ranks = {priority: at + 1 for at, priority in enumerate(sorted({job.priority for job in view.jobs}))}
     holders = [
@@ -103,7 +103,7 @@ def _stop(
     view: ClusterView, able: Mapping[str, WatchedJob], rules: Mapping[str, Preemption], starts: Mapping[Any, list[int]],
     holders: list[Holder], decisions: Decisions,
 ) -> None:  # fmt: skip
-    """Add those for which others are stopped, on top of what is admitted; the tree is left as it was."""
+    """Add workloads for which others are stopped to the admitted ones; the tree is left unchanged."""
     tree = view.tree
     done: list[tuple[str, Any, float]] = []
 
@@ -133,7 +133,7 @@ def _stop(
 
 
 def boosts(view: ClusterView, documents: Mapping[str, Document], decisions: Decisions) -> dict[str, int]:
-    """Return the boost, 0 or 1, of each waiting workload with which Kueue tries the plan's workloads first.
+    """Return the boost, 0 or 1, of each waiting workload that makes Kueue try the plan's workloads first.
 
     Kueue takes a queue's workloads by priority, then by age. A workload of the plan gets 1 if an older workload of the
     same priority is not in the plan, unless the boost would make its priority equal to a higher one.

@@ -16,16 +16,16 @@ from copter_frontends.views.kueue import condition, priority_of
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 Value = TypeVar("Value")
-MOST_NOMINATED = 3  # most clusters nominated for a workload: the plan's, and others that have room
+MOST_NOMINATED = 3  # most clusters nominated for a workload: the plan's, and others with room
 
 
 def nominations(
     checks: Sequence[Document], configs: Sequence[Document], workloads: Mapping[str, Document],
     workers: Mapping[str, Callable[[], ClusterView]], settings: Settings,
 ) -> dict[str, list[str]]:  # fmt: skip
-    """The clusters to nominate for each workload that waits for MultiKueue; those without room are not there.
+    """Return the clusters to nominate for each workload that waits for MultiKueue; workloads without room are left out.
 
-    A worker that cannot be read just now is nominated for nothing new.
+    A worker that cannot be read at the moment gets no new nominations.
     """
     allowed = _allowed(checks, configs)
     waiting = {name: each for name, each in workloads.items() if _waits(each, allowed)}

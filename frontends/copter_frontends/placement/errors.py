@@ -4,12 +4,12 @@ from copter_frontends.vocabulary.errors import FrontendError
 
 
 class PlacementError(FrontendError, ValueError):
-    """Wanted GPUs that cannot be given concrete nodes, or a pin that cannot be kept.
+    """The wanted GPUs cannot be assigned to nodes, or a pin cannot be kept.
 
     Attributes
     ----------
     job_id : str or None
-        The job that found no room, where there is one: without it, or on fewer GPUs, the others may fit.
+        The job without room, if it is a single one: without it, or with fewer GPUs for it, the others may fit.
     """
 
     def __init__(self, message: str, job_id: str | None = None) -> None:

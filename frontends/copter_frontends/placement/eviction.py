@@ -1,11 +1,10 @@
 """Choice of the jobs to evict when fragmentation leaves another job without room (thesis 3.3.4).
 
-Why eviction of smaller jobs is enough. Let a node with c GPUs free for a size s offer floor(c / s) slots of that size.
-When every size divides the next larger one, a job of size s takes exactly one slot of size s and s / s' slots of each
-smaller size s', on whichever node it lands. So the slots that jobs of size s or more leave for one more job of size s
-do not depend on where those jobs are: if the jobs can be placed at all, then wherever the larger ones are there is a
-node on which evicting *smaller* jobs alone makes room. The same then
-holds for the evicted jobs at their smaller sizes.
+Why it suffices to evict smaller jobs: a node with c free GPUs has floor(c / s) slots of size s. If every size divides
+the next larger one, a job of size s takes exactly one slot of size s, and s / s' slots of each smaller size s', on any
+node. So the number of slots of size s that jobs of size s or more leave free does not depend on their nodes. If the
+jobs can be placed at all, there is a node on which evicting *smaller* jobs makes room, wherever the larger jobs are.
+The same then holds for the evicted jobs and their sizes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from copter_frontends.placement.node_pool import NodePool
 def nodes_to_clear(pool: NodePool, count: int) -> list[int]:
     """Return up to `count` nodes whose movable small jobs hold the fewest GPUs; ties by the fewest jobs.
 
-    Nodes with a pinned job or with a job of whole nodes are no candidates.
+    Nodes with a pinned job or a job of whole nodes are excluded.
     """
     size, free = pool.table.gpus_per_node, pool.free
     candidates = []
@@ -30,9 +29,10 @@ def nodes_to_clear(pool: NodePool, count: int) -> list[int]:
 
 
 def room_for(pool: NodePool, gpus: int) -> tuple[int, list[str]] | None:
-    """Node on which the fewest GPUs (then the fewest jobs) have to be evicted for a job of `gpus`, and the evicted.
+    """Return the node on which a job of `gpus` needs the fewest evicted GPUs (then the fewest jobs), and the evicted
+    jobs.
 
-    Only jobs smaller than `gpus` are evicted. To be asked when no node has `gpus` free GPUs.
+    Only jobs smaller than `gpus` are evicted. Call it when no node has `gpus` free GPUs.
 
     Returns
     -------
@@ -62,7 +62,8 @@ def room_for(pool: NodePool, gpus: int) -> tuple[int, list[str]] | None:
 def _cheapest(jobs: dict[str, int], below: int, lacking: int) -> tuple[int, list[str]] | None:
     """Return a small set of jobs, each below `below` GPUs, that hold at least `lacking` GPUs: (GPUs, job ids).
 
-    Exact where sizes divide each other and the set can hold just `lacking`; else near it. None if all hold too little.
+    The set is optimal if sizes divide each other and some set holds exactly `lacking` GPUs, otherwise nearly so. None
+    if all jobs together hold too few.
     """
     smaller = sorted((-gpus, job) for job, gpus in jobs.items() if gpus < below)
     chosen: list[tuple[int, str]] = []

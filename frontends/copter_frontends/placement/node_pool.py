@@ -12,9 +12,9 @@ from copter_frontends.vocabulary import Allocation
 class NodePool:
     """Free GPUs of every node of one type.
 
-    The pool is used in two stages. First, :meth:`hold` keeps jobs where they were. Then :meth:`sort_nodes` puts the
-    nodes in buckets by their free GPUs, and the other methods place and evict jobs. A bucket is in order of node
-    number, so that every choice depends on what is where and never on the order of the calls that led there.
+    The pool is used in two stages. First, :meth:`hold` keeps jobs on their nodes. Then :meth:`sort_nodes` sorts the
+    nodes into buckets by their free GPUs, and the other methods place and evict jobs. Each bucket is ordered by node
+    number, so that choices depend on the present state only, not on the order of earlier calls.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ def node_tables(cluster: Cluster) -> dict[str, NodeTable]:
     Raises
     ------
     PlacementError
-        If a node's size is not its type's (thesis 3.3.4 takes all nodes of a type to be of one size).
+        If nodes of one type differ in size (thesis 3.3.4 assumes equal sizes).
     """
     tables = {name: NodeTable(name, kind.gpus_per_node) for name, kind in cluster.types.items()}
     for node in cluster.nodes.values():

@@ -15,24 +15,23 @@ Wanted = Mapping[str, tuple[str, int]]
 
 
 class Placer:
-    """Gives jobs concrete nodes and moves as few of them as it can (thesis 3.3.3-3.3.4, "Placer").
+    """Assigns nodes to jobs and moves as few jobs as possible (thesis 3.3.3-3.3.4, "Placer").
 
-    With R the GPUs of a node of the type: a job of fewer than R GPUs is on one node; a job of more has whole nodes to
-    itself. A job whose type and count did not change keeps its nodes unless another job could not be placed; then
-    the smallest jobs are moved. A placement depends on the arguments and the cluster alone, and not on the order of the
-    mappings; what is remembered between calls, the numbering of the cluster's nodes and the last placement, only saves
-    the work of holding again every job that stays as it was.
+    Let R be the number of GPUs of a node of the type. A job of fewer than R GPUs is on one node; a larger job has whole
+    nodes to itself. A job with unchanged type and count keeps its nodes, unless another job could not be placed
+    otherwise; then the smallest jobs are moved. A placement depends on the arguments and the cluster only, not on
+    earlier calls or the order of the mappings.
 
     Parameters
     ----------
     cluster : Cluster
-        Read at every call: nodes may come and go between calls.
+        The cluster, read at every call, so that nodes may change between calls.
 
     Notes
     -----
-    A placement is always found if each type's total demand fits its capacity, R is a power of two, sizes are powers of
-    two below R or multiples of R, and no job is pinned. With pins, or a node size R that is not a power of two (sizes
-    still powers of two below R), it is found whenever there is one. Other sizes are packed best fit in descending size.
+    If each type's total demand fits its capacity, R is a power of two, sizes are powers of two below R or multiples of
+    R, and no job is pinned, a placement is always found. With pins, or if R is not a power of two, a placement is found
+    whenever one exists (for the same sizes). Other sizes are packed by best fit in descending size.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -55,22 +54,22 @@ class Placer:
         ----------
         wanted : mapping of job id to (GPU type, GPUs)
         previous : mapping of job id to Allocation
-            Where jobs were before; any of them may be gone from `wanted`, and their nodes from the cluster.
+            Previous allocations, including those of jobs that are no longer wanted and of nodes that are gone.
         pinned : collection of job ids
             Wanted jobs that keep exactly their previous nodes.
 
         Returns
         -------
         allocations : dict of job id to Allocation
-            In the order of `wanted`. A job that stays has the same object as in `previous`.
+            Allocations in the order of `wanted`. An unmoved job has the same object as in `previous`.
         moved : frozenset of job ids
-            Jobs whose previous allocation was of the same type and count, but on other nodes.
+            Jobs with the same type and count as before, but on other nodes.
 
         Raises
         ------
         PlacementError
             For an unknown type, an impossible count, an over-committed type, a pin that cannot be kept, or a job for
-            which pins (or sizes that do not divide each other) leave no room. Nothing has changed then.
+            which pins (or sizes that do not divide each other) leave no room. The state is then unchanged.
         """
         tables = self._current_tables()
         check_demand(wanted, tables)
@@ -194,7 +193,7 @@ def _held(
 def _pinned_pools(
     tables: Mapping[str, NodeTable], wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
 ) -> tuple[dict[str, NodePool], dict[str, Allocation]]:
-    """Return new pools that contain the pinned jobs, and the pinned jobs' allocations."""
+    """Return new pools that contain the pinned jobs, and these jobs' allocations."""
     pools = {name: NodePool(table) for name, table in tables.items()}
     placed = {}
     for job in pins:

@@ -17,8 +17,8 @@ def settle(
 ) -> tuple[dict[str, Allocation], set[str]]:
     """Place the pending jobs of a type: whole nodes first, then parts of nodes in descending size.
 
-    Jobs of whole nodes never need to move for others: all nodes without a pinned job are alike, so that which of
-    them they have does not change what else fits.
+    Jobs of whole nodes never need to move: nodes without a pinned job are all alike, so it does not matter which of
+    them such a job has.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def settle(
         Nodes of the type, with the kept and pinned jobs on them; changed in place.
     pending : mapping of job id to GPUs
     previous : mapping of job id to Allocation
-        A pending job of whole nodes gets those of its previous nodes that it can.
+        Previous allocations; a pending job of whole nodes gets as many of its previous nodes as possible.
 
     Returns
     -------
     (allocations, displaced)
-        Allocations of the pending jobs and of the displaced ones, and the ids of the jobs that had kept their nodes and
-        were put elsewhere.
+        Allocations of the pending and the displaced jobs, and the ids of the displaced jobs, which had kept their nodes
+        but were moved.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def _place_whole(
 def _place_small(pool: NodePool, queue: list[tuple[int, str]]) -> set[str]:
     """Place jobs by best fit in descending size, evicting smaller jobs if needed; returns the evicted ids.
 
-    `queue` is a heap of (minus GPUs, job id), used up. What is evicted is smaller, so it comes up later.
+    `queue` is a heap of (minus GPUs, job id), which is emptied. Evicted jobs are smaller, so they are placed later.
     """
     evicted: set[str] = set()
     while queue:
@@ -120,7 +120,7 @@ def _repack(pool: NodePool, waiting: list[tuple[int, str]]) -> set[str]:
     """Remove all movable small jobs and place them again with the waiting ones, in descending size; returns the removed
     ids.
 
-    Sizes that divide each other never get here unless nothing helps; others (3 next to 2) may find room in this way.
+    With sizes that divide each other this never helps; with others (3 beside 2) it may make room.
     """
     taken_off = list(pool.homes)
     everyone = sorted([*waiting, *((-pool.evict(job), job) for job in taken_off)])

@@ -1,4 +1,4 @@
-"""Where a job can run, and on how many GPUs a rigid job does."""
+"""Predicates of where a job can run, and the number of GPUs of a rigid job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter_frontends.policy_kit.throughputs import Throughputs
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 CanRun = Callable[[Job, str, int], bool]
-"""(job, GPU type, GPUs) -> whether the job runs there."""
+"""Function (job, GPU type, GPUs) -> whether the job can run there."""
 
 
 def requested_gpus(job: Job) -> int:
@@ -22,13 +22,15 @@ def requested_gpus(job: Job) -> int:
 
 
 def anywhere(job: Job, gpu_type: str, gpus: int) -> bool:
-    """Always true: used where nothing is known about which GPU types a job can run on."""
+    """Return True: for policies without knowledge of where a job can run."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class RunsWith:
-    """Whether a job's throughput is above zero. A class and not a closure, so that policies can be saved."""
+    """Callable that says whether a job's throughput is above zero; a class, so that policies that hold it can be
+    saved.
+    """
 
     throughputs: Throughputs
 

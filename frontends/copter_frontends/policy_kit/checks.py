@@ -17,7 +17,7 @@ from copter_frontends.vocabulary import (
 
 
 class HasNodes(Protocol):
-    """Nodes by id."""
+    """Interface of a collection of nodes."""
 
     def __contains__(self, node: str, /) -> bool:
         """Whether a node with this id exists."""
@@ -52,7 +52,7 @@ def check_nodes(job_id: str, allocation: Allocation, nodes: HasNodes) -> None:
     allocation : Allocation
         Of one GPU type.
     nodes : HasNodes
-        Ids of the nodes of that type: a set, or what has them.
+        Ids of the nodes of that type.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_nodes(job_id: str, allocation: Allocation, nodes: HasNodes) -> None:
 
 
 def require_free(job_id: str, allocation: Allocation, node_gpus: int, used: Mapping[str, int]) -> None:
-    """Raise CapacityInUseError if a pin does not fit beside what cannot be moved.
+    """Raise CapacityInUseError if a pin does not fit beside GPUs that cannot be moved.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def require_free(job_id: str, allocation: Allocation, node_gpus: int, used: Mapp
     node_gpus : int
         GPUs of a node of that type.
     used : mapping of node id to int
-        GPUs that cannot be moved away.
+        Immovable GPUs in use on each node.
     """
     short = [node for node, gpus in allocation.nodes if used.get(node, 0) + gpus > node_gpus]
     if short:

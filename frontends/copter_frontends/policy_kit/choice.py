@@ -18,9 +18,10 @@ class Choice:
     Attributes
     ----------
     wanted : dict of job id to (GPU type, GPUs)
-        Within each type's capacity, pinned jobs left out.
+        Wanted GPUs, within each type's capacity, without pinned jobs.
     objective, bound, fractional_jobs, prices, skipped, status
-        See :class:`~copter_frontends.vocabulary.Plan`; the objective is the GPUs in use where None is given.
+        See :class:`~copter_frontends.vocabulary.Plan`; if the objective is None, the plan's objective is the number of
+        GPUs in use.
     timings : mapping of str to float
         Seconds of the stages ``solve`` and ``shim``.
     """

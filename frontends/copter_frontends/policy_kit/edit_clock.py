@@ -11,7 +11,7 @@ class EditClock:
     Attributes
     ----------
     seconds : float
-        Since the last :meth:`reset`.
+        Seconds since the last :meth:`reset`.
     """
 
     def __init__(self) -> None:

@@ -13,11 +13,11 @@ class Edits:
     Attributes
     ----------
     added, removed, changed : int
-        Requests that came, that went, and whose columns or bounds are others.
+        Number of requests added, removed, and changed in columns or bounds.
     resources : int
-        Resources that came, went, or have other units.
+        Number of resources added, removed, or changed in units.
     requests : int
-        Requests that there are.
+        Number of requests in the model.
     """
 
     added: int = 0
@@ -40,7 +40,7 @@ class EditLog:
     Attributes
     ----------
     solves, added, removed, changed, requests : int
-        Rounds with a solve; requests added, removed and changed in them, and requests that there were.
+        Number of rounds with a solve; sums over these rounds of added, removed, changed and present requests.
     """
 
     solves: int = 0

@@ -17,7 +17,7 @@ class FreeGpus:
     def __init__(self, gpus_per_node: int) -> None:
         self._gpus_per_node = gpus_per_node
         self._free: dict[str, int] = {}
-        # By number of free GPUs: node id -> None, in order of arrival there.
+        # For each number of free GPUs: node id -> None, in the order of arrival in this bucket.
         self._by_free: list[dict[str, None]] = [{} for _ in range(gpus_per_node + 1)]
 
     @property

@@ -5,23 +5,23 @@ from __future__ import annotations
 from copter_frontends.vocabulary import PlanStatus
 
 OPTIMAL_GAP = 1e-6
-"""Largest gap of a plan that is called optimal."""
+"""A plan with at most this gap counts as optimal."""
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """max(bound - objective, 0) / (1 + |objective| + |bound|): the engine's F10 for a maximisation.
+    """Return max(bound - objective, 0) / (1 + |objective| + |bound|), the engine's F10 for a maximisation.
 
     Parameters
     ----------
     objective, bound : float
-        Value of the plan, and an upper bound on the value of any plan, in the units in which the LP is solved. A
-        policy whose LP is scaled gives both times its scale, so that the 1 means the same as in the engine.
+        Value of the plan, and an upper bound on the value of any plan, in the units in which the LP is solved. A policy
+        with a scaled LP multiplies both by its scale, so that the 1 means the same as in the engine.
     """
     return max(bound - objective, 0.0) / (1.0 + abs(objective) + abs(bound))
 
 
 def status_of(gap: float, solved: bool, kept: bool = False) -> PlanStatus:
-    """Return a plan's status from its gap, whether its LP was `solved`, and whether the last plan was `kept`."""
+    """Return a plan's status, given its gap, whether its LP was `solved`, and whether the last plan was `kept`."""
     if kept:
         return PlanStatus.KEPT_PREVIOUS
     return PlanStatus.OPTIMAL if solved and gap <= OPTIMAL_GAP else PlanStatus.FEASIBLE

@@ -21,12 +21,11 @@ class ComparedRound:
     ----------
     round : int
     variables : int
-        Of the LP.
+        Columns of the LP.
     copter_s, highs_warm_s, highs_cold_s : float
         Wall-clock seconds of edits and solve. HiGHS solves a round either cold or warm; the other time is NaN.
     highs_start : {"cold", "warm", "given"}
-        What HiGHS started from: nothing, its own last basis, or copter's vertex after a cold solve that did not end in
-        time.
+        Start of HiGHS: nothing, its own last basis, or copter's vertex after a cold solve that did not end in time.
     highs_status : str
     objective_rel_diff : float
         abs(copter - HiGHS) / (1 + abs(HiGHS)) of the objectives.
@@ -46,8 +45,8 @@ class HighsComparison:
     """Observer that solves every k-th LP of a policy with HiGHS; its time does not count for the round.
 
     HiGHS is used in its fastest way: rows and columns are added and deleted and costs changed in place, and its basis
-    is kept. Its cold solve (interior point with crossover, which is its fastest here) runs once, on the first
-    compared round, within the time limit; where it does not end, copter's vertex is handed over as the first basis.
+    is kept. A cold solve (interior point with crossover, its fastest way here) runs once, on the first compared round,
+    within the time limit. If it does not finish, HiGHS gets copter's vertex as its first basis.
 
     Parameters
     ----------
@@ -55,14 +54,14 @@ class HighsComparison:
     every : int
         Rounds between two comparisons.
     time_limit_s : float
-        Of one HiGHS solve.
+        Time limit of one HiGHS solve.
     skip : int
-        Linear programs to let pass first.
+        Number of first linear programs that are not compared.
 
     Attributes
     ----------
     is_on : bool
-        Whether programs are looked at; those of a warm-up are let pass.
+        Whether programs are compared; False during the warm-up.
     """
 
     def __init__(self, policy: LpPolicy, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
@@ -131,18 +130,18 @@ class HighsComparison:
         )
 
     def why_none(self) -> str:
-        """Why no round was compared."""
+        """Return why no round was compared."""
         if self._seen > self.skip:
             return "its linear programs had no columns, as no job could be given anything"
         return f"no linear program was solved in the rounds that count: {self.policy.seldom or 'no job was there'}"
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one dictionary per compared round; None marks a way in which HiGHS was not run."""
+        """Return one dictionary per compared round; None if HiGHS was not run in that way."""
         rows = [asdict(row) for row in self.rounds]
         return [{key: None if value != value else value for key, value in row.items()} for row in rows]
 
     def summary(self) -> dict[str, Any]:
-        """Medians and ratios over the compared rounds."""
+        """Return medians and ratios over the compared rounds."""
         warm = [row for row in self.rounds if np.isfinite(row.highs_warm_s)]
         cold = [row for row in self.rounds if np.isfinite(row.highs_cold_s)]
         warm_s = np.array([row.highs_warm_s for row in warm])

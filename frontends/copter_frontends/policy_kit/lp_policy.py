@@ -15,13 +15,13 @@ class LpPolicy(ABC):
     Attributes
     ----------
     observers : list of callable
-        Called in every round once the LP is solved and before anything changes; their time is not counted.
+        Functions called in every round after the LP is solved and before anything changes; their time is not counted.
     last_solution : Solution or None
-        Of the last round's LP.
+        Solution of the last round's LP.
     last_lp_s : float
-        Seconds of its edits and solve.
+        Seconds of that LP's edits and solve.
     lp_each_round : bool
-        Whether there is one in every round of which all is planned; if not, only where the plan needs it.
+        Whether every fully planned round has an LP; if not, only rounds whose plan needs it.
     """
 
     lp_each_round = True
@@ -42,12 +42,12 @@ class LpPolicy(ABC):
 
     @property
     def variables(self) -> int:
-        """Columns of the LP as it stands."""
+        """Number of columns of the present LP."""
         return self.model.n_columns
 
     @property
     def seldom(self) -> str:
-        """Why some rounds have no program of all GPUs; empty if every round has one."""
+        """Why some rounds have no program over all GPUs; empty if every round has one."""
         return ""
 
     def show(self, solution: Solution | None, lp_s: float) -> None:

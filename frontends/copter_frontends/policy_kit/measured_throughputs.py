@@ -11,7 +11,7 @@ from copter_frontends.goodput.pipeline import pipeline_step_s
 from copter_frontends.goodput.profiled import ProfiledApplication, profile_of
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
-UNMEASURED = 0.1  # iterations per second on a type where the job's size was not measured
+UNMEASURED = 0.1  # iterations per second on a type on which the job's size was not measured
 
 
 class MeasuredThroughputs:
@@ -20,7 +20,7 @@ class MeasuredThroughputs:
     Parameters
     ----------
     cluster : Cluster
-        Gives the number of GPUs on a node of each type. Read once.
+        Gives the GPUs per node of each type; read once.
     profiles : mapping of application to ProfiledApplication
     """
 

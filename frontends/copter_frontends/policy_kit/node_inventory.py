@@ -33,36 +33,36 @@ class NodeInventory:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """GPU types, in the cluster's order."""
+        """Return the GPU types, in the cluster's order."""
         return tuple(self._free)
 
     def node_gpus(self, gpu_type: str) -> int:
-        """GPUs of a node of this type."""
+        """Return the GPUs of a node of this type."""
         return self._node_gpus[gpu_type]
 
     def capacity(self, gpu_type: str) -> int:
-        """GPUs of a type."""
+        """Return the total GPUs of a type."""
         return self._free[gpu_type].count * self._node_gpus[gpu_type]
 
     def free(self, gpu_type: str) -> int:
-        """Free GPUs of a type."""
+        """Return the free GPUs of a type."""
         return self._free[gpu_type].gpus
 
     def node_ids(self, gpu_type: str) -> list[str]:
-        """Ids of the nodes of a type, oldest first."""
+        """Return the ids of a type's nodes, oldest first."""
         return list(self._free[gpu_type].nodes)
 
     def free_on(self, gpu_type: str, node: str) -> int:
-        """Free GPUs of one node of a type."""
+        """Return the free GPUs of one node of a type."""
         return self._free[gpu_type].free_on(node)
 
     def free_by_node(self, gpu_type: str) -> dict[str, int]:
-        """Free GPUs of each node of a type, oldest node first."""
+        """Return the free GPUs of each node of a type, oldest node first."""
         free = self._free[gpu_type]
         return {node: free.free_on(node) for node in free.nodes}
 
     def has(self, gpu_type: str, node: str) -> bool:
-        """Whether a node of this id is of this type."""
+        """Whether this type has a node with this id."""
         return node in self._free[gpu_type]
 
     def find(self, gpu_type: str, gpus: int, split: bool = False) -> Shares | None:
@@ -90,11 +90,11 @@ class NodeInventory:
             self._free[kind].give(nodes)
 
     def has_room(self, gpu_type: str, shares: Shares) -> bool:
-        """Whether these nodes are of this type, and as many of their GPUs free."""
+        """Whether these nodes exist with their types and have enough free GPUs."""
         return self._free[gpu_type].has_room(shares)
 
     def short_of(self, allocation: Allocation) -> list[str]:
-        """Nodes of an allocation on which its GPUs are not free."""
+        """Return the nodes of an allocation on which its GPUs are not free."""
         parts = self._by_type(allocation)
         return [node for kind, nodes in parts for node, gpus in nodes if self._free[kind].free_on(node) < gpus]
 
@@ -115,7 +115,8 @@ class NodeInventory:
             part = Allocation(kind, sum(gpus for _, gpus in nodes), nodes)
             require_free(job_id, part, self._node_gpus[kind], used)
 
-    # Nodes come and go ----------------------------------------------------------------------------------------------
+    # Adding and removing nodes
+    # ----------------------------------------------------------------------------------------------
 
     def add(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a known type as whole nodes, named or not."""
@@ -130,7 +131,7 @@ class NodeInventory:
         """Return ids of nodes with `count` GPUs in total: the named nodes, or the emptiest, newest first; nothing
         changes.
 
-        CapacityInUseError if there are not so many, or pinned jobs are on them.
+        Raises CapacityInUseError if there are fewer GPUs, or pinned jobs are on these nodes.
         """
         names = self._whole_nodes(gpu_type, count, nodes)
         free = self._free[gpu_type]
@@ -152,7 +153,7 @@ class NodeInventory:
         return names
 
     def drop(self, gpu_type: str, names: Iterable[str]) -> None:
-        """Take nodes out."""
+        """Remove nodes."""
         for name in names:
             self._free[gpu_type].drop(name)
 

@@ -16,7 +16,7 @@ class PlanChanges:
     Attributes
     ----------
     start, stop, move : tuple of str
-        Jobs that get GPUs and had none, that had some and get none, and whose type, number or nodes change.
+        Jobs that get GPUs for the first time or again, that lose all GPUs, and that change type, number or nodes.
     """
 
     start: tuple[str, ...]
@@ -47,7 +47,7 @@ def plan_between(
     objective, bound : float
         Value of the plan, and an upper bound on any plan's.
     scale : float
-        Factor that brings both to the units in which the LP is solved, for the gap.
+        Factor that converts both to the units in which the LP is solved, for the gap.
     """
     changes = plan_changes(before, now)
     return Plan(

@@ -1,4 +1,4 @@
-"""Making room for a pin: which jobs are on its nodes and which of them must stop."""
+"""Making room for a pin: the jobs on its nodes, and those of them that must stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from copter_frontends.vocabulary import Allocation
 
 
 def jobs_on(nodes: Collection[str], held: Mapping[str, Allocation]) -> list[str]:
-    """Ids of the jobs with a GPU on any of these nodes."""
+    """Return the ids of the jobs with a GPU on any of these nodes."""
     return [job_id for job_id, allocation in held.items() if any(node in nodes for node, _ in allocation.nodes)]
 
 
@@ -33,11 +33,11 @@ def jobs_to_stop(
     job_id : str
         The job to be pinned.
     parts : sequence of Allocation
-        What it is pinned to, one GPU type each.
+        Parts of the pin, with one GPU type each.
     held, pins : mapping of job id to Allocation
         Current allocations, and allocations of pinned jobs.
     parts_of : callable (Allocation) -> sequence of Allocation
-        Cuts an allocation into parts of one GPU type each; by default it is one already.
+        Splits an allocation into parts of one GPU type each; by default allocations have one type.
     """
     pinned = [part for other, pin in pins.items() if other != job_id for part in parts_of(pin)]
     for part in parts:

@@ -30,7 +30,7 @@ from copter_frontends.vocabulary import (
 
 
 class RoundPolicy(ABC):
-    """A scheduling policy; subclasses define its rule in :meth:`choose`.
+    """Base class of scheduling policies; subclasses define their rule in :meth:`choose`.
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class RoundPolicy(ABC):
     round_s : float
         Seconds between plans.
     can_run : callable (job, GPU type, GPUs) -> bool, optional
-        Says where a job can run at all; by default anywhere.
+        Whether a job can run somewhere; by default always.
 
     Raises
     ------
     InvalidClusterError, SettingsError
-        If the cluster has no GPUs; if the round's length is not finite and above zero.
+        If the cluster has no GPUs, or the round's length is not finite and above zero.
 
     Attributes
     ----------
     jobs : dict of job id to Job
-        In the order of the calls of :meth:`add_job`.
+        Jobs in the order in which they were added.
     held, pins : dict of job id to Allocation
         Current allocations, and allocations of pinned jobs.
     service : dict of job id to Service
@@ -75,25 +75,25 @@ class RoundPolicy(ABC):
 
     @abstractmethod
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Set which of the jobs without a pin get GPUs in the round that starts at `now_s`, and which."""
+        """Decide which of the jobs without a pin get which GPUs in the round that starts at `now_s`."""
 
     def sizes(self, job: Job) -> Iterable[int]:
         """Return the GPU counts a job may get; the job is accepted if one of them runs somewhere."""
         return (requested_gpus(job),)
 
     def queue(self) -> list[str]:
-        """Ids of the jobs by submission, ties in the order of arrival."""
+        """Return the jobs' ids by submission time, ties in the order of arrival."""
         return sorted(self.jobs, key=self._order.__getitem__)
 
     def room(self) -> dict[str, int]:
-        """GPUs of each type that no pinned job has."""
+        """Return the GPUs of each type that no pinned job has."""
         left = {kind: self.nodes.capacity(kind) for kind in self.nodes.types}
         for pin in self.pins.values():
             left[pin.gpu_type] -= pin.gpus
         return left
 
     def can_run(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether a job runs at all on so many GPUs of a type."""
+        """Whether a job can run on this number of GPUs of a type."""
         return self._can_run(job, gpu_type, gpus)
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class RoundPolicy(ABC):
             self.service[job_id].progress = float(what_changed["progress"])
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job and free its GPUs. UnknownJobError if the id is not known."""
+        """Forget a job and free its GPUs; raises UnknownJobError for an unknown id."""
         self.job(job_id)
         self.release(job_id)
         self.pins.pop(job_id, None)
@@ -138,8 +138,8 @@ class RoundPolicy(ABC):
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Remove `count` GPUs of a type as whole nodes: those named, or else the emptiest, newest first.
 
-        Jobs on them go back to their place in the queue. CapacityInUseError if a pinned job is on one, or if there are
-        not so many GPUs.
+        Jobs on them return to their position in the queue. Raises CapacityInUseError if a pinned job is on one of them,
+        or there are fewer GPUs.
         """
         pinned = {node for pin in self.pins.values() for node, _ in pin.nodes}
         gone = set(self.nodes.choose(gpu_type, count, nodes, pinned))
@@ -150,8 +150,8 @@ class RoundPolicy(ABC):
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Pin a job to exactly this allocation; None ends the pin.
 
-        CapacityInUseError if pinned jobs use the GPUs, or, in a policy that does not preempt, any jobs do;
-        InvalidClusterError if they are not there.
+        Raises CapacityInUseError if pinned jobs use the GPUs (or any jobs, in a policy without preemption), and
+        InvalidClusterError if the GPUs do not exist.
         """
         self.job(job_id)
         if allocation is None:
@@ -171,14 +171,16 @@ class RoundPolicy(ABC):
 
     def make_room(self, job_id: str, allocation: Allocation) -> None:
         """Free an allocation's GPUs by stopping unpinned jobs; raises CapacityInUseError if pinned jobs hold them."""
-        if not self.nodes.short_of(allocation):  # then no pinned job has them either
+        if not self.nodes.short_of(allocation):  # if the GPUs are free, no pinned job has them either
             return
         for other in jobs_to_stop(self.nodes, job_id, [allocation], self.held, self.pins):
             if self.nodes.short_of(allocation):
                 self.release(other)
 
     def resume(self, now_s: float, attained: Mapping[str, Attained]) -> None:
-        """Take over from an earlier scheduler at `now_s`: the service that jobs have had, and the GPUs they hold."""
+        """Take over from an earlier scheduler at `now_s`, with the service that jobs have had and the GPUs they
+        hold.
+        """
         for job_id, had in attained.items():
             if job_id in self.jobs:
                 service = self.service[job_id]
@@ -194,7 +196,7 @@ class RoundPolicy(ABC):
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: apply the policy's rule, then assign nodes to the chosen jobs.
 
-        InvalidDataError for a time that is not finite, or a deadline that is not above zero.
+        Raises InvalidDataError for a time that is not finite, or a deadline that is not above zero.
         """
         check_times(now_s, deadline_s)
         self._serve(now_s)
@@ -225,7 +227,7 @@ class RoundPolicy(ABC):
         """Assign nodes to the wanted jobs (id -> GPU type and GPUs): unchanged jobs keep theirs, then larger jobs
         first.
 
-        A job is split over nodes only if it has to be. Jobs that are neither wanted nor pinned lose their GPUs.
+        A job is split over nodes only if necessary. Jobs that are neither wanted nor pinned lose their GPUs.
         """
         for job_id, held in list(self.held.items()):
             if job_id not in self.pins and wanted.get(job_id) != (held.gpu_type, held.gpus):
@@ -256,22 +258,22 @@ class RoundPolicy(ABC):
             raise UnknownJobError(f"job {job_id!r} is not known: never added, or removed already") from None
 
     def fits_empty(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether a job would fit on a type if nothing else ran."""
+        """Whether a job would fit on a type of an empty cluster."""
         return gpus <= self.nodes.capacity(gpu_type) and self._can_run(job, gpu_type, gpus)
 
     def hold(self, job_id: str, allocation: Allocation) -> None:
-        """Give a job GPUs that are free."""
+        """Give a job these free GPUs."""
         self.nodes.take(allocation)
         self.held[job_id] = allocation
 
     def release(self, job_id: str) -> None:
-        """Take away a job's GPUs, if it has any."""
+        """Release a job's GPUs, if it has any."""
         held = self.held.pop(job_id, None)
         if held is not None:
             self.nodes.give(held)
 
     def _serve(self, now_s: float) -> None:
-        """Add the service that jobs have had since the last plan."""
+        """Add the service of jobs since the last plan."""
         elapsed_s = 0.0 if self._last_plan_s is None else max(now_s - self._last_plan_s, 0.0)
         self._last_plan_s = now_s
         held, planned = self.held, self._planned

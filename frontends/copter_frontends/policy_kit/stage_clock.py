@@ -19,7 +19,7 @@ class StageClock:
         self._begun = perf_counter()
 
     def end(self, stage: str) -> None:
-        """End a stage, which began at the end of the last stage or when the clock was made."""
+        """End a stage, which began at the end of the previous stage or when the clock was made."""
         now = perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._begun
         self._begun = now

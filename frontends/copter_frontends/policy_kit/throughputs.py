@@ -16,17 +16,17 @@ Unit = Literal["samples", "iterations"]
 TableEntry = float | Mapping[int, float]
 
 MOST_RATES = 100_000
-"""Rates kept at a time: ten thousand shapes of jobs on seven GPU types, and some more."""
+"""Most cached rates: enough for ten thousand job shapes on seven GPU types."""
 
 
 @runtime_checkable
 class Throughputs(Protocol):
-    """Progress per second of a job, in a unit that is the same for all GPU types of the job: samples or iterations."""
+    """Interface: progress per second of jobs, in samples or iterations; a job has the same unit on all GPU types."""
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Return units per second on `gpus` GPUs of a type on the fewest nodes; 0 if the job cannot run.
+        """Return units per second on `gpus` GPUs of a type, on as few nodes as possible; 0 if the job cannot run.
 
-        `progress` is the fraction of the job that is done, 0 to 1, for sources in which the rate changes with it.
+        `progress` is the fraction of the job that is done, 0 to 1, for sources whose rate depends on it.
         """
 
     def work(self, job: Job) -> float:
@@ -39,16 +39,16 @@ class ThroughputTable:
     Parameters
     ----------
     rates : mapping of job id, or application, to {GPU type: units per second}
-        An entry is a number, for the GPUs that the job requests (other counts scale in proportion), or a mapping of
-        GPUs to units per second (counts that are absent do not run). A type that is absent does not run the job. A
-        job's own id goes before its application.
+        An entry is either a number for the requested GPUs (other counts scale in proportion) or a mapping of GPUs to
+        units per second (other counts cannot run). A missing type cannot run the job. An entry for the job's id takes
+        precedence over one for its application.
     work : mapping of job id, or application, to float, optional
-        Units of work. By default the job's `work_samples`.
+        Units of work; by default the job's `work_samples`.
 
     Raises
     ------
     InvalidDataError
-        If a rate or a work is negative or not finite.
+        If a rate or an amount of work is negative or not finite.
     """
 
     def __init__(self, rates: Mapping[str, Mapping[str, TableEntry]], work: Mapping[str, float] | None = None) -> None:
@@ -87,7 +87,7 @@ class GoodputThroughputs:
     Parameters
     ----------
     cluster : Cluster
-        Gives the GPUs of a node of each type, and so the nodes of an allocation. Read once.
+        Gives the GPUs per node of each type, and so the nodes of an allocation; read once.
     model : GoodputSource
     unit : {"samples", "iterations"}
         Efficient samples, or iterations of the application's initial batch size.
@@ -113,7 +113,7 @@ class GoodputThroughputs:
         return {}
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Units per second, before the application's slowdown."""
+        """Return units per second, before the application's slowdown."""
         if progress != 0.0 or job.own_goodput is not None:
             return self._rate(job, gpu_type, gpus, progress)
         key = job.shape, gpu_type, gpus
@@ -147,7 +147,7 @@ class GoodputThroughputs:
         return float(goodput) / self._samples(job)
 
     def work(self, job: Job) -> float:
-        """Units of work: the job's own, or its application's full training run."""
+        """Return units of work: the job's own, or those of its application's full training run."""
         facts, known = self._facts(job), job.work_samples
         return float(facts.work_samples if known is None else known) / self._samples(job)
 
@@ -179,7 +179,7 @@ def rates_at_start(throughputs: Throughputs, job: Job, gpu_types: tuple[str, ...
 
 
 def representative_throughputs(cluster: Cluster) -> GoodputThroughputs:
-    """Throughputs of the project's own representative jobs (docs/method/goodput.md)."""
+    """Return the throughputs of the project's representative jobs (docs/method/goodput.md)."""
     return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))
 
 

@@ -1,4 +1,4 @@
-"""Rates as jobs train by the clock: slowdown, phases and starts counted, for policies that promise when jobs end."""
+"""Rates in wall-clock time, with slowdown, phases and starts, for policies that promise completion times."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from copter_frontends.simulator.goodput_source import GoodputSource, slowdown_of
 from copter_frontends.vocabulary import Cluster, Job, Shape
 
 Course = tuple[list[float], list[float]]
-"""Fractions of the work at which phases end, and fractions of the time at which they do; both begin with 0."""
+"""Fractions of the work, and of the time, at which phases end; both begin with 0."""
 
 
 @runtime_checkable
 class TimedThroughputs(Protocol):
-    """Throughputs that also know how time is distributed over a job's work and the cost of a start."""
+    """Interface: throughputs with the distribution of time over a job's work, and the cost of a start."""
 
     def time_done(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
-        """Fraction of a job's whole time that has passed, on these GPUs, when this fraction of its work is done."""
+        """Return the fraction of a job's whole time on these GPUs that has passed when this fraction of its work is
+        done.
+        """
 
     def restart_s(self, job: Job) -> float:
-        """Seconds that a start, or a change of GPUs, takes the job."""
+        """Return the seconds of a start or a change of GPUs."""
 
 
 class TrainingThroughputs(GoodputThroughputs):
     """:class:`.GoodputThroughputs` in wall-clock time: work divided by rate is a job's run time (C5).
 
-    A rate is the mean over what is left of a job: phases pass at rates of their own, each the application's slowdown
-    below the modelled one. It is a :class:`TimedThroughputs` too.
+    A rate is the mean over the rest of a job: each phase has its own rate, which is the modelled one divided by the
+    application's slowdown. It is a :class:`TimedThroughputs` too.
     """
 
     def __init__(self, cluster: Cluster, model: GoodputSource, unit: Unit = "samples") -> None:
@@ -70,7 +72,7 @@ class TrainingThroughputs(GoodputThroughputs):
         return per_unit_s * self.work(job), course
 
     def _new_course(self, job: Job, gpu_type: str, gpus: int) -> tuple[float, Course]:
-        """Seconds of a unit of work in the mean, and the course."""
+        """Return the mean seconds per unit of work, and the course."""
         self._facts(job)
         model, work, ends = self._model, [0.0], [0.0]
         while work[-1] < 1.0:
@@ -85,7 +87,7 @@ class TrainingThroughputs(GoodputThroughputs):
 
 
 def share_of_time(course: Course, value: float) -> float:
-    """Fraction of the time that has passed at a fraction of the work, piecewise linear."""
+    """Return the fraction of the time at a fraction of the work, interpolated linearly."""
     given, wanted = course
     if value <= 0.0:
         return 0.0

@@ -1,4 +1,6 @@
-"""A copy of a model in HiGHS that also follows changed resources: passed as a whole, with the last basis by name."""
+"""A copy of a model in HiGHS for models with changing resources: each program is passed as a whole, with the last
+basis.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ Names = list[Hashable]
 class WholeMirror(HighsMirror):
     """A HiGHS copy of a model with least sums and changing resources.
 
-    The program is passed whole each time, which takes HiGHS less than editing it where most of it is new; columns are
-    known again by request and place, as long as the request was not added again, rows by resource and request.
+    The whole program is passed each time, which is faster in HiGHS than edits if most of it is new. For the basis,
+    columns are matched by request and position (unless the request was added again), rows by resource and request.
     """
 
     _statuses: tuple[dict[Hashable, Any], dict[Hashable, Any]] | None = None
@@ -40,13 +42,13 @@ class WholeMirror(HighsMirror):
         rows: Names = [("resource", resource) for resource in self.model.resources]
         if len(rows) + len(sizes) == lp.shape[0]:
             rows += [("request", request) for request, _, _ in sizes]
-        else:  # requests have rows of their own, which are known by their place only
+        else:  # requests have private rows, which are matched by position only
             rows += [("row", place) for place in range(len(rows), lp.shape[0])]
         data = highspy.HighsLp()
         data.num_row_, data.num_col_ = lp.shape
         data.col_cost_, data.offset_ = lp.c, lp.offset
         data.sense_ = highspy.ObjSense.kMaximize if lp.sense == "max" else highspy.ObjSense.kMinimize
-        data.col_lower_, data.col_upper_ = lp.col_lower, np.full(lp.shape[1], np.inf)  # the sums bound them
+        data.col_lower_, data.col_upper_ = lp.col_lower, np.full(lp.shape[1], np.inf)  # the sums bound the columns
         data.row_lower_, data.row_upper_ = lp.row_lower, lp.row_upper
         data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         data.a_matrix_.start_, data.a_matrix_.index_ = lp.A.indptr, lp.A.indices

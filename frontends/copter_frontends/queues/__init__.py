@@ -1,4 +1,6 @@
-"""Queues with quotas that borrow from each other: their rules as rows of a program, and Kueue's scheduler test."""
+"""Queues with quotas that borrow from each other: their rules as rows of a linear program, and Kueue's scheduler
+test.
+"""
 
 from copter_frontends.queues.admission_model import AdmissionModel, AdmissionPlan
 from copter_frontends.queues.ask import Ask

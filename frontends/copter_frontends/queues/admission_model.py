@@ -1,4 +1,4 @@
-"""The quotas' rules as rows of a linear program that is kept from round to round, and plans that obey them exactly.
+"""The quotas' rules as rows of a linear program that is kept between rounds, and plans that obey the rules exactly.
 
 For a queue q, a flavor's resource f, u the queue's usage, k what it never lends, b its borrowing limit, N its quota:
 
@@ -24,7 +24,7 @@ from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.errors import QueueError
 from copter_frontends.queues.quota_tree import Amounts, Node, QuotaTree, Share
 
-ORDERS = ("program", "large", "small")  # orders in which workloads are filled in as a whole
+ORDERS = ("program", "large", "small")  # orders in which whole workloads are admitted
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 PREFERENCE = 1e-6  # relative loss of value of each option after the first
 Row = tuple[str, str, str, str, str]  # kind, queue or cohort, name, flavor, resource
@@ -37,7 +37,7 @@ class AdmissionPlan:
     Attributes
     ----------
     starts : dict of hashable to list of int
-        For each ask, how many workloads start by each of its options; asks that start none are absent.
+        For each ask, how many workloads start by each of its options; asks without starts are missing.
     value, bound : float
         Value of the starts, and an upper bound on the value of any admission.
     bound_is_certified : bool
@@ -68,7 +68,7 @@ class AdmissionModel:
     Parameters
     ----------
     tree : QuotaTree
-        Must be settled. Its usage is that of running workloads; the caller updates it, and :meth:`plan` restores it.
+        A settled tree with the usage of running workloads, which the caller keeps up to date; :meth:`plan` restores it.
     settings : Settings, optional
     """
 
@@ -77,7 +77,8 @@ class AdmissionModel:
         self.model = Model(sense="max")
         self.session = Session(self.model, settings or Settings())
         self.asks: dict[Hashable, Ask] = {}
-        self.against: dict[tuple[str, Share], tuple[Hashable, float]] = {}  # rows that starts relax: by how much more
+        # rows that starts relax, with the request and the amount
+        self.against: dict[tuple[str, Share], tuple[Hashable, float]] = {}
         self._rows: list[Row] = []
         self._through: dict[tuple[str, Share], list[Row]] = {}
         self._nodes: list[tuple[str, Node, Share]] = []
@@ -111,7 +112,7 @@ class AdmissionModel:
                 self._through[name, share] = self._rows_from(node, share, known)
 
     def _rows_from(self, node: Node, share: Share, known: set[Row]) -> list[Row]:
-        """Return the rows that a unit used at a node is in, up to the first row that keeps the unit."""
+        """Return the rows in which a unit used at a node counts, up to the first row that keeps the unit."""
         found: list[Row] = []
         for each in (node, *self.tree.above(node)):
             kind = "queue" if each.is_queue else "cohort"
@@ -124,11 +125,11 @@ class AdmissionModel:
         return found
 
     def rows_of(self, queue: str, share: Share) -> list[Row]:
-        """Return the rows that a unit used by a queue is in."""
+        """Return the rows in which a unit used by a queue counts."""
         return list(self._through[queue, share])
 
     def rows_above(self, queue: str, share: Share) -> list[Row]:
-        """Return the rows that a unit is in which the queue's cohort lends."""
+        """Return the rows in which a unit lent by the queue's cohort counts."""
         node = self.tree.queues[queue]
         return [] if node.parent is None else self._rows_from(self.tree.cohorts[node.parent], share, set(self._rows))
 
@@ -140,7 +141,7 @@ class AdmissionModel:
         Raises
         ------
         QueueError
-            For an ask of an unknown queue, or one without options. Nothing has changed then.
+            For an ask of an unknown queue or without options; the model is then unchanged.
         """
         now = {ask.key: ask for ask in asks}
         if len(now) < len(asks):
@@ -173,7 +174,7 @@ class AdmissionModel:
         return edits
 
     def see(self, tree: QuotaTree) -> None:
-        """Replace the tree by one with the same queues, cohorts and quotas and another usage."""
+        """Replace the tree by one with the same queues, cohorts and quotas but another usage."""
         self.tree = tree
         nodes = {"queue": tree.queues, "cohort": tree.cohorts}
         self._nodes = [(kind, nodes[kind][node.name], share) for kind, node, share in self._nodes]
@@ -225,7 +226,7 @@ class AdmissionModel:
         ----------
         deadline_s : float, optional
         searched : bool
-            Also try large workloads first, and small ones first, and return the best of the three plans.
+            Whether to also try large workloads first and small ones first, and return the best of the three plans.
         """
         solution = self.session.solve(deadline_s=deadline_s)
         keys = list(self.asks)
@@ -258,7 +259,9 @@ class AdmissionModel:
     def _admit(
         self, wished: Mapping[Hashable, np.ndarray], order: str, taken: list[tuple[str, Amounts, int]]
     ) -> dict[Hashable, list[int]]:
-        """Admit whole workloads by priority: in each tier first those whole in the program, then any that fit."""
+        """Admit whole workloads by priority: on each level first those that are whole in the program, then any that
+        fit.
+        """
         starts: dict[Hashable, list[int]] = {}
         tiers: dict[int, list[Ask]] = {}
         for ask in self.asks.values():

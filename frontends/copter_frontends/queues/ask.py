@@ -1,4 +1,4 @@
-"""What queues ask for: workloads that start as a whole or not at all, with the ways in which each may run."""
+"""Requests of queues: workloads that start as a whole or not at all, with the ways in which each may run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts priority inversions and room left idle in admissions, independently of how these were decided.
+"""Counts priority inversions and unused room in admissions, independently of how these were decided.
 
 It computes usage itself from the queues' quotas, for cohorts of one level without lending limits.
 """
@@ -28,8 +28,8 @@ class Inversions:
     Attributes
     ----------
     inversions : int
-        Kinds of workloads that waited while workloads of lower priority were admitted whose room would have held one
-        of them, borrowing included.
+        Kinds of workloads that waited although admitted workloads of lower priority took enough room for one of them,
+        including borrowed quota.
     idle : int
         Kinds of workloads that waited although one of them fitted into the free quota.
     """

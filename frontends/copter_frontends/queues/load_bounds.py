@@ -4,8 +4,8 @@ A stopped workload starts from the beginning, so completed runs form a schedule 
 
 - end: for each time r, T >= r + (work left at r, summed over workloads, if each ran from its arrival) / quota;
 - waiting: on the grid of arrivals and runtimes, with x_gt the workloads of group g (a class, an arrival) that start at
-  t, sum over t of x_gt is the group's size, and at each t running workloads take at most the cohort's quota. It is a
-  linear program; its certified bound holds for each schedule, for starts can be moved to the grid without loss.
+  t, sum over t of x_gt is the group's size, and at each t running workloads take at most the cohort's quota. This is a
+  linear program. Its certified bound holds for every schedule, because starts can be moved to the grid without loss.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import copter
 from copter_frontends.queues.load_test import CohortSet, LoadTest, WorkloadClass
 
-MOST_COLUMNS = 60_000  # most columns of the program that bounds waiting times: larger ones are not solved
+MOST_COLUMNS = 60_000  # larger programs that bound waiting times are not solved
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class LoadBounds:
     waiting_ms : float or None
         Least mean time to admission over all workloads; None if its program would be too large.
     weighted_waiting_ms : float or None
-        The same with each workload counted by its priority.
+        The same, with each workload weighted by its priority.
     """
 
     end_ms: float
@@ -72,7 +72,7 @@ def least_waiting_ms(
     ----------
     test : LoadTest
     weights : mapping of str to float
-        By class; 0 where it is missing.
+        Weights by class; 0 if missing.
     most_ms : mapping of str to float, optional
         Largest mean times to admission that classes may have.
 

@@ -43,7 +43,7 @@ class LoadResult:
     waits_ms : dict of str to ndarray
         Times to admission by class.
     decided, moments, most_waiting : int
-        Workloads admitted; moments with a decision; most workloads waiting at once.
+        Number of admitted workloads, of moments with a decision, and of workloads waiting at once at most.
     inversions, idle : int
         Counts of :class:`~copter_frontends.queues.inversions.Inversions`.
     largest_gap : float

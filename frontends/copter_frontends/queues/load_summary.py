@@ -15,8 +15,8 @@ from copter_frontends.queues.load_test import LoadTest
 def load_summary(test: LoadTest, bounds: LoadBounds, result: LoadResult) -> dict[str, Any]:
     """Return the run's figures; workloads' times are in simulated milliseconds.
 
-    The least mean wait of a class is a lower bound for each schedule in which no class of higher priority waits longer
-    than in this run.
+    A class's least mean wait is a lower bound for every schedule in which no class of higher priority waits longer than
+    in this run.
     """
     kinds = {each.name: each for _, _, queues in test.each_queue() for each in queues.classes}
     ranges = test.ranges.admission_ms or {}

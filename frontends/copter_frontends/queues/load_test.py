@@ -18,7 +18,7 @@ from copter_frontends.queues.quota_tree import Quota, QuotaTree, Share
 from copter_frontends.yaml_files import check_fields, load_yaml, read_count, read_word
 
 SHARE: Share = ("default", "cpu")
-MOST_WORKLOADS = 10_000_000  # most workloads of a test: more would fill the memory
+MOST_WORKLOADS = 10_000_000  # most workloads of a test, so that they fit into memory
 POLICIES = ("Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any")
 
 
@@ -170,7 +170,7 @@ BUILT_IN = {
         ),
     )
 }  # fmt: skip
-"""Kueue's tests by name: the first large one, with the ranges that stood in for measured ones, and two of 2026."""
+"""Kueue's tests by name: the first large one, with the provisional ranges of its time, and two of 2026."""
 
 
 def load_test(name: str) -> LoadTest:

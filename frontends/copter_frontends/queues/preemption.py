@@ -1,4 +1,4 @@
-"""Kueue's rules of preemption: which workloads may be stopped for a waiting one, and which ones would be.
+"""Kueue's rules of preemption: which workloads may be stopped for a waiting one, and which ones Kueue would stop.
 
 A waiting workload may stop workloads of its own queue of lower priority (`within`). It may also stop workloads of other
 queues in its cohort that use more than their nominal quota, if it stays within its own queue's quota (`reclaim`). If

@@ -1,4 +1,4 @@
-"""Kueue's preemption rules as rows of the program: how much usage a queue may free by stopping other workloads.
+"""Kueue's preemption rules as rows of the program, which limit the usage that a queue may free by stopping workloads.
 
 For a queue q with rules and a flavor's resource f, let s be the units that q frees in itself, t those it frees in
 others:
@@ -107,7 +107,7 @@ class PreemptionRows:
                 waiting = sum(each.count for each in asks if each.queue == name)
                 others = min(
                     others, max(0.0, left) + waiting * self.largest.get(share, 0.0)
-                )  # the last one stopped for each may free more
+                )  # the last workload stopped for each start may free more than needed
             counts += [own, others]
         rows = [(kind, name, *share) for name, share in self.places for kind in ("within", "reclaimed")]
         self.admission.model.update_counts(rows, np.array(counts))

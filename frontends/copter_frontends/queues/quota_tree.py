@@ -1,4 +1,4 @@
-"""Queues with quotas in a tree of cohorts, as Kueue counts them: usage, and the units that a queue may still take.
+"""Queues with quotas in a tree of cohorts, by Kueue's rules: usage, and the units that a queue may still take.
 
 A queue, or a cohort, owns a nominal quota of each (flavor, resource). A lending limit keeps the part above it for the
 owner; the rest is lent to the parent, where each member may take it up to its borrowing limit.
@@ -15,7 +15,7 @@ from copter_frontends.queues.errors import QuotaError
 
 Share: TypeAlias = tuple[str, str]  # flavor, resource
 Amounts: TypeAlias = Mapping[Share, float]
-SLACK = 1e-9  # relative rounding of sums of amounts
+SLACK = 1e-9  # relative allowance for rounding in sums of amounts
 MOST_WORKLOADS = 10**9  # most workloads of one kind
 MOST_LEVELS = 64  # most levels of nested cohorts
 

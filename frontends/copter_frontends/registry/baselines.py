@@ -29,7 +29,7 @@ from copter_frontends.sia.paper.cold_highs import ColdSiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 Make = Callable[..., SchedulingPolicy]
-"""(cluster, goodput model, mode, settings), and the rewards of jobs with deadlines where the policy is for these."""
+"""Function of (cluster, goodput model, mode, settings) and, for policies with deadlines, the jobs' rewards."""
 
 
 def _gavel(objective: GavelObjective) -> Make:
@@ -106,7 +106,7 @@ def _milp(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) 
 
 
 def pop(part: Make, parts: int) -> Make:
-    """POP over another policy of this kind."""
+    """Return the constructor of POP over another policy."""
 
     def make(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
         return PopPolicy(cluster, lambda piece: part(piece, model, mode, settings), parts)
@@ -131,7 +131,7 @@ def gavel_of_the_artifact(
     """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B12)."""
     rates = MeasuredThroughputs(cluster, profiles)
     asked = settings or Settings()
-    if asked.method == "auto":  # that simulator's solver is ECOS: where optima are many, a point amid them, no vertex
+    if asked.method == "auto":  # ECOS, that simulator's solver, returns an inner point of the optima, not a vertex
         asked = replace(asked, method="interior")
     return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=asked)
 
@@ -158,7 +158,7 @@ OBJECTIVES = {
     "gavel-makespan": GavelObjective.MAKESPAN,
     "gavel-finish-time-fairness": GavelObjective.FINISH_TIME_FAIRNESS,
 }
-"""Gavel's objectives by the policy's name."""
+"""Gavel's objective by the policy's name."""
 
 BASELINES: dict[str, Make] = {
     "fifo": _fifo,
@@ -177,4 +177,4 @@ BASELINES: dict[str, Make] = {
     "pop-16": pop(_milp, 16),
     "pop-16-copter": pop(_sia, 16),
 }
-"""(cluster, goodput model, mode, settings) -> policy, by the name that the command line has for it."""
+"""Functions (cluster, goodput model, mode, settings) -> policy, by the policy's name on the command line."""

@@ -1,4 +1,4 @@
-"""Names of the policies, in a file of their own so that ``--help`` imports nothing else."""
+"""Names of the policies, in a separate file so that ``--help`` imports nothing else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HADAR_MODES = {
     "hadar-finish-time-fairness": {"utility": "ftf"},
     "hadar-throughput": {"utility": "throughput"},
 }
-"""Hadar by its paper's other ways, by the policy's name.
+"""Arguments of Hadar's other variants in its paper, by the policy's name.
 
 ``mode`` and ``utility`` as :class:`copter_frontends.hadar.HadarPolicy` takes them; ``prices`` of its online rule.
 """
@@ -45,7 +45,7 @@ BASELINE_NAMES = (*RIGID_NAMES, "pollux", "lp-star", "milp", "pop-16", "pop-16-c
 """The keys of :data:`copter_frontends.registry.baselines.BASELINES`."""
 
 DEADLINE_NAMES = ("chronus", "edf", "3sigma", "genie")
-"""Policies for jobs with deadlines; the command line draws some for them."""
+"""Policies for jobs with deadlines; for these the command line draws deadlines."""
 
 POLICY_NAMES = (
     *("sia", "hadar", *HADAR_MODES, "hops", "hare", "hare-gang"),
@@ -54,7 +54,7 @@ POLICY_NAMES = (
 """The keys of :data:`copter_frontends.registry.policies.POLICIES`."""
 
 PROFILING_NAMES = ("chronus",)
-"""Policies that can run jobs for a few minutes first, to measure their speed."""
+"""Policies that can first run jobs for a few minutes to measure their speed."""
 
 LP_NAMES = (
     "sia",
@@ -64,7 +64,7 @@ LP_NAMES = (
     "hare",
     "chronus",
 )
-"""Policies that solve linear programs of the engine, which another solver can be given too."""
+"""Policies that solve linear programs with the engine, so that another solver can solve them too."""
 
 METHOD_NAMES = (
     "sia",
@@ -73,7 +73,7 @@ METHOD_NAMES = (
     *(name for name in RIGID_NAMES if name.startswith("gavel")),
     "pop-16-copter",
 )
-"""Policies whose sessions solve by the method that ``--method`` names."""
+"""Policies whose sessions use the method named by ``--method``."""
 
 METHOD_CHOICES = ("auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior")
 """The values of :attr:`copter.Settings.method`."""

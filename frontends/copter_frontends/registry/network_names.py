@@ -1,9 +1,9 @@
-"""Names that ``copter simulate traffic|shards`` knows, apart so that ``--help`` imports nothing else."""
+"""Names for ``copter simulate traffic|shards``, in a separate file so that ``--help`` imports nothing else."""
 
 from __future__ import annotations
 
 PROBLEMS = ("traffic", "shards")
-"""What can be simulated, and compared, beside GPU clusters."""
+"""Problems other than GPU clusters that can be simulated and compared."""
 
 LOAD_TESTS = ("large-scale-60000", "large-scale-50000", "baseline")
 """The keys of :data:`copter_frontends.queues.load_test.BUILT_IN`."""

@@ -30,7 +30,7 @@ from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-LEASE_S, BEST_EFFORT_S = 1200.0, 300.0  # of Chronus's paper: an SLO lease, and a best-effort one
+LEASE_S, BEST_EFFORT_S = 1200.0, 300.0  # lengths of Chronus's SLO leases and best-effort leases, as in its paper
 
 
 def _make_sia(
@@ -106,7 +106,9 @@ def _make_chronus(
 
 
 def round_of_lease_s(lease_s: float) -> float:
-    """Seconds of a best-effort lease for SLO leases of this length: the paper's five minutes, or a whole part near."""
+    """Return the seconds of a best-effort lease for SLO leases of this length: five minutes as in the paper, or the
+    nearest length that divides the SLO lease.
+    """
     return lease_s / max(round(lease_s / BEST_EFFORT_S), 1)
 
 
@@ -156,4 +158,4 @@ POLICIES: dict[str, PolicyEntry] = {
     "chronus": PolicyEntry(_make_chronus, has_lp=True, takes_deadlines=True, rigid=True),
     **{name: _deadline_baseline(name) if name in DEADLINE_NAMES else _baseline(name) for name in BASELINE_NAMES},
 }
-"""Policies by the name that the command line has for them."""
+"""Policies by their names on the command line."""

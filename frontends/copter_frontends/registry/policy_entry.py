@@ -21,25 +21,25 @@ class PolicyEntry:
     Attributes
     ----------
     make : callable (cluster, goodput model, mode, settings) -> SchedulingPolicy
-        With its paper's round length; the settings are of the sessions that it keeps.
+        Makes the policy with its paper's round length; the settings are those of its sessions.
     has_lp : bool
-        Whether each round is a linear program, which another solver can be given too.
+        Whether each round is a linear program, which another solver can solve too.
     takes_semantics : bool
-        Whether `make` takes the semantics and the profiles (or None) too, after the others.
+        Whether `make` has the further arguments semantics and profiles (or None).
     takes_options : bool
-        Whether `make` takes the policy's own options (a mapping), last.
+        Whether `make`'s last argument is a mapping of the policy's own options.
     takes_deadlines : bool
-        Whether `make` takes what the command line says of deadlines (or None) too, last.
+        Whether `make`'s last argument is the command line's options about deadlines (or None).
     takes_weights : bool
-        Whether `make` takes the jobs' weights (by id) too, after the others.
+        Whether `make` has the jobs' weights (by id) as a further argument.
     by_tasks : bool
-        Whether its jobs run by tasks, on mixed GPU types and in turns, so that the simulator has to train them so.
+        Whether its jobs run as tasks, on mixed GPU types and in turns, which the simulator must reproduce.
     rigid : bool
-        Whether the policy is for jobs that keep the batch size they are tuned to, where a workload gives one.
+        Whether the policy is for jobs with a fixed batch size, if the workload gives one.
     capped : bool
-        Whether a workload's batch size caps what the policy expects of a job, as in Sia's public simulator.
+        Whether a workload's batch size limits the batch that the policy expects of a job, as in Sia's public simulator.
     type_blind : bool
-        Whether the policy's jobs, too, do not tell GPU types apart where they learn of themselves.
+        Whether the agents of the policy's jobs also ignore GPU types.
     """
 
     make: Callable[..., SchedulingPolicy]
@@ -63,7 +63,7 @@ class PolicyEntry:
         """Return the jobs in the form of the policy's paper; a policy for rigid jobs gets fixed batch sizes and no
         cap.
         """
-        if self.by_tasks:  # as many tasks as a job asks for, in turns on as few GPUs as there are
+        if self.by_tasks:  # the requested number of tasks, which take turns if there are fewer GPUs
             jobs = [
                 replace(job, requested_gpus=max(job.requested_gpus, job.min_gpus), min_gpus=1)
                 if job.min_gpus > 1

@@ -1,1 +1,1 @@
-"""Rounds of a tape played again, by copter and by other solvers, each in a process of its own."""
+"""Replay of a tape's rounds by copter and by other solvers, each in its own process."""

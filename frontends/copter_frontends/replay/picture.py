@@ -9,14 +9,14 @@ from copter_frontends.replay.runs import Run
 
 
 def draw(done: Sequence[Run], path: str, title: str) -> None:
-    """Write a picture of the kind that the file's name says (.svg, .png, .pdf).
+    """Write a picture in the format of the file name's ending (.svg, .png, .pdf).
 
     Raises
     ------
     OSError, ValueError
-        If the file cannot be written, or its name says no kind of picture.
+        If the file cannot be written, or its ending is no format of pictures.
     """
-    from matplotlib.figure import Figure  # of an optional extra
+    from matplotlib.figure import Figure  # an optional extra
 
     figure = Figure(figsize=(8.0, 4.5), layout="constrained")
     axes = figure.add_subplot()

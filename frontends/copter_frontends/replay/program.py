@@ -1,4 +1,4 @@
-"""A round's program as arrays, for peers and for the judge. This file uses nothing of copter."""
+"""A round's program as arrays, for peers and for the judge. This file imports nothing of copter."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Program:
     Attributes
     ----------
     column_key, row_key : ndarray of int64
-        Names of columns and rows that stay from round to round, none twice.
+        Names of columns and rows, all different, which stay the same from round to round.
     integrality : ndarray of bool (n,)
-        Columns that must be whole in a plan; the LP ignores them.
+        Columns that must be whole in a plan; the LP ignores integrality.
     """
 
     c: Floats
@@ -66,7 +66,7 @@ class Program:
 
 
 class Names:
-    """Numbers for names; equal names always get the same number."""
+    """Numbering of names: equal names always get the same number."""
 
     def __init__(self) -> None:
         self.number: dict[Hashable, int] = {}
@@ -78,14 +78,14 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Keys that two lists share, by their places in both, and the keys that went and came.
+    """Positions of the keys that two lists share, and of the removed and added keys.
 
     Attributes
     ----------
     before, after : ndarray of int
-        Places of the keys that stayed, in the order before.
+        Positions of the shared keys in the old and in the new list, in the old order.
     gone, fresh : ndarray of int
-        Places before of those that went, places after of those that came, in their order.
+        Positions of removed keys in the old list, and of added keys in the new list, in order.
     """
 
     before: Ints
@@ -107,5 +107,5 @@ class Kept:
 
     @property
     def order(self) -> Ints:
-        """Return the new positions: survivors in their old order, then additions."""
+        """Return the new positions: shared keys in their old order, then added keys."""
         return np.concatenate((self.after, self.fresh))

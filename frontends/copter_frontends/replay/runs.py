@@ -1,4 +1,4 @@
-"""Runs of solvers on a tape, one process each: their results for every round, and how they ended."""
+"""Runs of solvers on a tape, one process each: results for every round, and how the run ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from copter import verify
 from copter.errors import SnapshotError
 
-LOADING_S = 60.0  # seconds that a solver's process has beyond its limits, to load and to be judged
+LOADING_S = 60.0  # seconds beyond its limits that a solver's process has for loading and for checks
 WORKER = ("-m", "copter_frontends.replay.worker")
 STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
 
@@ -29,20 +29,20 @@ class Asked:
     ----------
     tape : str
     first, last : float
-        Rounds from `first` on, before `last`; the ones before them are played and not counted.
+        Rounds from `first` to `last - 1` are counted; earlier ones are replayed only.
     settings : dict
-        Settings of copter instead of the recorded ones.
+        Settings of copter that replace recorded ones.
     deadline_s : float or None
-        Of copter's rounds, instead of the recorded ones; infinite for none.
+        Deadline of copter's rounds instead of the recorded ones; infinite for none.
     threads : int or None
     peer_time_limit_s : float
-        Seconds of one solve by a peer.
+        Most seconds of one solve by a peer.
     peer_memory_gib : float or None
-        Address space of a peer's process.
+        Most address space of a peer's process.
     peer_budget_s : float
-        Seconds of all rounds by a peer, after which it is ended and its row says how many it did.
+        Most seconds of all rounds by a peer; then it is ended, and its row says how many rounds it did.
     cold : bool
-        Whether copter starts every solve from nothing.
+        Whether copter solves every round from scratch.
     """
 
     tape: str
@@ -66,7 +66,7 @@ class Run:
     solver : str
     rows : list of dict
     ended : str or None
-        Why there are no more of them; None where the tape was played to its end.
+        Why the run ended early; None if the tape was replayed to its end.
     """
 
     solver: str
@@ -75,12 +75,12 @@ class Run:
 
 
 def run_copter(asked: Asked) -> Run:
-    """copter's rounds, each with whether the verifier accepts what was answered now; NaN for a gap that is not proven.
+    """Replay by copter; returns its rounds with the verifier's verdict on each new answer, and NaN for an unproven gap.
 
     Raises
     ------
     SnapshotError
-        If the tape is of no use.
+        If the tape cannot be used.
     """
     with tempfile.TemporaryDirectory() as folder:
         again = os.path.join(folder, "again.tape")
@@ -90,7 +90,7 @@ def run_copter(asked: Asked) -> Run:
             for row in run.rows:
                 checked, faults = verdicts.get(row["round"], ((), None))
                 if "bound" not in checked:
-                    row["gap"] = math.nan  # it is not proven
+                    row["gap"] = math.nan  # the gap is not proven
                 row["verified"] = None if faults is None else not faults
                 row["faults"] = faults
         return run
@@ -105,7 +105,7 @@ def _verdicts(path: str) -> list[tuple[int, list[str], list[str]]]:
 
 
 def run_peer(way: str, asked: Asked) -> Run:
-    """Return a peer's rounds; a failed peer has fewer, with the reason."""
+    """Return a peer's rounds; a failed peer has fewer rounds and the reason."""
     return _run(way, asked, {})
 
 
@@ -180,7 +180,7 @@ def quantile(values: list[float], share: float) -> float:
 
 
 def times_slower(run: Run, copters: Run) -> float:
-    """Return a solver's total seconds over copter's, on rounds that both proved; NaN without such rounds."""
+    """Return a solver's total seconds divided by copter's, over rounds that both proved; NaN without such rounds."""
     own = {row["round"]: row["total_s"] for row in copters.rows if row["verified"]}
     both = [(row["total_s"], own[row["round"]]) for row in run.rows if row["verified"] and row["round"] in own]
     return sum(theirs for theirs, _ in both) / sum(ours for _, ours in both) if both else math.nan

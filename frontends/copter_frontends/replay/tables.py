@@ -52,7 +52,7 @@ def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
 
 
 def milliseconds(seconds: float) -> str:
-    """Three figures."""
+    """Return milliseconds as text with three digits."""
     return f"{1e3 * seconds:.3g}" if seconds == seconds else "-"
 
 
@@ -62,5 +62,5 @@ def verdict(verified: bool | None) -> str:
 
 
 def gap_text(gap: float) -> str:
-    """A gap as printed; NaN for one that no bound proves."""
+    """Return a gap as text; NaN is a gap that no bound proves."""
     return f"{gap:.1e}" if gap == gap else "not proven"

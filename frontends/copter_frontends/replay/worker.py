@@ -1,4 +1,4 @@
-"""A solver's process: it plays a tape and prints one line of JSON per round."""
+"""A solver's process, which replays a tape and prints one line of JSON per round."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from copter.tape.watching import recorded
 from copter_frontends.replay.program import Names, Program
 
 GIB = 1 << 30  # bytes of a gibibyte
-AGREED = 1e-6  # relative residuals and gap up to which a peer's point counts as an answer
+AGREED = 1e-6  # largest relative residuals and gap of a peer's point that counts as an answer
 
 
 def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """copter's rounds, recorded anew on ``asked["record"]`` for the verifier."""
+    """Yield copter's rounds, which are also recorded on the new tape ``asked["record"]`` for the verifier."""
     with recorded(asked["record"]):
         for played in Playback(asked["tape"], asked["settings"]):
             if played.number >= asked["last"]:
@@ -73,7 +73,7 @@ def rows_of_peer(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
             peers[played.stream] = peer_for(asked["solver"], asked["threads"]), Programs()
         peer, programs = peers[played.stream]
         if played.number < asked["first"]:
-            continue  # what comes first is handed over with the first round that counts
+            continue  # earlier edits are passed with the first counted round
         program, told = programs.of(played.session.model), played.mark["answer"]
         answer = peer.round(program, Limits(asked["time_limit_s"], math.inf))[0]
         row = {
@@ -131,7 +131,7 @@ class Programs:
 
 
 def numbered(names: Any, counts: Any) -> Any:
-    """name << 32 | 0, 1, ... as often as each name's count says."""
+    """Return name << 32 | k with k = 0, 1, ... up to each name's count."""
     start = np.cumsum(counts) - counts
     return np.repeat(names << 32, counts) + np.arange(int(counts.sum())) - np.repeat(start, counts)
 
@@ -152,7 +152,7 @@ def main() -> int:
         most = int(asked["memory_gib"] * GIB)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     lines = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a solver prints goes to stderr, not among the rows
+    os.dup2(2, 1)  # a solver's prints go to stderr, so that they do not mix with the rows
     try:
         for row in rows_of_copter(asked) if asked["solver"] == "copter" else rows_of_peer(asked):
             print(json.dumps(row), file=lines, flush=True)

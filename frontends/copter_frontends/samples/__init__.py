@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 WORD = "sample"
-"""What a command line says for the shipped file."""
+"""The word that means the installed file on a command line."""
 
 WORKLOAD = Path(__file__).parent / "workload.csv"
 """140 jobs over five hours, from the embedded generator (benchmarks/make_samples.py)."""

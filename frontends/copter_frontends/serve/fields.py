@@ -83,7 +83,7 @@ def identifier(where: str, value: Any) -> str:
 
 
 def number(where: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
-    """Return a finite number, above or at least a bound."""
+    """Return the value if it is a finite number and above (or at least) a bound."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise invalid(where, f"is {shown(value)}, must be a number")
     try:

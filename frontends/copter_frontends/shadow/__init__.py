@@ -1,1 +1,1 @@
-"""`copter shadow`: watches another scheduler's cluster, changes nothing, and reports what it leaves unused."""
+"""`copter shadow`: watches another scheduler's cluster, changes nothing, and reports unused capacity."""

@@ -1,4 +1,6 @@
-"""What a cluster's own decisions leave unused at one moment, with a certified bound and the jobs concerned."""
+"""Capacity that a cluster's own scheduler leaves unused at one moment, with a certified bound and the jobs
+concerned.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from copter_frontends.queues.quota_tree import SLACK
 from copter_frontends.views import ClusterView, WatchedJob
 
 MOST_NAMED = 20  # most jobs, queues or nodes named in a finding
-LITTLE = 1e-6  # value of one unit of usage that is not counted otherwise, so that such jobs start too
+LITTLE = 1e-6  # value of one unit of other resources, so that jobs without the counted resource start too
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ class Findings:
     unfair : list of dict
         Queues whose jobs wait within their nominal quota while another borrows.
     overturned : list of dict
-        Waiting jobs in whose room a job of lower priority was started after they came.
+        Waiting jobs for which a job of lower priority, started after they came, took the room.
     scattered : list of dict
         Waiting jobs whose pods fit on no node, though the nodes together have enough room.
     held : list of dict

@@ -18,7 +18,7 @@ class LivePage:
     Parameters
     ----------
     port : int
-        0 for any free port.
+        Port to listen on; 0 for any free port.
 
     Raises
     ------
@@ -31,7 +31,7 @@ class LivePage:
         answers = self._answers
 
         class Handler(BaseHTTPRequestHandler):
-            """Answers GET requests with what was shown last."""
+            """Answers GET requests with the last published findings."""
 
             timeout = 20
 

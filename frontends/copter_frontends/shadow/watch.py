@@ -17,7 +17,7 @@ from copter_frontends.shadow.findings import Findings, find
 from copter_frontends.views import ClusterView
 
 MOST_ROUNDS = 2000  # most rounds of history that are kept
-MOST_JOBS = 50  # most jobs in the list of those that waited longest without need
+MOST_JOBS = 50  # most listed jobs that waited longest without need
 Read = Callable[[], ClusterView]
 
 
@@ -31,9 +31,9 @@ class Shadow:
     tape : str, optional
         File to record the rounds in.
     grace_s : float
-        A job that has waited for less is not counted: it may be about to start.
+        Jobs that have waited less than this are not counted, because they may be about to start.
     clock : callable
-        Unix time.
+        Function that returns Unix time.
     settings : Settings, optional
 
     Attributes
@@ -56,7 +56,7 @@ class Shadow:
         self.blind_s = 0.0
         self.rounds = 0
         self.history: list[tuple[float, float, float, float]] = []  # time, used, plan, bound
-        self.lost: dict[str, float] = {}  # seconds that jobs waited though they could have run
+        self.lost: dict[str, float] = {}  # seconds that each job waited although it could have run
         self.sums = dict.fromkeys(("watched_s", "quota_s", "used_s", "could_s", "bound_s", "waited_s"), 0.0)
         self._model: AdmissionModel | None = None
         self._shape: Any = None
@@ -94,7 +94,9 @@ class Shadow:
         return None if was is None else f"sees again at {stamp(now)}; was blind for {now - was:.0f} s"
 
     def _add_up(self, now: float) -> None:
-        """Add the time since the last round to the sums by the last round's findings; blind time is summed apart."""
+        """Add the time since the last round to the sums, by the last round's findings; blind time is summed
+        separately.
+        """
         last, self._last_s = self._last_s, now
         if last is None:
             return

@@ -1,4 +1,4 @@
-"""Makes Sia's formulation for a cluster, and again when the cluster outgrows its configurations."""
+"""Makes Sia's formulation for a cluster, and a new one when the cluster outgrows its configurations."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class FormulationBuilder:
     mode, objective, settings, semantics, profiles
         See :class:`.SiaPolicy`.
     quotas : mapping of tenant to int
-        GPUs of whatever type that a tenant's jobs may have together.
+        Most GPUs, of all types together, of each tenant's jobs.
     priority_factor : float
         See :class:`.SiaPolicy`.
     goodput : GoodputSource
-        Any model: asked for the same over the formulation's configurations.
+        Any goodput model; it is converted to the formulation's configurations.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class FormulationBuilder:
         self.semantics, self.profiles = semantics, profiles
 
     def configurations(self, cluster: Cluster) -> Sequence[Configuration]:
-        """Configurations of a job in a cluster."""
+        """Return the configurations of a job in a cluster."""
         return configurations_of(cluster, self.most_gpus)
 
     def build(self, cluster: Cluster, former: Sequence[Configuration] = ()) -> SiaFormulation:

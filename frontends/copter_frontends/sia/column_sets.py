@@ -1,4 +1,4 @@
-"""The configurations that become columns of a job: those on which its batch limits ever let it run."""
+"""The configurations that become a job's columns: those on which its batch limits allow it to run at some time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class ColumnSet:
     Attributes
     ----------
     template : Template
-        The model's pattern of usage that they share.
+        The model's usage pattern of these columns.
     columns : int64 array (m,)
-        Their configurations, by number, ascending.
+        Number of each column's configuration, ascending.
     local : int32 array (n,)
-        Column of each configuration; -1 for those without one.
+        Column of each configuration; -1 for configurations without a column.
     """
 
     template: Template
@@ -35,8 +35,8 @@ class ColumnSet:
 class ColumnSets:
     """Makes column sets, with one template for all jobs that share columns and rows.
 
-    A job whose batch limits rule nine configurations in ten out has a tenth of the columns, and the model, its memory
-    and its solves shrink with it.
+    If a job's batch limits exclude nine of ten configurations, it has a tenth of the columns, which reduces memory and
+    solve time accordingly.
 
     Parameters
     ----------

@@ -26,9 +26,9 @@ class HintedGoodput:
     ----------
     configurations : sequence of Configuration
     gpus_per_node : mapping of GPU type to int
-        In the order of the cluster's types.
+        GPUs per node, in the order of the cluster's types.
     profiles : mapping of str to ProfiledApplication
-        Only their batch limits and one-GPU rates are used.
+        Profiles, of which only batch limits and one-GPU rates are used.
     semantics : Semantics
     """
 
@@ -53,8 +53,8 @@ class HintedGoodput:
     def row(self, job: Job, hints: TrainingHints | None) -> Floats:
         """Return estimated goodput in each configuration; 0 if the job cannot run there or may not yet.
 
-        Before the first hint, the smallest configuration of every type counts 1, and a job may use no other: the first
-        with its `min_gpus`, or what it is fixed to. A hybrid-parallel job's throughput is known beforehand.
+        Before the first hint, a job may use only the smallest configuration of each type (the first with its
+        `min_gpus`, or its fixed one), each with goodput 1. A hybrid-parallel job's throughput is known beforehand.
         """
         known = profile_of(self.profiles, job)
         if known.application.pipeline is not None:
@@ -99,9 +99,10 @@ class HintedGoodput:
         return max(reserved, *(int(self.gpus[at]) for at in first)) if first else reserved
 
     def _pipeline_row(self, job: Job, known: ProfiledApplication, hints: TrainingHints | None) -> Floats:
-        """Row of a hybrid-parallel job, profiled beforehand (thesis 3.5.3): G15 at its noise scale (S10).
+        """Return the row of a hybrid-parallel job, which is profiled beforehand (thesis 3.5.3): G15 at its noise scale
+        (S10).
 
-        Within the growth limit, which counts GPUs and lets it have one replica of every type.
+        The growth limit counts GPUs, but always allows one replica of every type.
         """
         cap = min(job.max_batch_size or known.max_batch_size, known.max_batch_size)
         noise = noise_of(known, known.init_batch_size, 0) if hints is None else hints.noise_scale

@@ -14,11 +14,11 @@ from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.shim import Assignment, integer_assignment
 
 RELATIVE_GAP = (
-    1e-9  # small, so that ties go as the semantics say; the public simulator, with 1e-4, leaves them to its solver
+    1e-9  # small, so that ties are broken by the semantics; with the public simulator's 1e-4 the solver breaks them
 )
-TIME_SHARE = 0.5  # share of the deadline's rest that branch and bound may use; placement needs the other half
+TIME_SHARE = 0.5  # share of the remaining time for branch and bound; placement needs the other half
 MOST_NODES = 2000  # most nodes of the search; a limit in seconds would differ between machines
-MOST_COLUMNS = 5000  # with more columns the shim's plan is kept, whose gap is far below a per cent
+MOST_COLUMNS = 5000  # with more columns the shim's plan, whose gap is far below a per cent, is kept
 
 
 def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, left_s: float) -> tuple[Assignment, int]:
@@ -29,7 +29,7 @@ def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, lef
     formulation : SiaFormulation
     solution : RelaxedSolution
     left_s : float
-        Wall-clock seconds that are left for the plan; without any the rounded plan is taken as it is.
+        Remaining wall-clock seconds of the plan; if there are none, the rounded plan is returned.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, lef
 
 
 def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assignment | None:
-    """Solve S5 over columns of positive value; None if the program is empty or too large, or nothing was found."""
+    """Solve S5 over the columns of positive value; None if the program is empty or too large, or no point was found."""
     jobs = list(formulation.jobs)
     columns, values, rows = [], [], []
     for i, job_id in enumerate(jobs):

@@ -32,15 +32,16 @@ from copter_frontends.vocabulary import (
 
 Floats = NDArray[np.float64]
 
-TIE_STEP = 1e-4  # value of one place in the preferred order of types: far below a rounded digit, far above 1e-6
-STAY_STEPS = 5  # more than the places of types and sizes can make up for, which is 4
+TIE_STEP = 1e-4  # value of one position in the preferred order of types: far below a rounded digit, far above 1e-6
+STAY_STEPS = 5  # steps for staying: more than all preferences of types and sizes together, which are 4
 TIE_SPREAD, TIE_TURN = (
     0.25,
     25,
-)  # steps fall by up to this share in order of arrival, over so many jobs
-PRIORITY_FACTOR = 100.0  # factor between classes: more than any two values of one class differ for p < 0 (S9)
+)  # steps decrease by up to this share in order of arrival, over this number of jobs
+# factor between priority classes; for p < 0 it exceeds the ratio of any two values of one class (S9)
+PRIORITY_FACTOR = 100.0
 NO_COLUMNS = np.zeros(0, dtype=np.int32)
-LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
+LEAST_FACTOR = 1e-3  # jobs with smaller restart factors are sent as whole arrays, not as a scale
 
 
 class SiaFormulation:
@@ -49,25 +50,23 @@ class SiaFormulation:
     Parameters
     ----------
     configurations : sequence of Configuration
-        Of the cluster; a job has a column for each that its limits can ever let it run on.
+        Configurations of the cluster; a job has a column for each on which its limits may allow it to run.
     capacity : mapping of GPU type to int
     goodput : GoodputSource
-        Any model, over the same configurations.
+        Goodput model over the same configurations.
     semantics : Semantics
         Limits of what a job may have.
     estimator : HintedGoodput, optional
-        Where jobs' goodput is known from their hints only, over the same configurations.
+        Estimator over the same configurations, if jobs' goodput is known from hints only.
     rows : sequence of SharedRow
-        Capacity besides that of the GPU types.
+        Capacity rows in addition to those of the GPU types.
     priority_factor : float
-        How many times as much a priority class is worth as the one below.
+        Worth of a priority class relative to the class below.
 
     Attributes
     ----------
-    sizes : list of (GPU type, GPUs)
-        Of the configurations.
     stranded : set of str
-        Jobs that can run on nothing that is there now; they wait for capacity to come back.
+        Jobs that cannot run on the present capacity and wait for more.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class SiaFormulation:
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if it fits nowhere now, unless it `may_wait` for capacity to come back.
+            If the id is already known; if the job fits nowhere at present, unless it `may_wait` for capacity.
         """
         self.jobs.require_new(job.id)
         application_of(job.application, self.goodput.applications)
@@ -216,7 +215,7 @@ class SiaFormulation:
             for job_id, state in self.jobs.items()
             if (column := column_of.get(job_id, IDLE)) != state.column
         ]
-        if self.semantics.growth is not None and self.estimator is None:  # new bases may follow
+        if self.semantics.growth is not None and self.estimator is None:  # the growth limit may change bases
             for job_id, _, column in moved:
                 self.place(job_id, column)
             return
@@ -235,7 +234,7 @@ class SiaFormulation:
             numbers["stale"][rows] = True
 
     def add_gpus(self, gpu_type: str, count: int) -> None:
-        """Add GPUs of a type (at most as many as its largest configuration foresees)."""
+        """Add GPUs of a type, at most up to its largest configuration."""
         self.model.add_resources(gpu_type, count)
         for row, more in self._rows_of_nodes(gpu_type, count):
             self.model.add_resources(row.key, more)
@@ -269,7 +268,7 @@ class SiaFormulation:
         return [(row, gpus // row.node_gpus * row.per_node) for row in self.rows if row.gpu_type == gpu_type]
 
     def _follow_capacity(self) -> None:
-        """Bring the jobs' bases up to date where capacity rules configurations in or out."""
+        """Update the jobs' bases after a change of capacity, which allows or excludes configurations."""
         if self.bases.follow_capacity(np.array([self._model.count(name) for name in self.types])):
             for state in self.jobs.values():
                 self._rebase(state)
@@ -279,12 +278,12 @@ class SiaFormulation:
         return self.jobs.state(job_id)
 
     def column_for(self, job_id: str, allocation: Allocation) -> int:
-        """Number of an allocation's configuration.
+        """Return the number of an allocation's configuration.
 
         Raises
         ------
         UnknownGpuTypeError, InvalidClusterError
-            If its type is not the cluster's; if it is no configuration.
+            If the cluster lacks its type; if it is not a configuration.
         """
         column = self.column_of.get((allocation.gpu_type, allocation.gpus))
         if column is not None:
@@ -299,11 +298,11 @@ class SiaFormulation:
     # A round ------------------------------------------------------------------------------------------------------
 
     def refresh_costs(self, now_s: float) -> None:
-        """Bring every job's values up to date: restart factors move with age, bases with training (S3-S4).
+        """Update every job's values: restart factors change with age, bases with training (S3-S4).
 
-        A running job costs one scale, the least value and one exception (its present configuration); a new base is sent
-        once for all jobs that have it. A whole array is sent where values are rounded or clipped, where the least value
-        cuts in of a job that some configurations rule out, and where the restart factor is next to nothing.
+        A running job needs one scale, the least value and one exception (its present configuration). A new base is sent
+        once for all jobs that have it. A whole array is sent if values are rounded or clipped, if the least value
+        applies to a job with invalid configurations, or if the restart factor is nearly zero.
         """
         book, rows = self.jobs.numbers, self.jobs.rows()
         numbers = book[rows]
@@ -354,7 +353,7 @@ class SiaFormulation:
         numbers: NDArray[Any],
         which: NDArray[np.int64],
     ) -> None:
-        """Send the values of some of the jobs."""
+        """Send the values of some jobs to the model."""
         if len(which) == 0:
             return
         sent, numbers = [states[at] for at in which.tolist()], numbers[which]
@@ -382,7 +381,7 @@ class SiaFormulation:
         return np.where(columns == IDLE, 0.0, value)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
-        """Take in each job's time-sharing bonus (S6)."""
+        """Set each job's time-sharing bonus (S6)."""
         for job_id, bonus in bonuses.items():
             numbers = self.jobs.numbers[self.state(job_id).row]
             if bonus != numbers["bonus"]:
@@ -394,7 +393,7 @@ class SiaFormulation:
         return self.session.solve(deadline_s=deadline_s)
 
     def value(self, job_id: str, column: int) -> float:
-        """v of a job in a configuration at this round's restart factor."""
+        """Return v of a job in a configuration at this round's restart factor."""
         state = self.jobs[job_id]
         numbers = self.jobs.numbers[state.row]
         if column == state.column:
@@ -412,7 +411,7 @@ class SiaFormulation:
         return float(numbers["worth"]) * (value + float(numbers["tie_scale"]) * float(self.preference[column]))
 
     def values_of(self, job_ids: Sequence[str], columns: NDArray[np.int64]) -> Floats:
-        """:meth:`value` of many jobs in a configuration each, (k,)."""
+        """Return :meth:`value` of many jobs, each in one configuration, (k,)."""
         states = [self.jobs[job_id] for job_id in job_ids]
         book = self.jobs.numbers
         numbers = book[np.array([state.row for state in states], dtype=np.int64)]
@@ -431,7 +430,7 @@ class SiaFormulation:
         return value
 
     def values(self, job_id: str) -> Floats:
-        """v of a job in every configuration, (n,), a new array."""
+        """Return v of a job in every configuration, (n,), as a new array."""
         result = np.full(len(self.gpus), INVALID_VALUE)
         result[self.jobs[job_id].columns] = self.model.cost(job_id)
         return result
@@ -454,14 +453,14 @@ class SiaFormulation:
         return base
 
     def _preference(self) -> Floats:
-        """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
+        """Return a tie-breaking value for each configuration, by its type's position in the preferred order."""
         order = list(self.semantics.prefer_types)
         rank = {name: len(order) - i for i, name in enumerate(order)}
         places = np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
         return TIE_STEP * (places - (self.gpus / self.gpus.max() if self.semantics.prefer_few else 0.0))
 
     def _first_values(self, state: JobState) -> Floats:
-        """Values of the columns of a job that has no GPUs, ties broken."""
+        """Return the values of the columns of a job without GPUs, with ties broken."""
         values, numbers = self.bases.fresh(state), self.jobs.numbers[state.row]
         if self.has_preference:
             values = values + numbers["tie_scale"] * self.preference[state.columns]
@@ -472,7 +471,7 @@ class SiaFormulation:
     def _rebase(self, state: JobState, may_wait: bool = True) -> None:
         """Update a job's base after a change of phase, hints or limits.
 
-        InvalidJobError where it can run on nothing, unless it may wait.
+        Raises InvalidJobError if the job cannot run anywhere, unless it may wait.
         """
         try:
             state.base, smallest, state.live_base, holed = self.bases.of(state)

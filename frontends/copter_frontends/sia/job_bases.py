@@ -1,4 +1,4 @@
-"""Configurations on which each Sia job can run, with the base of its values (S1, S2); shared by similar jobs."""
+"""The configurations on which each Sia job can run, with the base of its values (S1, S2); equal jobs share them."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ class JobBases:
     types : sequence of str
         The cluster's GPU types.
     goodput : GoodputSource
-        Over the same configurations.
+        Goodput model over the same configurations.
     objective : SiaObjective
     semantics : Semantics
         Limits of what a job may have.
     estimator : HintedGoodput or None
-        Where jobs' goodput is known from their hints only.
+        Estimator, if jobs' goodput is known from hints only.
     quotas : mapping of tenant to int
-        Most GPUs that a tenant's jobs may have together now; read at every call.
+        Present quotas: most GPUs of each tenant's jobs together; read at every call.
 
     Attributes
     ----------
     gpus, kind : arrays, (n,)
         GPUs of each configuration, and the number of its type.
     allowed, fits : bool arrays, (n,)
-        What the semantics let a job have, and what of that is within the capacity that is there now.
+        Configurations that the semantics allow, and those of them within the present capacity.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class JobBases:
         job = state.job
         if self.estimator is not None and job.own_goodput is None:
             return self._normalised(state, self._held(job, self.estimator.row(job, state.hints)))
-        if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
+        if job.own_goodput is not None:  # not cached, because no other job shares it
             return self._normalised(state, self._row(job, state.progress))
         key = self._alike(state)
         known = self._bases.get(key)
@@ -113,7 +113,7 @@ class JobBases:
         return known
 
     def fresh(self, state: JobState) -> Floats:
-        """Values of the columns of a job that has no GPUs and no bonus, of weight 1, not to be written to."""
+        """Return the values of the columns of a job without GPUs and bonus, with weight 1; do not write to them."""
         if self.estimator is not None or state.job.own_goodput is not None:
             return self.objective.values(state.live_base, 1.0)
         key = self._alike(state)
@@ -146,7 +146,7 @@ class JobBases:
         return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, reserved))
 
     def _replica(self, job: Job, column: int) -> int:
-        """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""
+        """Return N_i^min of S1: the least GPUs on which the job runs, on a configuration's type."""
         pipeline = getattr(self.goodput.applications[job.application], "pipeline", None)
         own = pipeline.stages.get(self.configurations[column].gpu_type, 1) if pipeline else 1
         return job.gpus or max(job.min_gpus, own)
@@ -165,7 +165,7 @@ class JobBases:
         return self._held(job, row_of(self.goodput, job, progress))
 
     def live(self, job: Job) -> NDArray[np.bool_]:
-        """Mark configurations on which the job's limits and batch sizes can ever let it run."""
+        """Mark the configurations on which the job can run, given its limits and batch sizes."""
         if job.own_goodput is not None:
             return self._find_live(job)
         key = self._limits(job)
@@ -195,7 +195,7 @@ class JobBases:
         return (job.shape, job.min_gpus, job.max_gpus, requested, reserved, self.quotas.get(job.tenant))
 
     def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Mask of each type's smallest configuration with the GPUs that the job asks for, or its largest."""
+        """Mark each type's smallest configuration with at least the requested GPUs, or its largest one."""
         result = np.zeros(len(within), dtype=bool)
         for kind in range(len(self.types)):
             mine = np.flatnonzero(within & (self.kind == kind))
@@ -205,7 +205,7 @@ class JobBases:
         return result
 
     def _valid(self, job: Job) -> NDArray[np.bool_]:
-        """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
+        """Mark configurations within the cluster's capacity, the semantics' limits and the job's own."""
         valid = self.fits & (self.gpus >= job.min_gpus)
         quota = self.quotas.get(job.tenant)
         if quota is not None:

@@ -23,7 +23,7 @@ NUMBERS = np.dtype(
         ("restart_cost_s", "f8"),
         ("factor", "f8"),  # restart factor (S3) of the last refresh
         ("smallest", "f8"),  # smallest usable entry of the base
-        ("scale", "f8"),  # with the offset: the values at this round's restart factor
+        ("scale", "f8"),  # scale; with the offset it gives the values at this round's restart factor
         ("offset", "f8"),
         ("own_base", "f8"),  # base of the configuration that the job has; 0 without GPUs
         ("own_value", "f8"),  # value of that configuration
@@ -45,34 +45,35 @@ LEAST_ROWS = 64  # rows of an empty book
 
 @dataclass(slots=True)
 class JobState:
-    """State of a job in the formulation, beside its numbers.
+    """State of a job in the formulation, in addition to its row of numbers.
 
     Attributes
     ----------
     job : Job
     row : int
-        Of its numbers in :attr:`JobBook.numbers`.
+        Row of its numbers in :attr:`JobBook.numbers`.
     base : ndarray (configurations,)
-        Base of its values (S1, S2); NaN where it cannot run.
+        Base of its values (S1, S2); NaN for configurations on which it cannot run.
     columns : ndarray (n,)
-        Configurations that it has columns for.
+        Configurations with a column.
     live_base : ndarray (n,)
-        Base of these.
+        Base of these configurations.
     local : ndarray (configurations,)
-        Its own column of each configuration, or -1.
-    limits : int
-        Number of its limits, where it can run and how well: jobs of equal limits and phase have one base.
+        The job's own column of each configuration, or -1.
+    limits : tuple
+        Key of the configurations on which it can run and its goodput; jobs with equal limits and phase have equal
+        bases.
     rows : tuple of int
-        Numbers of the shared rows that it takes part in.
+        Numbers of the shared rows in which it counts.
     hints : TrainingHints or None
     progress : float
         Fraction of training done.
     phase : int
-        Of the goodput model, at this progress.
+        Phase of the goodput model at this progress.
     column, pinned : int
-        Configuration that it has, and the one it is held on, or IDLE.
+        Present configuration, and configuration to which the job is fixed; IDLE for none.
     most_gpus : int
-        The most GPUs that it has had.
+        Most GPUs that it has had.
     """
 
     job: Job
@@ -94,7 +95,7 @@ class JobState:
 class JobBook(dict[str, JobState]):
     """States by job id, in the order of arrival.
 
-    Rows of jobs that have gone are given to new ones.
+    Rows of removed jobs are reused.
     """
 
     def __init__(self) -> None:
@@ -123,7 +124,7 @@ class JobBook(dict[str, JobState]):
         self._rebased[row] = (smallest, own_base, holed)
 
     def restarted(self, row: int, restarts: int) -> None:
-        """Take in how often a job has restarted, as :meth:`rebase` does."""
+        """Record how often a job has restarted; written to the numbers like :meth:`rebase`."""
         self._restarts[row] = restarts
 
     def state(self, job_id: str) -> JobState:
@@ -151,16 +152,16 @@ class JobBook(dict[str, JobState]):
         return row
 
     def keep(self, state: JobState) -> None:
-        """Take a job in, with the row that :meth:`new_row` gave."""
+        """Store a job, with the row from :meth:`new_row`."""
         if self._free[-1] != state.row:
             raise ValueError(f"row {state.row} is not the one that was given last")
         self._free.pop()
         self[state.job.id] = state
 
     def forget(self, job_id: str) -> None:
-        """Take a job out, and let its row go."""
+        """Delete a job and free its row."""
         self._free.append(self.pop(job_id).row)
 
     def rows(self) -> Ints:
-        """Rows of all jobs in the order of arrival."""
+        """Return the rows of all jobs in the order of arrival."""
         return np.fromiter((state.row for state in self.values()), dtype=np.int64, count=len(self))

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 class Joining:
-    """Requests to add to, remove from and fix in a model at its next use.
+    """Jobs to add to and remove from a model at its next use.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ The value of job i in configuration c, for one maximisation whatever the sign of
 
     v_ic = Lambda + sgn(p) * (rho_ic * G_ic)^p      (p != 0),      Lambda + ln(rho_ic * G_ic)      (p = 0)
 
-with G_ic = N_i^min * g_ic / min over valid c' of g_ic', and rho_ic = 1 for the present configuration (or for a job
-that has none), the restart factor r_i for every other one.
+with G_ic = N_i^min * g_ic / min over valid c' of g_ic', and rho_ic = 1 for the present configuration (or if the job has
+none), otherwise the restart factor r_i.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from copter_frontends.vocabulary import InvalidJobError
 
 Floats = NDArray[np.float64]
 
-LEAST_VALUE = 1e-3  # least worth of a configuration that the job can run on (S4)
-INVALID_VALUE = -1.0  # worth of a configuration that the job cannot run on: below zero, the worth of no GPUs
+LEAST_VALUE = 1e-3  # least value of a configuration on which the job can run (S4)
+INVALID_VALUE = -1.0  # value of a configuration on which the job cannot run: below zero, the value of no GPUs
 
 
 def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
-    """Return r_i of equation (3.3): the share of time a job would keep if it restarted as often as before.
+    """Return r_i of equation (3.3): the share of useful time if the job goes on restarting as often as before.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
     restarts : int
         Restarts so far, N_i.
     restart_cost_s : float
-        Seconds that one restart costs, S_i (wall clock, as the public simulator has it; docs/papers/sia.md).
+        Wall-clock seconds of one restart, S_i, as in the public simulator (docs/papers/sia.md).
 
     Returns
     -------
     float
-        From 0 to 1; 1 while the job is no older than one restart takes.
+        From 0 to 1; 1 while the job's age is at most the time of one restart.
     """
     if age_s <= restart_cost_s:
         return 1.0
@@ -49,7 +49,7 @@ def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
 
 
 def restart_factors(age_s: Floats, restarts: Floats, restart_cost_s: Floats) -> Floats:
-    """:func:`restart_factor` of many jobs, (n,)."""
+    """Return :func:`restart_factor` of many jobs, (n,)."""
     kept = np.maximum(age_s - restarts * restart_cost_s, 0.0)
     young = age_s <= restart_cost_s
     return np.where(young, 1.0, kept / np.where(young, 1.0, age_s + restart_cost_s))
@@ -64,11 +64,11 @@ class SiaObjective:
     power : float
         p: below 0 favours fairness, above 0 total goodput; 0 is proportional fairness.
     incentive : float
-        |lambda|, the worth of giving a job any GPUs at all; above 1, the least value of G^p for p < 0.
+        |lambda|, the value of giving a job any GPUs; above 1, the least value of G^p for p < 0.
     least_value : float or None
-        Every valid configuration is worth at least this, so that no job idles while GPUs do; None: no floor.
+        Least value of every valid configuration, so that no job idles beside idle GPUs; None: no floor.
     decimals : int or None
-        Decimals to which (rho G)^p is rounded (S2'); None: not rounded.
+        Number of decimals to which (rho G)^p is rounded (S2'); None: no rounding.
     clip : float
         Largest value of (rho G)^p.
     """
@@ -88,12 +88,12 @@ class SiaObjective:
             raise SettingsError(f"least_value is {self.least_value}, must be between 0 and the incentive")
 
     def base(self, job_id: str, goodput: Floats, valid: NDArray[np.bool_], min_gpus: int) -> Floats:
-        """sgn(p) G^p (ln G for p = 0) of every configuration, NaN where the job cannot run, (n,) (S1-S2).
+        """Return sgn(p) G^p (ln G for p = 0) of every configuration, (n,); NaN if the job cannot run on it (S1-S2).
 
         Raises
         ------
         InvalidJobError
-            If the job can run nowhere.
+            If the job cannot run anywhere.
         """
         usable = valid & (goodput > 0)
         if not usable.any():
@@ -108,21 +108,23 @@ class SiaObjective:
         return np.asarray(np.sign(self.power) * normalised**self.power)
 
     def scale_and_offset(self, factor: float) -> tuple[float, float]:
-        """(scale, offset) with v = scale * base + offset at restart factor `factor` (S3)."""
+        """Return (scale, offset) with v = scale * base + offset at restart factor `factor` (S3)."""
         factor = max(factor, 1e-9)
         if self.power == 0:
             return 1.0, self.incentive + log(factor)
         return float(factor**self.power), self.incentive
 
     def scales_and_offsets(self, factors: Floats) -> tuple[Floats, Floats]:
-        """:meth:`scale_and_offset` of many restart factors, (n,) each."""
+        """Return :meth:`scale_and_offset` of many restart factors, (n,) each."""
         factors = np.maximum(factors, 1e-9)
         if self.power == 0:
             return np.ones(len(factors)), self.incentive + np.log(factors)
         return factors**self.power, np.full(len(factors), self.incentive)
 
     def values(self, base: Floats, factor: float, bonus: float = 0.0) -> Floats:
-        """Return v of every configuration at one restart factor, (n,), floored and with invalid ones set (S4)."""
+        """Return v of every configuration at one restart factor, (n,), with the floor and the value of invalid ones
+        (S4).
+        """
         scale, offset = self.scale_and_offset(factor)
         value = self.finished(scale * base) + (offset + bonus)
         if self.least_value is not None:
@@ -132,7 +134,7 @@ class SiaObjective:
 
     @property
     def plain(self) -> bool:
-        """Whether values are a scale and an offset over their base, neither rounded nor clipped."""
+        """Whether values are exactly scale times base plus offset, neither rounded nor clipped."""
         return self.decimals is None and self.clip == float("inf")
 
     def finished(self, term: Floats) -> Floats:

@@ -22,17 +22,17 @@ def place(
     Parameters
     ----------
     assignment : Assignment
-        Changed where a job gets something else.
+        The assignment; changed if a job gets another configuration.
     placer : Placer
     reservations : Reservations
-        Say which jobs keep their nodes besides the pinned ones.
+        Determine which jobs, besides the pinned ones, keep their nodes.
     held, pins : mapping of job id to Allocation
         Current allocations, and allocations of pinned jobs.
 
     Raises
     ------
     PlacementError
-        If a pinned job's own nodes do not hold it.
+        If a pinned job does not fit on its nodes.
     """
     while True:
         fixed = reservations.in_place(assignment.column, held, pins)

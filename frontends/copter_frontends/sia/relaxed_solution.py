@@ -30,7 +30,7 @@ class RelaxedSolution(Protocol):
         """Yield every request with its columns that may be above zero and their values."""
 
     def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return these as arrays: all requests, then (index of the request, column, value)."""
+        """Return :meth:`by_request` as arrays: all requests, then (index of the request, column, value)."""
 
     def price(self, resource: Hashable) -> float:
-        """Dual of a resource's row."""
+        """Return the dual of a resource's row."""

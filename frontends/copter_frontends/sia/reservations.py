@@ -11,18 +11,18 @@ from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Jo
 
 
 class Reservations:
-    """Jobs with a reservation, and jobs that keep their GPUs once they have some.
+    """Jobs with a reservation, and non-preemptible jobs, which keep their GPUs once they have some.
 
     Parameters
     ----------
     cluster : Cluster
     formulation : SiaFormulation
-        Whose columns the jobs are fixed on; replaced when it is rebuilt.
+        The formulation in which jobs are fixed; replaced when it is rebuilt.
 
     Attributes
     ----------
     jobs : dict of job id to (GPU type, GPUs) or None
-        What is reserved; None for a job that may not be preempted.
+        Reservations; None for a non-preemptible job without one.
     """
 
     def __init__(self, cluster: Cluster, formulation: SiaFormulation) -> None:
@@ -34,7 +34,7 @@ class Reservations:
         if job.reservation is None:
             return
         kind, gpus = job.reservation
-        capacity = self.cluster.capacity(kind)  # UnknownGpuTypeError
+        capacity = self.cluster.capacity(kind)  # raises UnknownGpuTypeError
         taken = sum(held[1] for held in self.jobs.values() if held is not None and held[0] == kind)
         if (kind, gpus) not in self.formulation.column_of:
             raise InvalidJobError(f"job {job.id!r}: its reservation, {gpus} GPUs of {kind!r}, is no configuration")
@@ -75,8 +75,8 @@ class Reservations:
     def fix(self) -> None:
         """Fix jobs to their reservations, and non-preemptible jobs to their current GPUs.
 
-        One that may not be preempted and has nothing yet is given the GPUs that it asks for at once, of the type that
-        it does best on. What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
+        A non-preemptible job without GPUs gets its requested GPUs at once, of its best type. Pins of jobs in
+        checkpoint-restore take precedence; a reservation waits for them.
         """
         if not self.jobs:
             return

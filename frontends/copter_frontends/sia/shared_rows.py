@@ -23,15 +23,15 @@ class SharedRow:
     key : hashable
         Name of the model's resource.
     usage : float64 array (n,)
-        By configuration.
+        Usage of each configuration.
     limit : int
-        At first.
+        Initial limit.
     gpu_type : str or None
-        Whose nodes the limit comes from; None for a quota.
+        GPU type whose nodes give the limit; None for a quota.
     node_gpus, per_node : int
-        GPUs of a node of the type, and what it adds to the limit.
+        GPUs of a node of the type, and its contribution to the limit.
     tenant : str or None
-        Whose jobs the row is of; None for everybody's.
+        Tenant whose jobs count in the row; None for all jobs.
     """
 
     key: Hashable
@@ -46,19 +46,19 @@ class SharedRow:
 def placement_rows(
     configurations: Sequence[Configuration], capacity: Mapping[str, int], gpus_per_node: Mapping[str, int]
 ) -> list[SharedRow]:
-    """Return capacity rows that guarantee every job a place on nodes of R GPUs, R no power of two (S7).
+    """Return capacity rows that guarantee a placement on nodes of R GPUs if R is not a power of two (S7).
 
-    Let s be a power of two, at most R. A node holds floor(R / s) jobs of s GPUs, so that such jobs can use R - R mod s
-    of its GPUs. The row of a GPU type and s says: the GPUs of all jobs of s GPUs or more are at most R - R mod s times
-    the number of nodes. A job on whole nodes counts as R - R mod s GPUs a node. Where R mod s equals R mod (s / 2), the
-    other rows imply this one and it is left out; if R is a power of two there are none.
+    Let s be a power of two, at most R. A node holds floor(R / s) jobs of s GPUs, so such jobs can use R - R mod s of
+    its GPUs. The row of a GPU type and s: the GPUs of all jobs with s or more GPUs are at most R - R mod s times the
+    number of nodes, where a job on whole nodes counts as R - R mod s GPUs per node. If R mod s equals R mod (s / 2),
+    other rows imply this one, and it is left out; if R is a power of two there are no rows.
 
     Parameters
     ----------
     configurations : sequence of Configuration
-        A row's usage has one entry for each.
+        Configurations, one for each entry of a row's usage.
     capacity, gpus_per_node : mapping of GPU type to int
-        GPUs of the type, and R.
+        Total GPUs of each type, and R.
     """
     result: list[SharedRow] = []
     for kind, size in gpus_per_node.items():
@@ -74,7 +74,7 @@ def placement_rows(
 
 
 def _usage(place: Configuration, block: int, size: int, useful: int) -> int:
-    """GPUs that a configuration takes of the parts of nodes that hold jobs of `block` GPUs (S7)."""
+    """Return the GPUs that a configuration takes of the parts of nodes usable by jobs of `block` GPUs (S7)."""
     if place.gpus >= size:
         return place.gpus // size * useful
     return place.gpus if place.gpus >= block else 0

@@ -14,13 +14,13 @@ from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 
-WORTH_GROWING = 1e-3  # relative distance from the bound from which on running jobs grow (S13)
-WHOLE = 1 - 1e-6  # a column from here on counts as whole
+WORTH_GROWING = 1e-3  # running jobs may grow if the plan is at least this far from the bound, relatively (S13)
+WHOLE = 1 - 1e-6  # a column of at least this value counts as whole
 SUPPORT = 1e-9  # smaller columns count as zero
 
 
 class Assignment:
-    """Jobs' columns, and the GPUs of each type that are left."""
+    """The jobs' columns, and the remaining GPUs of each type."""
 
     def __init__(self, formulation: SiaFormulation) -> None:
         self.formulation = formulation
@@ -33,14 +33,14 @@ class Assignment:
         self.objective = 0.0
 
     def fits(self, job_id: str, column: int) -> bool:
-        """Whether enough of all that the column takes is left."""
+        """Whether every resource has enough units left for the column."""
         if self.formulation.gpus[column] > self.left[self.formulation.kind[column]]:
             return False
         rows = self.formulation.rows
         return all(rows[at].usage[column] <= self.spare[at] for at in self.formulation.jobs[job_id].rows)
 
     def take(self, job_id: str, column: int) -> None:
-        """Give a job its configuration."""
+        """Give a job a configuration."""
         self._change_left(job_id, column, -1)
         self.column[job_id] = column
 
@@ -63,7 +63,7 @@ class Assignment:
         return True
 
     def give_back(self, job_id: str) -> int:
-        """Take away a job's GPUs; returns its previous column."""
+        """Release a job's GPUs; returns its previous column."""
         column = self.column.pop(job_id)
         self._change_left(job_id, column, 1)
         return column
@@ -74,7 +74,7 @@ class Assignment:
             self.spare[at] += sign * float(self.formulation.rows[at].usage[column])
 
     def refuse(self, job_id: str) -> None:
-        """Take away a job's GPUs and do not offer the configuration again, because no node has room for it."""
+        """Release a job's GPUs and do not offer the configuration again, because no node has room for it."""
         self.refused.setdefault(job_id, set()).add(self.give_back(job_id))
 
     def evaluate(self) -> float:
@@ -86,17 +86,17 @@ class Assignment:
         values, ids = book["own_value"][rows[kept]].tolist(), list(self.column)
         others = np.flatnonzero(~kept)
         values += self.formulation.values_of([ids[at] for at in others.tolist()], column[others]).tolist()
-        self.objective = fsum(values)  # the same in any order, so that equal plans are worth the same
+        self.objective = fsum(values)  # exact, so that equal plans have equal values in any order
         return self.objective
 
 
 def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
-    """Whole configurations for every job, within capacity.
+    """Assign whole configurations to the jobs, within capacity.
 
     Returns
     -------
     Assignment
-        The better of the rounded LP solution and the previous plan, both filled up with the GPUs left.
+        The better of the rounded LP solution and the previous plan, both filled up with the remaining GPUs.
     int
         Number of jobs that were fractional in the LP's solution.
     """
@@ -115,7 +115,7 @@ def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -
 
 
 def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
-    """Pinned jobs, then whole columns, then each fractional job's columns by weight where they fit (thesis 4.4.1)."""
+    """Assign pinned jobs, whole columns, then for each fractional job its heaviest column that fits (thesis 4.4.1)."""
     result, jobs = Assignment(formulation), formulation.jobs
     for job_id, state in jobs.items():
         if state.pinned != IDLE:
@@ -185,7 +185,7 @@ def complete(assignment: Assignment, bound: float) -> None:
 
 
 def fill(assignment: Assignment) -> None:
-    """Give idle jobs the best configuration that the GPUs left allow, most value per GPU first (S12)."""
+    """Give idle jobs the best configuration that the remaining GPUs allow, most value per GPU first (S12)."""
     formulation = assignment.formulation
     usable = np.flatnonzero(formulation.gpus <= assignment.left[formulation.kind])
     if len(usable) == 0:
@@ -195,7 +195,7 @@ def fill(assignment: Assignment) -> None:
     for job_id, state in formulation.jobs.items():
         if job_id in assignment.column or state.pinned != IDLE:
             continue
-        # Idle jobs have no restart factor, so that those with one base, weight and bonus have one offer.
+        # Idle jobs have no restart factor, so jobs with equal base, weight and bonus have the same offer.
         alone = state.column != IDLE or job_id in assignment.refused
         numbers = formulation.jobs.numbers[state.row]
         like = (id(state.base), float(numbers["worth"]), float(numbers["bonus"]))

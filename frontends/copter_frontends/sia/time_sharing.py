@@ -17,20 +17,19 @@ class TimeSharing:
     Parameters
     ----------
     window_s : float
-        tau, seconds of service that a job is meant to get before others take their turn.
+        tau: seconds of service that a job should get before others take their turn.
     weight : float
-        Worth of a whole window without service, on top of the queue-occupancy incentive; nearly twice as much for a
-        job that has waited for long. A small weight only decides between jobs of about equal value; one near 1
-        preempts running jobs for any waiting job.
+        Value of a whole window without service, added to the queue-occupancy incentive; nearly twice as much after a
+        long wait. A small weight only decides between jobs of nearly equal value; one near 1 preempts running jobs for
+        any waiting job.
     published : bool
-        The penalty as the thesis has it (3.5.6): the incentive itself is (tau - s) / tau, and 0 for tau seconds after a
-        whole window with service: a job that has had its turn is worth the objective's least value. `weight` is not
-        looked at.
+        Whether to use the thesis's penalty (3.5.6): the incentive is (tau - s) / tau, and 0 for tau seconds after a
+        whole window of service, so that a served job has the objective's least value. `weight` is then ignored.
 
     Raises
     ------
     SettingsError
-        If one is not finite and > 0.
+        If a number is not finite and positive.
     """
 
     window_s: float
@@ -48,8 +47,8 @@ class TimeSharing:
 class Service:
     """The periods in which one job had GPUs, within the window; times in seconds.
 
-    `waits_since_s` is when the job last ran (or was first seen), `offered` the bonus that it last waited with, which it
-    keeps for its turn.
+    `waits_since_s` is the time when the job last ran (or was first seen); `offered` is its last bonus while waiting,
+    which it keeps during its turn.
     """
 
     since_s: float | None = None
@@ -111,7 +110,7 @@ class Turns:
     sharing : TimeSharing, optional
         Without it there are no bonuses and nothing is recorded.
     incentive : float
-        Lambda of the objective; the published penalty replaces it.
+        Lambda of the objective, which the published penalty replaces.
     """
 
     def __init__(self, sharing: TimeSharing | None, incentive: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""Traces: readers of public formats, a sampler of days, and a generator for where there is no trace."""
+"""Traces: readers of public formats, a sampler of days, and a generator of jobs without a trace."""
 
 from copter_frontends.traces.arrivals import ArrivalProfile, busy_day
 from copter_frontends.traces.generator import generate_day

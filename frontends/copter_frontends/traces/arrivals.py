@@ -1,4 +1,4 @@
-"""When jobs arrive: a day's profile in bins of ten minutes, and submission times drawn from it."""
+"""Arrivals of jobs: a day's profile in bins of ten minutes, and submission times drawn from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter.errors import SettingsError
 
 BIN_S = 600.0  # seconds of a bin of arrivals
 BINS_A_DAY = 144  # bins of a day
-BURST_SHARE = 0.05  # a day is left out if one bin holds more than this share of its jobs
+BURST_SHARE = 0.05  # a day is not used if one bin has more than this share of its jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ArrivalProfile:
     Attributes
     ----------
     weights : ndarray (144,) of float64
-        Share of a day's jobs in each ten minutes from midnight; adds up to 1.
+        Share of a day's jobs in each ten minutes from midnight; the sum is 1.
     """
 
     weights: NDArray[np.float64]
@@ -39,7 +39,7 @@ class ArrivalProfile:
     def sample(self, jobs: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw `jobs` submission times over `hours`.
 
-        Up to 24 hours the window is the busiest of that length in the day; beyond, the day repeats from midnight.
+        A window of up to 24 hours is the day's busiest of that length; for longer ones the day repeats from midnight.
         Within ten minutes, times are uniform.
 
         Parameters
@@ -68,15 +68,15 @@ class ArrivalProfile:
 
 
 def busy_day(submit_s: NDArray[np.float64], start: datetime) -> tuple[datetime, ArrivalProfile]:
-    """The day to take arrivals from: the one with most jobs among the weekdays that no single burst dominates.
+    """Choose the day whose arrivals are used: the weekday with the most jobs among those without a dominant burst.
 
-    A real day keeps the bursts that an average would smooth away. A weekday is passed over if ten minutes of it hold
-    more than 5% of its jobs (one user's script); if every one is, the day with most jobs is taken.
+    A real day has bursts that an average would smooth away. A weekday is skipped if ten minutes of it contain more than
+    5% of its jobs (one user's script). If all are skipped, the day with the most jobs is chosen.
 
     Parameters
     ----------
     submit_s : ndarray (n,)
-        Seconds from `start`, a midnight; at least one.
+        Submission times in seconds from `start`, a midnight; at least one job.
     start : datetime
 
     Returns

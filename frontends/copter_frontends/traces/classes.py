@@ -1,4 +1,4 @@
-"""From a logged job's GPU hours to the representative application that stands for it (Sia, SOSP '23, table 2)."""
+"""Mapping of a logged job, by its GPU hours, to a representative application (Sia, SOSP '23, table 2)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import SettingsError
 from copter_frontends.vocabulary import Job
 
-BOUNDARIES_GPU_H = (1.0, 10.0, 100.0)  # GPU-hours at which classes begin
+BOUNDARIES_GPU_H = (1.0, 10.0, 100.0)  # GPU-hours at which classes 1, 2 and 3 begin
 CLASSES: tuple[tuple[str, ...], ...] = (("cifar10",), ("deepspeech2", "bert"), ("yolov3",), ("imagenet",))
-MOST_GPUS = 64  # larger requests are cut to this many GPUs
+MOST_GPUS = 64  # larger requests are reduced to this many GPUs
 
 
 def classes_of(gpu_hours: ArrayLike) -> NDArray[np.int64]:
-    """Class of each job, 0 to 3: under 1 GPU hour, under 10, under 100, and the rest."""
+    """Return each job's class, 0 to 3: under 1 GPU hour, under 10, under 100, and the rest."""
     return np.digitize(np.asarray(gpu_hours, dtype=np.float64), BOUNDARIES_GPU_H).astype(np.int64)
 
 
 def draw_applications(classes: Iterable[int], rng: np.random.Generator) -> list[str]:
-    """An application of each class; a coin decides where a class has two."""
+    """Return an application for each class; if a class has two, a random choice."""
     return [CLASSES[k][0] if len(CLASSES[k]) == 1 else str(rng.choice(CLASSES[k])) for k in classes]
 
 
@@ -32,7 +32,9 @@ def named_jobs(
     gpus: Iterable[int],
     work_samples: Iterable[float | None] | None = None,
 ) -> list[Job]:
-    """Jobs in the order of their times, with ids such as ``cifar10-17``; work None is the application's full run."""
+    """Return jobs in the order of their times, with ids such as ``cifar10-17``; work None is the application's full
+    run.
+    """
     rows = list(zip(applications, submit_s, gpus, strict=True))
     works = [None] * len(rows) if work_samples is None else list(work_samples)
     return [

@@ -1,4 +1,4 @@
-"""From a job's duration to its work."""
+"""Conversion of a job's duration to work."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.traces.classes import MOST_GPUS
 from copter_frontends.vocabulary import Configuration
 
-REFERENCE_TYPE = "v100"  # GPU type on which a trace's durations are assumed to be
+REFERENCE_TYPE = "v100"  # GPU type to which a trace's durations are assumed to refer
 REFERENCE_GPUS_PER_NODE = 8  # GPUs on each node of that type
 
 
 def work_of_durations(
     applications: Sequence[str], gpus: Iterable[int], durations_s: Iterable[float]
 ) -> list[float | None]:
-    """Work, in samples, that takes each job its duration on its requested GPUs of the reference type.
+    """Return the work, in samples, that takes each job its duration on its requested GPUs of the reference type.
 
     Slowdown is included and restarts are not; requests above :data:`MOST_GPUS` count as that many.
     """

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class BadFieldError(ValueError):
-    """A line that cannot be used; the text says why. Not raised outside this package."""
+    """A line that cannot be used; the text says why. It does not leave this package."""
 
 
 class Columns:

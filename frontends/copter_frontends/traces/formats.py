@@ -9,7 +9,7 @@ from itertools import pairwise
 from copter_frontends.traces.fields import BadFieldError, Columns
 from copter_frontends.traces.trace import TraceFormat, TraceJob
 
-MINUTE_S = 60.0  # Chronus's unit of time, inferred from its length
+MINUTE_S = 60.0  # seconds in Chronus's unit of time, inferred from the trace's length
 MILLI = 1000.0  # thousandths of a GPU
 
 Row = Sequence[str]
@@ -23,11 +23,11 @@ class LineFormat:
     ----------
     format : TraceFormat
     columns : tuple of str
-        That it must have, in any order.
+        Required columns, in any order.
     title : str
-        For messages.
+        Name of the format in messages.
     parse : callable (columns, row) -> TraceJob or None
-        None for a sound line that is no GPU job; BadFieldError for a broken one.
+        Returns None for a valid line without a GPU job; raises BadFieldError for a broken line.
     """
 
     format: TraceFormat
@@ -90,7 +90,7 @@ def _chronus(columns: Columns, row: Row) -> TraceJob | None:
 
 
 def _deadlines(columns: Columns, row: Row) -> tuple[tuple[float, float], ...]:
-    """(Seconds after submission, value), in ascending order of time."""
+    """Return (seconds after submission, value) of each deadline, in ascending order of time."""
     times, values = columns.numbers(row, "expect_time_list"), columns.numbers(row, "expect_value_list")
     if len(times) != len(values):
         raise BadFieldError(f"expect_time_list has {len(times)} entries, expect_value_list {len(values)}")
@@ -114,7 +114,7 @@ def _tiresias(columns: Columns, row: Row) -> TraceJob | None:
 
 def _openb(columns: Columns, row: Row) -> TraceJob | None:
     gpus = columns.whole(row, "num_gpu")
-    if gpus == 0 or columns.empty(row, "scheduled_time"):  # no GPU job, or one that never ran
+    if gpus == 0 or columns.empty(row, "scheduled_time"):  # a job without GPUs, or one that never ran
         return None
     milli = columns.count(row, "gpu_milli")
     if milli > MILLI or (gpus > 1 and milli != MILLI):
@@ -149,7 +149,7 @@ LINE_FORMATS = (
     LineFormat(TraceFormat.TIRESIAS, _TIRESIAS, "a Tiresias trace", _tiresias),
     LineFormat(TraceFormat.OPENB, _OPENB, "an Alibaba openb pod list", _openb),
 )
-"""Formats in the order in which a header is tried; one whose columns contain another's comes before it."""
+"""Formats in the order in which they are tried; a format whose columns contain another's comes before that one."""
 
 
 def line_format_of(present: set[str]) -> LineFormat | None:

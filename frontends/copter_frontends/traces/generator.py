@@ -16,12 +16,12 @@ HOURLY_JOBS = (
     *(144, 156, 6, 0, 0, 36, 204, 389, 370, 205, 179, 112),
     *(184, 4, 4, 12, 34, 92, 33, 3, 159, 168, 114, 379),
 )
-BURSTINESS = 0.734  # coefficient of variation of ten-minute counts about their hour's mean, weighted by jobs
+BURSTINESS = 0.734  # coefficient of variation of ten-minute counts around their hour's mean, weighted by jobs
 
 # Share of jobs with under 1 GPU hour, under 10, under 100, and the rest.
 CLASS_SHARES = (0.7458, 0.1855, 0.0480, 0.0207)
 
-# GPUs asked for, and how many of the log's jobs do, class by class.
+# Requested GPUs and the number of the log's jobs with this request, class by class.
 GPU_COUNTS: tuple[dict[int, int], ...] = (
     {1: 54695, 2: 148, 4: 433, 8: 214, 12: 1, 16: 17},
     {1: 13175, 2: 29, 4: 282, 8: 272, 12: 5, 16: 26, 24: 6, 32: 12},
@@ -30,7 +30,7 @@ GPU_COUNTS: tuple[dict[int, int], ...] = (
 )
 
 
-# GPU hours of the log's jobs at every tenth of each class, from its least to its most.
+# Deciles of the GPU hours of the log's jobs in each class, from least to largest.
 GPU_HOUR_DECILES = (
     (0.0167, 0.0192, 0.0242, 0.0586, 0.139, 0.217, 0.326, 0.436, 0.573, 0.716, 1.0),
     (1.0, 1.12, 1.26, 1.46, 1.58, 1.7, 2.34, 2.89, 3.61, 5.44, 9.98),
@@ -40,7 +40,7 @@ GPU_HOUR_DECILES = (
 
 
 def generate_day(jobs: int, hours: float = 24.0, seed: int = 0, work: Literal["full", "trace"] = "full") -> list[Job]:
-    """Make up `jobs` jobs over `hours`, with the arrivals, classes, sizes and durations of the Philly log.
+    """Generate `jobs` jobs over `hours`, with the arrivals, classes, sizes and durations of the Philly log.
 
     The day's hourly rates are fixed; within an hour the rate of each ten minutes is drawn from a gamma distribution of
     the log's burstiness.
@@ -50,16 +50,16 @@ def generate_day(jobs: int, hours: float = 24.0, seed: int = 0, work: Literal["f
     jobs : int
         Number of jobs, >= 1.
     hours : float
-        Length of the window; up to 24 it is the busiest of that length in the day, beyond that the day repeats.
+        Length of the window: up to 24 hours the day's busiest window of that length; for longer ones the day repeats.
     seed : int
         The same seed gives the same jobs.
     work : {"full", "trace"}
-        See :func:`~copter_frontends.traces.sample_day`: the application's full run, or the duration drawn.
+        See :func:`~copter_frontends.traces.sample_day`: the application's full run, or the drawn duration.
 
     Returns
     -------
     list of Job
-        By submission time. Requests above 64 GPUs are cut to 64.
+        Jobs by submission time. Requests above 64 GPUs are reduced to 64.
 
     Raises
     ------

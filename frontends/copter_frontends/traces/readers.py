@@ -19,8 +19,8 @@ from copter_frontends.vocabulary import TraceError
 
 PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 WORKLOAD_COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
-SHORTEST_S = 60.0  # seconds: shorter jobs of a log are left out, as Sia does
-MOST_GPU_HOURS = 1000.0  # jobs of more GPU-hours are left out, as Sia does
+SHORTEST_S = 60.0  # a log's jobs shorter than this many seconds are left out, as in Sia
+MOST_GPU_HOURS = 1000.0  # a log's jobs of more GPU-hours are left out, as in Sia
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _FORMATS = [
@@ -45,10 +45,9 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
     path : path
         A CSV file with the columns ``timestamp,duration,num_gpus,gpu_time,cluster`` (a Philly log),
         ``name,time,application,num_replicas,batch_size`` (a Sia workload; ``weight``, ``priority``, ``tenant``,
-        ``preemptible`` (yes or no), ``reservation`` (TYPE:GPUS), ``min_gpus`` and ``max_gpus`` are read where they are
-        there and not empty), or those of one of
-        :data:`~copter_frontends.traces.formats.LINE_FORMATS`, in any order, others ignored. Gzip is told from the
-        file's first bytes.
+        ``preemptible`` (yes or no), ``reservation`` (TYPE:GPUS), ``min_gpus`` and ``max_gpus`` are optional), or those
+        of one of :data:`~copter_frontends.traces.formats.LINE_FORMATS`, in any order, others ignored. Gzip is told from
+        the file's first bytes.
     applications : collection of str
         Names that a workload may use.
 

@@ -18,9 +18,9 @@ def sample_day(
 ) -> list[Job]:
     """Sample `jobs` jobs over `hours` from a cluster's log.
 
-    Arrivals follow one real day of the trace (:func:`copter_frontends.traces.arrivals.busy_day`), sizes and durations
-    are those of jobs drawn from the whole trace, each at most once while there are enough. A job's GPU hours give its
-    application: under 1 cifar10, under 10 deepspeech2 or bert (a coin), under 100 yolov3, else imagenet.
+    Arrivals follow one real day of the trace (:func:`copter_frontends.traces.arrivals.busy_day`). Sizes and durations
+    are those of jobs drawn from the whole trace, each at most once while there are enough. The GPU hours determine the
+    application: under 1 cifar10, under 10 deepspeech2 or bert (at random), under 100 yolov3, otherwise imagenet.
 
     Parameters
     ----------
@@ -29,17 +29,17 @@ def sample_day(
     jobs : int
         Number of jobs, >= 1.
     hours : float
-        Length of the window; up to 24 it is the busiest of that length in the day, beyond that the day repeats.
+        Length of the window: up to 24 hours the day's busiest window of that length; for longer ones the day repeats.
     seed : int
         The same seed gives the same jobs.
     work : {"full", "trace"}
-        "full": every job does its application's own full run. "trace": its work is scaled so that it would take the
-        trace's duration on the GPUs that it asked for, of type v100, slowdown included and restarts not.
+        "full": every job does its application's full run. "trace": a job's work takes the trace's duration on its
+        requested GPUs of type v100, including the slowdown but no restarts.
 
     Returns
     -------
     list of Job
-        By submission time. Requests above 64 GPUs are cut to 64.
+        Jobs by submission time. Requests above 64 GPUs are reduced to 64.
 
     Raises
     ------
@@ -76,8 +76,8 @@ def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
     trace : Trace
         A workload.
     cap_batch : bool
-        Use the workload's `batch_size` as each job's `max_batch_size`, as Sia's estimator does. By default jobs may use
-        their application's own limit, as they do when they run.
+        Whether the workload's `batch_size` becomes each job's `max_batch_size`, as in Sia's estimator. By default the
+        application's own limit holds, as when jobs run in Sia.
 
     Raises
     ------
@@ -106,22 +106,22 @@ def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
 
 
 def listed_jobs(trace: Trace, seed: int = 0, work: Literal["full", "trace"] = "trace") -> list[Job]:
-    """Return another scheduler's jobs at their own times and requests, each as a representative application.
+    """Return another scheduler's jobs with their times and requests, each as a representative application.
 
     The application follows from the job's GPU hours as in :func:`sample_day`, and so does its work.
 
     Parameters
     ----------
     trace : Trace
-        With durations: of Shockwave, Chronus or Tiresias, or Alibaba's openb.
+        A trace with durations: of Shockwave, Chronus or Tiresias, or Alibaba's openb.
     seed : int
-        For the coin between two applications of a class.
+        Seed of the random choice between a class's two applications.
     work : {"full", "trace"}
 
     Raises
     ------
     TraceError
-        If the trace has no durations, as Gavel's, which are its steps over a throughput.
+        If the trace has no durations, such as Gavel's, which has steps.
     """
     check_work(work)
     unknown = [at for at, job in enumerate(trace.jobs) if job.duration_s is None]

@@ -13,10 +13,10 @@ from copter_frontends.traces.trace import SkippedLine, Trace
 from copter_frontends.vocabulary import TraceError
 
 COLUMNS = ("job_type", "scale_factor", "gpu_type", "steps_per_s")
-REFERENCE_TYPE = "v100"  # GPU type on which a job's duration is counted
+REFERENCE_TYPE = "v100"  # GPU type to which a job's duration refers
 
 Throughputs = Mapping[str, Mapping[int, float]]
-"""Steps per second of a model by the GPUs that it runs on."""
+"""Steps per second by model and number of GPUs."""
 
 
 def find_throughputs(*next_to: str | Path) -> Path | None:
@@ -43,7 +43,7 @@ def read_throughputs(path: str | Path, gpu_type: str = REFERENCE_TYPE) -> Throug
     Raises
     ------
     TraceError
-        If the file cannot be read, a line of it is broken, or it says nothing of the type; it names the line.
+        If the file cannot be read, a line is broken (the message names it), or no line is about the type.
     """
     rows = numbered_rows(str(path))
     header = next(rows, (0, []))[1]
@@ -66,8 +66,8 @@ def read_throughputs(path: str | Path, gpu_type: str = REFERENCE_TYPE) -> Throug
 def with_durations(trace: Trace, throughputs: Throughputs) -> Trace:
     """Return the trace with durations computed from its jobs' steps.
 
-    A number of GPUs that was not measured counts as the next smaller one that was, as steps of one batch a GPU take no
-    less time on more GPUs. Jobs of a model that was not measured are skipped, with the reason.
+    For an unmeasured number of GPUs, the next smaller measured number counts, because steps with one batch per GPU take
+    at least as long on more GPUs. Jobs of unmeasured models are skipped, with the reason.
     """
     jobs, skipped = [], list(trace.skipped)
     for job in trace.jobs:

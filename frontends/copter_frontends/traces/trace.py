@@ -10,13 +10,13 @@ from enum import Enum
 class TraceFormat(str, Enum):
     """Kind of file that a trace was read from."""
 
-    PHILLY = "philly"  # a cluster's log: when, how long, on how many GPUs
-    WORKLOAD = "workload"  # a scheduler's input: when, which application
-    GAVEL = "gavel"  # when, which model, how many steps
-    SHOCKWAVE = "shockwave"  # Gavel's, with durations and batch-size schedules
-    CHRONUS = "chronus"  # Tiresias's, with deadlines
-    TIRESIAS = "tiresias"  # when, how long, on how many GPUs
-    OPENB = "openb"  # Alibaba's pods, with parts of GPUs and the types they may have
+    PHILLY = "philly"  # a cluster's log: time, duration, number of GPUs
+    WORKLOAD = "workload"  # a scheduler's input: time, application
+    GAVEL = "gavel"  # time, model, number of steps
+    SHOCKWAVE = "shockwave"  # Gavel's columns, with durations and batch-size schedules
+    CHRONUS = "chronus"  # Tiresias's columns, with deadlines
+    TIRESIAS = "tiresias"  # time, duration, number of GPUs
+    OPENB = "openb"  # Alibaba's pods, with parts of GPUs and allowed GPU types
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +28,24 @@ class TraceJob:
     submit_s : float
         Submission time, in seconds from the trace's start.
     gpus : int
-        GPUs that the user asked for.
+        Requested GPUs.
     duration_s : float or None
         Running time on those GPUs; None in a workload.
     name, application, batch_size : str, str and int, or None
-        What a workload says of the job; None in a log.
+        Name, application and batch size of a workload's job; None in a log.
     model : str or None
-        Name of the model that it trains, in the trace's own words.
+        Name of the trained model, as in the trace.
     steps : float or None
         Training steps.
     weight : float
     deadlines : tuple of (float, float)
-        Seconds after submission and the value of ending by then; empty for none.
+        (Seconds after submission, value of ending by then) of each deadline.
     batch_schedule : str or None
         How the batch size changes: static, gns or accordion.
     gpu_share : float
-        Part of its one GPU that the job takes.
+        Part of one GPU that the job uses.
     gpu_types : tuple of str
-        GPU types that it may have; empty for any.
+        Allowed GPU types; empty for any.
     priority : int
         Priority class; 0 is the lowest.
     tenant : str or None
@@ -54,7 +54,7 @@ class TraceJob:
     least_gpus, most_gpus : int and None or int
         Range of GPUs that the job may run on.
     line_number : int
-        Of its line in the file; 0 where it is not kept.
+        Number of the job's line in the file; 0 if unknown.
     """
 
     submit_s: float
@@ -99,15 +99,15 @@ class Trace:
     Attributes
     ----------
     path : str
-        Where it was read from.
+        Path of the file.
     format : TraceFormat
     jobs : tuple of TraceJob
-        By submission time.
+        Jobs by submission time.
     skipped : list of SkippedLine
         Broken lines, in the file's order.
     filtered : int
-        Sound lines left out on purpose: a log's jobs under a minute, or of 1,000 GPU hours or more; jobs of other
-        traces that need no GPU, or never ran.
+        Number of valid lines left out on purpose: a log's jobs under a minute or of 1,000 GPU hours or more; in other
+        traces, jobs without GPUs and jobs that never ran.
     start : datetime or None
         The clock time of ``submit_s == 0``, a midnight; None if the file has no clock times.
     """

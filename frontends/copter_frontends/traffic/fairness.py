@@ -184,7 +184,9 @@ class Filling:
         return max(self.level, (1.0 - before) / float(slope[first:].sum()))
 
     def settle(self, level: float, binding: Floats) -> None:
-        """Fix the pairs with full demand, or whose demand has a price in the proof of the level."""
+        """Fix the flows of the pairs that reach their full demand, or that limit the level (their demand has a
+        price).
+        """
         asked = self.asked(level)
         whole = self.rising & (asked >= self.demands * (1.0 - FULL))
         priced = self.rising & (binding > PRICED * float(binding.max(initial=0.0)))

@@ -1,4 +1,4 @@
-"""Clusters of other schedulers as copter sees them: Kueue, Volcano, KAI and Slurm, from their own documents."""
+"""Views of other schedulers' clusters, read from the documents of Kueue, Volcano, KAI and Slurm."""
 
 from copter_frontends.views.view import ClusterView, ViewError, WatchedJob
 

@@ -14,9 +14,9 @@ from copter_frontends.queues.quantities import quantity
 from copter_frontends.views.view import ViewError
 
 Document: TypeAlias = dict[str, Any]
-PATIENCE_S = 10.0  # seconds after which a request is given up
+PATIENCE_S = 10.0  # time limit of a request, in seconds
 MOST_BYTES = 1 << 28  # most bytes of a file or an answer
-PAGE = 500  # documents asked for in one request
+PAGE = 500  # documents requested at a time
 
 
 class BlindError(ViewError):
@@ -72,7 +72,8 @@ def flat(where: str, found: Sequence[Any]) -> list[Document]:
         elif isinstance(each, dict) and isinstance(each.get("items"), list):
             kind, version = str(each.get("kind", "")), each.get("apiVersion")
             for item in flat(where, each["items"]):
-                if kind.endswith("List") and kind != "List":  # an API server leaves both out of its lists' items
+                # an API server omits kind and apiVersion from the items of its lists
+                if kind.endswith("List") and kind != "List":
                     item.setdefault("kind", kind[:-4])
                     item.setdefault("apiVersion", version)
                 documents.append(item)
@@ -198,7 +199,7 @@ def unix_time(where: str, value: Any) -> float:
 
 
 def pod_requests(where: str, spec: Any) -> dict[str, float]:
-    """Return the amounts that one pod requests: all its containers together, or its largest init container if more."""
+    """Return a pod's requested amounts: the sum over its containers, or its largest init container if that is more."""
     total: dict[str, float] = {}
     for at, container in enumerate(entries(f"{where}.containers", part({"spec": spec}, "spec", "containers"))):
         resources = part({"at": container}, "at", "resources") or {}

@@ -28,7 +28,7 @@ VERSIONS = ("v1beta2", "v1beta1")
 PLURALS = ("cohorts", "clusterqueues", "localqueues", "resourceflavors", "workloads")
 BOOST = f"{GROUP}/priority-boost"
 GATES = f"{GROUP}/admission-gated-by"
-MOST_OPTIONS = 16  # most ways of choosing flavors that are considered
+MOST_OPTIONS = 16  # most combinations of flavors that are considered
 
 
 def read_api(api: Api) -> list[Document]:
@@ -46,8 +46,8 @@ def kueue_view(documents: Sequence[Document]) -> ClusterView:
     Raises
     ------
     ViewError, QuotaError
-        If queues or cohorts have an unknown version, or quotas contradict each other: no view is possible then.
-        A workload that cannot be read only adds a line to `skipped`.
+        If queues or cohorts have an unknown version, or quotas contradict each other. An unreadable workload raises
+        nothing but adds a line to `skipped`.
     """
     kinds: dict[str, list[Document]] = {}
     skipped: list[str] = []
@@ -201,7 +201,9 @@ def _options(
     sets: Sequence[tuple[str, Mapping[str, float], int, Mapping[str, Any]]],
     groups: Sequence[Sequence[tuple[str, Sequence[str]]]], labels: Mapping[str, Any],
 ) -> tuple[Amounts, ...]:  # fmt: skip
-    """What the workload would take by each choice of a flavor per group, the queue's order first."""
+    """Return the amounts that the workload would take with each combination of one flavor per group, in the queue's
+    order.
+    """
     total: dict[str, float] = {}
     for _, need, count, _ in sets:
         for resource, amount in need.items():

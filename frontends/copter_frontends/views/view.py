@@ -13,7 +13,9 @@ GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu", "gres/gpu")
 
 
 class ViewError(QueueError):
-    """Documents that describe no cluster: of an unknown version, damaged, or out of reach."""
+    """Documents that describe no cluster, because their version is unknown, they are damaged, or they cannot be
+    read.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +27,14 @@ class WatchedJob:
     id, queue : str
     priority : int
     options : tuple of Amounts
-        Amounts with which it may run; for a running job, the amounts that it uses.
+        Alternative amounts with which the job may run; for a running job, the amounts in use.
     running : bool
     came_s : float
         Unix time.
     started_s : float
         Unix time; nan for a waiting job.
     held : str
-        Why it may not start even if there is room; empty if it may.
+        Why the job may not start even if there is room; empty if it may.
     pod : Mapping of str to float
         Largest amounts that one of its pods or nodes needs, by resource.
     """
@@ -56,7 +58,7 @@ class ClusterView:
     ----------
     source : str
     tree : QuotaTree
-        Settled; its usage is that of the running jobs.
+        A settled tree with the usage of the running jobs.
     jobs : list of WatchedJob
     node_free : dict of str to dict
         Free amounts of each node, by resource; empty if the source does not describe nodes.
@@ -102,20 +104,20 @@ def pooled(
     total: Amounts, limits: Mapping[str, Mapping[Share, float]], kept: Mapping[str, Amounts] | None = None,
     parents: Mapping[str, str] | None = None, inner: Iterable[str] = (),
 ) -> QuotaTree:  # fmt: skip
-    """Queues that share one pool, each up to its limits.
+    """Return the tree of queues that share one pool, each up to its limits.
 
     Parameters
     ----------
     total : Amounts
-        Of the pool.
+        Amounts of the pool.
     limits : mapping of str to mapping of Share to float
-        Most that a queue may use; inf where there is none.
+        Largest usage of each queue; inf for no limit.
     kept : mapping of str to Amounts, optional
-        What a queue keeps even while it does not use it.
+        Amounts that each queue keeps even while it does not use them.
     parents : mapping of str to str, optional
-        The queue above a queue.
+        The parent of each queue that has one.
     inner : iterable of str
-        Queues that have others below them.
+        Queues with queues below them.
     """
     tree, kept, parents, above = QuotaTree(), kept or {}, parents or {}, set(inner)
     reserved: dict[Share, float] = {}

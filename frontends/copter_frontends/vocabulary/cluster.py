@@ -1,4 +1,4 @@
-"""GPU types, nodes and the cluster that they make up."""
+"""GPU types, nodes and clusters."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Cluster:
         return sum(node.gpus for node in self.nodes.values())
 
     def capacity(self, gpu_type: str) -> int:
-        """Number of GPUs of one type."""
+        """Return the number of GPUs of one type."""
         return sum(node.gpus for node in self.nodes_of(gpu_type))
 
     def nodes_of(self, gpu_type: str) -> list[Node]:
-        """Nodes of one type, oldest first."""
+        """Return the nodes of one type, oldest first."""
         self.type_of(gpu_type)
         return [node for node in self.nodes.values() if node.gpu_type == gpu_type]
 
@@ -113,7 +113,7 @@ class Cluster:
         ------
         UnknownGpuTypeError
         InvalidClusterError
-            If the GPUs are not whole nodes, or the ids are not as many, or one is taken.
+            If the GPUs are not whole nodes, or there are too few or too many ids, or an id is already taken.
         """
         kind, names = self.type_of(gpu_type), list(ids)
         count = self._whole_nodes(kind, gpus)
@@ -139,7 +139,7 @@ class Cluster:
         InvalidClusterError
             If the GPUs are not whole nodes, or an id is not of this type.
         CapacityInUseError
-            If there are not so many.
+            If there are fewer GPUs.
         """
         kind, names = self.type_of(gpu_type), set(ids)
         count = self._whole_nodes(kind, gpus)

@@ -26,13 +26,13 @@ def configurations_of(cluster: Cluster, max_gpus: int | None = None) -> list[Con
     ----------
     cluster : Cluster
     max_gpus : int, optional
-        Leave out configurations of more GPUs (the *capped* mode; 64 in Sia's public simulator). By default every
-        whole-node size up to the cluster is listed (the *full* mode).
+        Largest number of GPUs (the *capped* mode; 64 in Sia's public simulator). By default all whole-node sizes up to
+        the cluster's are listed (the *full* mode).
 
     Returns
     -------
     list of Configuration
-        Grouped by GPU type in the cluster's order, by size within a type.
+        Configurations by GPU type in the cluster's order, then by size.
     """
     result: list[Configuration] = []
     for name, kind in cluster.types.items():
@@ -47,7 +47,9 @@ def configurations_of(cluster: Cluster, max_gpus: int | None = None) -> list[Con
 
 
 def configurations_for(configurations: Sequence[Configuration], gpus: int) -> list[int]:
-    """Numbers of the configurations that hold exactly so many GPUs: of each type the smallest that has as many."""
+    """Return the numbers of the configurations for a job with a fixed number of GPUs: of each type, the smallest one
+    with enough GPUs.
+    """
     best: dict[str, int] = {}
     for at, place in enumerate(configurations):
         if place.gpus >= gpus:

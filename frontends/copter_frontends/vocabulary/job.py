@@ -10,7 +10,7 @@ from copter_frontends.vocabulary.errors import InvalidJobError
 from copter_frontends.vocabulary.own_goodput import GoodputTable, OwnGoodput
 
 Shape = tuple[str, int | None, int | None, int | None, OwnGoodput | None]
-"""Properties on which a job's goodput depends."""
+"""Properties that determine a job's goodput; see :attr:`Job.shape`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Job:
     work_samples : float, optional
         Work to do, in samples at perfect statistical efficiency. None: the application's own full training run.
     requested_gpus : int
-        GPUs that the user asked for (rigid schedulers use it; adaptive ones do not).
+        GPUs requested by the user, which only rigid schedulers use.
     max_batch_size : int, optional
         Largest total batch that may be used. None: the application's own limit.
     min_gpus, max_gpus : int, optional
@@ -36,22 +36,22 @@ class Job:
     batch_size : int, optional
         A total batch that may not be changed (a *strong-scaling* job; with `gpus` a *rigid* one). None: adaptive.
     gpus : int, optional
-        A number of GPUs that may not be changed; only their type may. What a scheduler holds for the job may be more:
-        the smallest configuration that has so many.
+        A fixed number of GPUs, whose type may still change. The scheduler may hold more for the job: the smallest
+        configuration with at least this many.
     preemptible : bool
-        Whether the job may lose or change its GPUs once it has any.
+        Whether the job may lose or change its GPUs once it has some.
     reservation : (GPU type, GPUs), optional
-        GPUs kept for the job from its submission to its end, whatever else is worth more.
+        GPUs reserved for the job from submission to end, even if other jobs are worth more.
     goodput : callable or mapping, optional
         The job's own goodput in place of its application's: a callable (configuration, progress) -> work per second, or
-        a mapping {(GPU type, GPUs): work per second}. It needs `work_samples` in the same unit; its application still
-        says how long a restart takes.
+        a mapping {(GPU type, GPUs): work per second}. It needs `work_samples` in the same unit; the restart time is
+        still the application's.
     weight : float
-        What the job is worth beside one of weight 1; schedulers without weights ignore it.
+        Worth of the job relative to a job of weight 1; schedulers without weights ignore it.
     priority : int
         Priority class, 0 the lowest; schedulers without classes ignore it.
     tenant : str, optional
-        Whose job it is, for quotas.
+        Owner of the job, for quotas.
     """
 
     id: str
@@ -100,7 +100,7 @@ class Job:
 
     @property
     def shape(self) -> Shape:
-        """Properties on which its goodput depends: application, largest and fixed batch, fixed GPUs, own goodput."""
+        """Properties that determine the goodput: application, largest and fixed batch, fixed GPUs, own goodput."""
         return (self.application, self.max_batch_size, self.batch_size, self.gpus, self.own_goodput)
 
     @property

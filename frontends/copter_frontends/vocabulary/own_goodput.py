@@ -10,7 +10,7 @@ from copter_frontends.vocabulary.configuration import Configuration
 from copter_frontends.vocabulary.errors import InvalidJobError
 
 OwnGoodput = Callable[[Configuration, float], float]
-"""(configuration, fraction of training done) -> work per second; 0 where the job cannot run."""
+"""Function (configuration, fraction of training done) -> work per second; 0 if the job cannot run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class GoodputTable:
                 raise InvalidJobError(f"a table of goodput has {rate!r} for {key!r}, must be finite and >= 0")
 
     def __call__(self, configuration: Configuration, progress: float) -> float:
-        """Work per second."""
+        """Return the work per second."""
         return float(self.rates.get((configuration.gpu_type, configuration.gpus), 0.0))
 
 
@@ -45,7 +45,7 @@ class BatchInference:
     Parameters
     ----------
     samples_per_s : mapping of GPU type to float
-        On one GPU; every GPU works by itself, so that so many are so many times as fast.
+        Samples per second on one GPU; the speed is proportional to the number of GPUs.
     """
 
     samples_per_s: Mapping[str, float]
@@ -56,7 +56,7 @@ class BatchInference:
                 raise InvalidJobError(f"batch inference on {kind!r}: {rate!r} samples per second, must be >= 0, finite")
 
     def __call__(self, configuration: Configuration, progress: float) -> float:
-        """Samples per second."""
+        """Return samples per second."""
         return configuration.gpus * float(self.samples_per_s.get(configuration.gpu_type, 0.0))
 
 
@@ -64,14 +64,14 @@ class BatchInference:
 class LatencyInference:
     """Inference with a latency target: goodput is 1 if a configuration meets it, otherwise 0 (thesis 3.3.4).
 
-    A job's work is then the seconds that it serves for.
+    The job's work is then its serving time in seconds.
 
     Parameters
     ----------
     latency_s : mapping of (GPU type, GPUs) to float
-        As measured; configurations that are absent do not serve.
+        Measured latencies; missing configurations cannot serve.
     limit_s : float
-        Promised.
+        Promised latency.
     """
 
     latency_s: Mapping[tuple[str, int], float]
@@ -82,6 +82,6 @@ class LatencyInference:
             raise InvalidJobError(f"inference: the promised latency is {self.limit_s!r} s, must be > 0")
 
     def __call__(self, configuration: Configuration, progress: float) -> float:
-        """1 or 0."""
+        """Return 1 if the latency is within the limit, otherwise 0."""
         found = self.latency_s.get((configuration.gpu_type, configuration.gpus))
         return float(found is not None and found <= self.limit_s)

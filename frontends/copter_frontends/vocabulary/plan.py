@@ -11,8 +11,8 @@ from enum import Enum
 class Allocation:
     """GPUs given to one job: type, number, and GPUs on each node.
 
-    `nodes` is a tuple of (node id, GPUs on it), sorted by node id; its counts add up to `gpus`. Where the GPUs are of
-    several types, `gpu_type` is the one that limits the job's speed and `mixture` says (type, GPUs) for each of them.
+    `nodes` is a tuple of (node id, GPUs on it), sorted by node id; its counts add up to `gpus`. If there are several
+    types, `gpu_type` is the one that limits the job's speed, and `mixture` has (type, GPUs) for each.
     """
 
     gpu_type: str
@@ -22,7 +22,7 @@ class Allocation:
 
     @property
     def by_type(self) -> dict[str, int]:
-        """GPUs of each type."""
+        """Return the GPUs of each type."""
         return dict(self.mixture) if self.mixture else {self.gpu_type: self.gpus}
 
 
@@ -31,7 +31,7 @@ class PlanStatus(str, Enum):
 
     OPTIMAL = "optimal"  # within the solver's tolerance of the bound
     FEASIBLE = "feasible"  # feasible, with the stated gap
-    KEPT_PREVIOUS = "kept_previous"  # the last round's plan again, as no better one was known
+    KEPT_PREVIOUS = "kept_previous"  # the last round's plan again, because no better one was found
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,16 @@ class Plan:
     Attributes
     ----------
     allocations : mapping of job id to Allocation
-        Jobs without GPUs this round are absent.
+        Allocations of the jobs with GPUs in this round.
     start, stop, move : tuple of job ids
-        Jobs that get GPUs and had none; that had and get none; that change type, number or nodes (and so restart).
+        Jobs that get GPUs and had none; that lose all GPUs; that change type, number or nodes (and so restart).
     objective, bound, gap : float
         Value of the integer plan, a certified upper bound on any plan's value, and
         max(bound - objective, 0) / (1 + |objective| + |bound|) in the units of the LP.
     prices : mapping of GPU type to float
         Marginal value of one more GPU of that type for this round.
     fractional_jobs : int
-        Jobs that were fractional in the LP's solution.
+        Number of jobs that were fractional in the LP's solution.
     skipped : mapping of job id to str
         Jobs that could not be considered, and why.
     timings : mapping of str to float

@@ -9,14 +9,14 @@ from copter_frontends.vocabulary.job import Job
 from copter_frontends.vocabulary.plan import Allocation, Plan
 
 FACTS = frozenset({"progress", "restarts", "hints"})
-"""What every policy may be told of a job; a policy without a use for one accepts it."""
+"""Facts about a job that every policy accepts, even if it does not use them."""
 
 
 @runtime_checkable
 class SchedulingPolicy(Protocol):
-    """A scheduler that receives changes and is asked for one plan per round.
+    """Interface of a scheduler, which receives changes and makes one plan per round.
 
-    Every plan is feasible, deterministic for a seed, never worse than keeping the previous one, and in time.
+    Every plan is feasible, deterministic for a seed, not worse than keeping the previous plan, and in time.
     """
 
     round_s: float
@@ -27,14 +27,15 @@ class SchedulingPolicy(Protocol):
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Report changes of a job: ``progress`` (fraction, 0 to 1), ``restarts`` (count), ``hints`` (TrainingHints).
 
-        UnknownJobError if the id is not known, TypeError for a fact that neither these nor the policy's own are.
+        Raises UnknownJobError for an unknown id, TypeError for a fact that is neither one of these nor one of the
+        policy's own.
         """
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job (finished or cancelled). UnknownJobError if the id is not known."""
+        """Forget a finished or cancelled job; raises UnknownJobError for an unknown id."""
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """Add `count` GPUs of a type, as whole nodes (named, or with ids made up)."""
+        """Add `count` GPUs of a type as whole nodes, with the given or generated ids."""
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Remove `count` GPUs of a type, as whole nodes; jobs on them are re-planned."""
@@ -48,7 +49,7 @@ class SchedulingPolicy(Protocol):
 
 @runtime_checkable
 class ToldAtOnce(Protocol):
-    """A policy that accepts updates of many jobs in one call."""
+    """Interface of a policy that accepts updates of many jobs in one call."""
 
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
         """Call :meth:`SchedulingPolicy.update_job` for each job of {job id: changes}; errors as there."""

@@ -13,11 +13,11 @@ class Service:
     Attributes
     ----------
     executed_s, waiting_s : float
-        Seconds with GPUs, as seen at the plans, and seconds without since the job last had some (or was submitted).
+        Seconds with GPUs, measured from plan to plan, and seconds since the job last had GPUs (or was submitted).
     gpu_s : float
-        GPUs times seconds held: the attained service of least-attained-service policies.
+        GPU-seconds held: the attained service of least-attained-service policies.
     progress : float
-        Fraction of the job that is done, as far as the policy was told.
+        Fraction of the job that is done, as last reported to the policy.
     """
 
     executed_s: float = 0.0
@@ -28,16 +28,16 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Attained:
-    """Service that a job has had under an earlier scheduler.
+    """Service of a job under an earlier scheduler.
 
     Attributes
     ----------
     gpu_s : float
-        GPUs times seconds held.
+        GPU-seconds held.
     waiting_s : float
-        Seconds since it last had GPUs; 0 if it has some.
+        Seconds since the job last had GPUs; 0 if it has some.
     by_type : mapping of GPU type to float
-        Seconds with GPUs of a type.
+        Seconds with GPUs of each type.
     """
 
     gpu_s: float

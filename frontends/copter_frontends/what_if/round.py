@@ -1,4 +1,4 @@
-"""One round planned twice, with a change and without it, each on a copy of the policy."""
+"""One round planned twice, with and without a change, each on a copy of the policy."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 def values_of(thing: object) -> bytes:
-    """All that an object is, as bytes: equal for two objects that are alike to the last bit."""
+    """Return an object's complete state as bytes; two objects with equal bytes are equal to the last bit."""
     return b"".join(encode(Flattener(SavedClasses()).flatten(thing)))
 
 
 def copied(thing: T) -> T:
-    """A copy that shares nothing with the original: sessions with their models and warm states, too.
+    """Return a copy that shares nothing with the original, including sessions with their models and warm states.
 
-    SimulationError for an object that holds what no saved run may hold.
+    Raises SimulationError for an object that a saved run may not contain.
     """
     made: T = Rebuilder(Reader(values_of(thing), "the copy").whole(), SavedClasses()).rebuild()
     return made
@@ -36,9 +36,9 @@ def copied(thing: T) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan with certified pairs, each a value that is reached and a bound on all; None where there is none.
+    """A plan with certified pairs (a reached value, a bound on all values), or None without one.
 
-    `whole` is the plan's own pair, `lp` that of the linear program that it came from.
+    `whole` is the pair of the plan, `lp` that of its linear program.
     """
 
     plan: Plan
@@ -52,12 +52,12 @@ class Planned:
 
     @classmethod
     def of(cls, plan: Plan, policy: object) -> Planned:
-        """A plan that a policy has just made."""
+        """Make it from a plan that a policy has just made."""
         return cls(plan, (plan.objective, plan.bound) if isinstance(policy, LpPolicy) else None, lp_of(policy))
 
 
 def lp_of(policy: object) -> tuple[float, float] | None:
-    """(objective, bound) of the program that a policy solved last, where it solved one with a certified bound."""
+    """Return (objective, bound) of the policy's last program; None without a certified bound."""
     solution = policy.last_solution if isinstance(policy, LpPolicy) else None
     if not isinstance(solution, Solution) or not solution.bound_is_certified or not isfinite(solution.objective):
         return None
@@ -75,18 +75,18 @@ class Answer:
     objective : (float, float)
         The plan's value before and after.
     plan_change : (float, float) or None
-        At least and at most the change of the best plan's value, by the plans and the bounds of both; None where no
-        bound is known.
+        Lower and upper limit of the change of the best plan's value, from the values and bounds of both plans; None
+        without bounds.
     lp_change : (float, float) or None
-        The same of the linear program's optimum.
+        The same for the linear program's optimum.
     starts, stops : list of str
         Jobs that run only with the change, and only without it.
     changes : dict of job to ((GPU type, GPUs) before, after)
-        Jobs that run with others.
+        Jobs that run with other GPUs.
     waiting : (int, int)
-        Jobs that were asked for and have no GPUs, before and after.
+        Number of jobs without GPUs, before and after.
     prices : (dict, dict)
-        Of one more GPU of a type, before and after.
+        Value of one more GPU of each type, before and after.
     """
 
     text: str
@@ -101,7 +101,7 @@ class Answer:
 
     @classmethod
     def of(cls, text: str, before: Planned, after: Planned, jobs: tuple[int, int]) -> Answer:
-        """Compare two plans of one round; `jobs` is how many there are before and after."""
+        """Compare two plans of one round; `jobs` has the numbers of jobs before and after."""
         old, new = before.plan.allocations, after.plan.allocations
         same = {name for name in old.keys() & new.keys() if _given(old[name]) == _given(new[name])}
         return cls(
@@ -117,7 +117,7 @@ class Answer:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "what_if": self.text,
             "objective": list(self.objective),
@@ -132,7 +132,7 @@ class Answer:
         }
 
     def as_text(self, most: int = 8) -> str:
-        """Lines for a reader, with at most so many jobs a list."""
+        """Return the answer as lines of text, with at most `most` jobs in a list."""
         old, new = self.objective
         lines = [
             f"what if: {self.text}",
@@ -157,9 +157,10 @@ Pair = tuple[float, float]
 
 
 def change_between(before: Pair | None, after: Pair | None) -> Pair | None:
-    """(at least, at most) by which an optimum changes; each pair is a value that is reached and a bound on all.
+    """Return the (least, largest) possible change of an optimum; each pair is a reached value and a bound on all
+    values.
 
-    A value in a maximisation lies below its bound, in a minimisation above it; None where a bound is not finite.
+    In a maximisation a value is below its bound, in a minimisation above. None if a bound is not finite.
     """
     if before is None or after is None or not all(map(isfinite, (*before, *after))):
         return None
@@ -169,7 +170,7 @@ def change_between(before: Pair | None, after: Pair | None) -> Pair | None:
 
 
 def interval(change: tuple[float, float] | None) -> str:
-    """A certified change in words."""
+    """Return a certified change in words."""
     if change is None:
         return "an amount that no bound certifies"
     low, high = change
@@ -184,20 +185,20 @@ def ask(
     deadline_s: float,
     jobs: tuple[int, int],
 ) -> Answer:
-    """Plan a round with a change and without it, on copies of a policy.
+    """Plan a round with and without a change, on copies of a policy.
 
     Parameters
     ----------
     text : str
         The change in words.
     policy : SchedulingPolicy
-        Ready to plan; it is read, never changed.
+        A policy that is ready to plan; it is not changed.
     tell : callable
-        Tells a policy of the change.
+        Function that applies the change to a policy.
     now_s, deadline_s : float
-        As for ``plan``.
+        Arguments of ``plan``.
     jobs : (int, int)
-        How many there are without the change, and with it.
+        Number of jobs without and with the change.
     """
     before, after = copied(policy), copied(policy)
     tell(after)

@@ -1,4 +1,4 @@
-"""A run with a change and without it: its next round, or hours of it."""
+"""A run with and without a change: its next round, or its next hours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from copter_frontends.what_if.round import Answer, ask
 
 
 def ask_run(change: Change, path: str) -> Answer:
-    """What a change does to the next round of a saved run; the file is read, and not written."""
+    """Return the effect of a change on the next round of a saved run; the file is not changed."""
     simulation = load_run(path)
     simulation.tell_policy()
     active = simulation.active
@@ -24,9 +24,9 @@ def ask_run(change: Change, path: str) -> Answer:
 
 
 def ask_hours(change: Change, path: str, hours: float) -> Paired:
-    """Completion times in a saved run that goes on for so many hours, with a change and without it.
+    """Continue a saved run for some hours with and without a change; returns the completion times in both.
 
-    Jobs that had completed before are left out.
+    Jobs that completed before are left out.
     """
     change.require_only_gpus("a saved run that goes on", quotas=True)
     pair = []
@@ -41,7 +41,9 @@ def ask_hours(change: Change, path: str, hours: float) -> Paired:
 
 
 def change_run(change: Change, simulation: Simulation) -> None:
-    """Change the GPUs and quotas of a simulation between two rounds; one of copter's errors for what is refused."""
+    """Change the GPUs and quotas of a simulation between two rounds; raises one of copter's errors if a part is
+    refused.
+    """
     for kind, count in change.gpus.items():
         if count > 0:
             simulation.add_nodes(kind, len(simulation.cluster.copy().add_whole_nodes(kind, count)))

@@ -1,4 +1,4 @@
-"""The rounds of a tape solved again, with a change of capacity and without it."""
+"""The rounds of a tape, solved with and without a change of capacity."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ NO_JCT = (
 
 @dataclass(frozen=True, slots=True)
 class TapeAnswer:
-    """What a change of capacity does to the rounds of a tape.
+    """Effect of a change of capacity on the rounds of a tape.
 
     Attributes
     ----------
     text : str
     rounds : list of dict
-        ``round``, ``before``, ``after`` (objectives) and ``change`` (at least, at most; None where a round has no
-        certified bound).
+        ``round``, ``before``, ``after`` (objectives) and ``change`` (least and largest; None without a certified
+        bound).
     passed : int
-        Rounds left out: their programs have none of the resources.
+        Number of rounds left out because their programs have none of the resources.
     """
 
     text: str
@@ -49,7 +49,7 @@ class TapeAnswer:
 
     @property
     def total(self) -> tuple[float, float] | None:
-        """The change over all rounds, at least and at most; None where one of them has no bound."""
+        """Least and largest change over all rounds; None if a round has no bound."""
         changes = [each["change"] for each in self.rounds]
         if not changes or any(each is None for each in changes):
             return None
@@ -73,17 +73,17 @@ class TapeAnswer:
 
 
 def ask_tape(change: Change, path: str) -> TapeAnswer:
-    """Solve every round of a tape as it was recorded, and with a change of capacity.
+    """Solve every round of a tape as recorded and with a change of capacity.
 
-    The rounds' edits are played through two sessions. In one the capacity is changed for each solve, and put back
-    before the next round's edits, so that both always hold the recorded model.
+    Two sessions get the rounds' edits. In one of them the capacity is changed for each solve and restored before the
+    next edits, so that both follow the recorded model.
 
     Raises
     ------
     WhatIfError
-        If no round's program has the resources, or takes so many units away from one that fewer than none are left.
+        If no round's program has the resources, or more units are removed than a resource has.
     SnapshotError
-        If the tape is of no use.
+        If the tape cannot be used.
     """
     change.require_only_gpus("a tape", quotas=True)
     wanted = dict(change.gpus)
@@ -114,7 +114,7 @@ def ask_tape(change: Change, path: str) -> TapeAnswer:
 
 
 def _solved_with(session: Session, model: Model, limits: dict[Hashable, float]) -> Solution:
-    """Solve with other capacities, and put them back."""
+    """Solve with other capacities, and restore them."""
     before = {name: model.count(name) for name in limits}
     for name, count in limits.items():
         if count < 0:

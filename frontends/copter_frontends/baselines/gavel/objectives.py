@@ -33,14 +33,14 @@ class JobFacts:
     Attributes
     ----------
     rate : ndarray (types,)
-        Units of work per second on the GPUs that the job asks for; 0 where it cannot run.
+        Units of work per second on the requested GPUs of each type; 0 for types on which the job cannot run.
     gpus : int
     work_left : float
-        In the same units.
+        Remaining work, in the same units.
     age_s : float
         Seconds since submission.
     isolated_s : float
-        Seconds that the work done would have taken with an equal share of the cluster.
+        Seconds that the completed work would have taken with an equal share of the cluster.
     weight : float
     """
 
@@ -53,13 +53,13 @@ class JobFacts:
 
 
 def isolated_share(capacity: Floats, jobs: int, gpus: int) -> Floats:
-    """Shares of time on each type that a job has with an equal part of the cluster, (types,) (B6)."""
+    """Return the shares of time on each type that a job has with an equal part of the cluster, (types,) (B6)."""
     share = capacity / (max(jobs, 1) * gpus)
     return np.asarray(share / max(1.0, float(share.sum())))
 
 
 def isolated_rate(facts: JobFacts, capacity: Floats, jobs: int) -> float:
-    """Units per second that a job has with an equal part of the cluster."""
+    """Return the units per second that a job has with an equal part of the cluster."""
     return float(facts.rate @ isolated_share(capacity, jobs, facts.gpus))
 
 
@@ -115,7 +115,7 @@ class GavelPrograms:
     def _finish_time_fairness(
         self, capacity: Mapping[str, int], counts: Floats, jobs: Mapping[str, JobFacts]
     ) -> Shares:
-        """min over x of the largest rho_m, by bisection on rho with a feasibility program each (B7)."""
+        """Minimise the largest rho_m, by bisection on rho with a feasibility program at each step (B7)."""
         alone = {j: isolated_rate(facts, counts, len(jobs)) for j, facts in jobs.items()}
         ideal = {j: facts.isolated_s + facts.work_left / alone[j] for j, facts in jobs.items()}
         best = {j: facts.age_s + facts.work_left / float(facts.rate.max()) for j, facts in jobs.items()}
@@ -140,7 +140,9 @@ class GavelPrograms:
         return Shares(x, -high, -min(low, high), prices)
 
     def _with_leftovers(self, result: Shares, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
-        """Time and GPUs that the objective leaves over go by a sum of rates, each over the job's best (B8)."""
+        """Distribute the time and GPUs that the objective leaves over, by the sum of rates relative to each job's
+        best (B8).
+        """
         left = {kind: float(gpus) for kind, gpus in capacity.items()}
         for j, facts in jobs.items():
             for kind, share in zip(capacity, result.x[j], strict=True):
@@ -154,7 +156,7 @@ class GavelPrograms:
 
 
 def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:
-    """Give jobs of one kind equal shares, their mean, which is as good and as feasible (B8)."""
+    """Give equal jobs the mean of their shares, which is feasible and equally good (B8)."""
     members: dict[Hashable, list[str]] = {}
     for job_id, kind in kinds.items():
         members.setdefault(kind, []).append(job_id)

@@ -1,4 +1,6 @@
-"""Gavel as a scheduling policy: shares of time from a linear program, realised by rounds (papers/baselines.md)."""
+"""Gavel as a scheduling policy: shares of time from a linear program, realised over the rounds
+(papers/baselines.md).
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,21 @@ RESET_S = 1920.0  # least seconds between two solves, as in Gavel's scheduler
 
 
 class GavelPolicy(RoundPolicy):
-    """Gavel, heterogeneity-aware, for rigid jobs (Narayanan et al., OSDI '20).
+    """Heterogeneity-aware Gavel for rigid jobs (Narayanan et al., OSDI '20).
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
     throughputs : Throughputs
-        How fast jobs run on the GPUs that they request. Max-sum throughput adds them up across jobs as they are.
+        Speeds of jobs on their requested GPUs. The objective max-sum throughput adds them up over the jobs.
     objective : GavelObjective or str
     round_s : float
     reset_s : float or None
-        Least seconds between two solves, at each of which the clocks start again; None to solve whenever the jobs
-        changed, and never reset the clocks, as the port in Sia's simulator does.
+        Least seconds between two solves, at which the clocks are reset. None: solve whenever jobs change and never
+        reset the clocks, like the port in Sia's simulator.
     one_queue : bool
-        One queue of (job, type) pairs instead of one type after another, as that port does.
+        Whether to use one queue of (job, type) pairs, like that port, instead of one type after another.
     settings : Settings, optional
         Settings of the solver.
     """
@@ -65,7 +67,7 @@ class GavelPolicy(RoundPolicy):
         self.mechanism = RoundMechanism(self.nodes.types, round_s)
         self.programs = GavelPrograms(self.objective, self._capacity(), settings)
         self._isolated_s: dict[str, float] = {}
-        self._counted: dict[str, float] = {}  # progress up to which isolated_s is counted
+        self._counted: dict[str, float] = {}  # progress up to which isolated_s has been counted
         self._shares = Shares({}, 0.0, 0.0, dict.fromkeys(self.nodes.types, 0.0))
         self._stale = True
         self._reset_at_s: float | None = None
@@ -73,7 +75,7 @@ class GavelPolicy(RoundPolicy):
 
     @property
     def variables(self) -> int:
-        """Columns of the linear program."""
+        """Number of columns of the linear program."""
         return self.programs.variables
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ class GavelPolicy(RoundPolicy):
         )
 
     def _due(self, now_s: float) -> bool:
-        """Whether to recompute the shares: jobs or GPUs changed, and the last time is long enough ago."""
+        """Whether to recompute the shares: jobs or GPUs have changed, and the last solve is long enough ago."""
         if not self._stale:
             return False
         return self._reset_at_s is None or self.reset_s is None or now_s - self._reset_at_s >= self.reset_s
@@ -157,7 +159,7 @@ class GavelPolicy(RoundPolicy):
         self.mechanism.set_shares(self._shares.x)
 
     def _count_isolated(self, job_id: str, alone: float) -> None:
-        """Add the time that the work done since the last solve would have taken with an equal share."""
+        """Add the time that the work since the last solve would have taken with an equal share."""
         done = self.service[job_id].progress
         fresh = (done - self._counted[job_id]) * self.throughputs.work(self.jobs[job_id])
         self._isolated_s[job_id] += fresh / alone
@@ -176,7 +178,7 @@ class GavelPolicy(RoundPolicy):
         )
 
     def _rates(self, job: Job) -> Floats:
-        """Units per second on each type, 0 where the job does not run or the type has too few GPUs."""
+        """Return units per second on each type; 0 if the job cannot run on it or the type has too few GPUs."""
         gpus, progress = requested_gpus(job), self.service[job.id].progress
         return np.array(
             [

@@ -1,7 +1,7 @@
 """Gavel's linear programs on copter's differential model (docs/papers/baselines.md, B4-B6).
 
-x_mj is the fraction of its time that job m spends on GPU type j. Both programs are kept between the rounds: an edit
-touches the jobs that it is about, and a solve starts from where the last one ended.
+x_mj is the fraction of time that job m spends on GPU type j. Both programs are kept between rounds: edits affect
+changed jobs only, and each solve starts from the last one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from copter import Model, Session, Settings, Solution, Status
 
 Floats = NDArray[np.float64]
 
-STEPS = 60  # most Newton steps to the level; a few are usual
+STEPS = 60  # most Newton steps to the level; usually a few suffice
 ROUNDING = 1e-6  # levels with a smaller relative difference count as equal
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A job in a program: its value per unit of time on each type, (types,), and its GPUs."""
+    """A job in a program: its value per unit of time on each type, (types,), and its number of GPUs."""
 
     value: Floats
     gpus: int
@@ -31,7 +31,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Fractions of time by job, (types,) each; the objective, a certified bound on it, prices by type."""
+    """Fractions of time by job, (types,) each; the objective, a certified bound, prices by type."""
 
     x: Mapping[str, Floats]
     objective: float
@@ -68,13 +68,13 @@ class Program(ABC):
 
     @abstractmethod
     def _add(self, job_id: str, request: Request) -> None:
-        """Bring a job's columns into the model."""
+        """Add a job's columns to the model."""
 
     def _remove(self, job_id: str) -> None:
         self.model.remove_request(job_id)
 
     def _usage(self, request: Request, per_column: Floats) -> dict[object, list[float]]:
-        """GPUs of each type that a unit of each column takes."""
+        """Return the GPUs of each type that a unit of each column uses."""
         columns = np.flatnonzero(request.value > 0)
         gpus = request.gpus * per_column
         return {
@@ -114,9 +114,9 @@ class SumProgram(Program):
 class LevelProgram(Program):
     """max_x min_m sum_j value_mj x_mj under the same limits, by Newton's method on the level (B5).
 
-    At a level t the model is max sum_mj u_mj with u_mj = value_mj x_mj, sum_j u_mj <= t for every job: t can be reached
-    by all if and only if the optimum is t times the number of jobs. The optimum is concave in t, and its prices give
-    an upper line; where that line meets t times the number of jobs is the next, smaller level to try.
+    At a level t the model is max sum_mj u_mj with u_mj = value_mj x_mj and sum_j u_mj <= t for every job. All jobs can
+    reach t if and only if the optimum is t times the number of jobs. The optimum is concave in t, and its prices give a
+    line above it. The next, smaller level is the point where this line meets t times the number of jobs.
     """
 
     def _add(self, job_id: str, request: Request) -> None:
@@ -130,7 +130,7 @@ class LevelProgram(Program):
         self.model.drop_resource(("time", job_id))
 
     def reaches(self, level: float) -> tuple[Shares, float]:
-        """Solve at a level. Returns the shares, with a bound on the objective, and the next level to try.
+        """Solve at a level; returns the shares, with a bound on the objective, and the next level to try.
 
         The level is reached by every job if the next one is not below it.
         """
@@ -151,7 +151,7 @@ class LevelProgram(Program):
         return Shares(x, solution.objective, solution.bound, self._prices(solution)), min(step, level)
 
     def highest(self) -> float:
-        """Upper bound on the level: the least rate that any job could have alone."""
+        """Return an upper bound on the level: the least of the rates that each job could have alone."""
         return float(min((request.value.max() for request in self.requests.values()), default=0.0))
 
     def solve(self) -> Shares:
@@ -167,7 +167,7 @@ class LevelProgram(Program):
         return Shares(shares.x, self.least(shares.x), level, shares.prices)
 
     def least(self, x: Mapping[str, Floats]) -> float:
-        """Level that these shares reach."""
+        """Return the level that these shares reach."""
         return float(min((float(r.value @ x[j]) for j, r in self.requests.items()), default=0.0))
 
 

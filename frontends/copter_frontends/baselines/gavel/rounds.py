@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-STARVED = 1e9  # priority over share of a job that has had none of a type's time, so that it comes first
+STARVED = 1e9  # priority, relative to its share, of a job that has had no time on a type, so that it comes first
 
 
 class RoundMechanism:
-    """The time each job has had on each GPU type, and the priorities that follow.
+    """The time that each job has had on each GPU type, and the resulting priorities.
 
     Parameters
     ----------
     types : sequence of str
         GPU types in the order in which they are filled.
     round_s : float
-        Clocks start at half a round.
+        Length of a round; clocks start at half of it.
     """
 
     def __init__(self, types: Iterable[str], round_s: float) -> None:
@@ -48,14 +48,14 @@ class RoundMechanism:
         del self._since_reset_s[job_id]
 
     def resume(self, job_id: str, by_type: Mapping[str, float]) -> None:
-        """Go on from the seconds that a job has had on each type since the clocks were last set."""
+        """Set the seconds that a job has had on each type since the last reset."""
         for kind, seconds in by_type.items():
             if kind in self._column:
                 self.time_s[job_id][self._column[kind]] = self._first_s + seconds
                 self._received_s[job_id][self._column[kind]] = seconds
 
     def pass_time(self, elapsed_s: float, ran: Mapping[str, str]) -> None:
-        """Let time pass in which the jobs of `ran` had GPUs of a type."""
+        """Count time during which the jobs of `ran` had GPUs of a type."""
         for job_id in self.share:
             self._since_reset_s[job_id] += elapsed_s
         for job_id, kind in ran.items():
@@ -76,7 +76,7 @@ class RoundMechanism:
             self.share[job_id] = shares.get(job_id, np.zeros(len(self.types)))
 
     def priorities(self) -> dict[str, Floats]:
-        """x_mj / f_mj with f_mj the job's part of the type's clocks, by job, (types,) (B9)."""
+        """Return x_mj / f_mj, where f_mj is the job's part of the type's clocks, by job, (types,) (B9)."""
         if not self.share:
             return {}
         total = np.sum(list(self.time_s.values()), axis=0)
@@ -94,13 +94,13 @@ class RoundMechanism:
         Parameters
         ----------
         room : mapping of GPU type to int
-            GPUs to give away.
+            Available GPUs of each type.
         gpus : mapping of job id to int
-            What the jobs that may be chosen ask for, in the order that settles ties.
+            Requested GPUs of the candidate jobs, in the order that breaks ties.
         runs : mapping of job id to (types,)
-            Above 0 where a job can run.
+            Positive for the types on which a job can run.
         one_queue : bool
-            One queue of all pairs of a job and a type, instead of one type after another.
+            Whether to use one queue of all (job, type) pairs, instead of one type after another.
         """
         priority = self.priorities()
         rank = {job_id: at for at, job_id in enumerate(gpus)}

@@ -1,4 +1,4 @@
-"""Pollux (Qiao et al., OSDI '21): jobs' GPU counts by a genetic algorithm over jobs and nodes."""
+"""Pollux (Qiao et al., OSDI '21): a genetic algorithm over jobs and nodes chooses the jobs' GPU counts."""
 
 from copter_frontends.baselines.pollux.genetic import GeneticSearch, Problem
 from copter_frontends.baselines.pollux.learned_speedups import LearnedSpeedups

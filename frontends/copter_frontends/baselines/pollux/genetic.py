@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-NO_SPEEDUP = 1e-2  # speedup of a job without GPUs, so that means with a power below zero are defined
+NO_SPEEDUP = 1e-2  # speedup of a job without GPUs, above zero so that means with a negative power are defined
 RESTART = 0.9  # factor on the speedup of a running job whose GPUs change
 
 
@@ -22,11 +22,11 @@ class Problem:
     Attributes
     ----------
     node_gpus, node_kind : ndarray (nodes,)
-        GPUs of each node left by pinned jobs, and the number of its type.
+        GPUs of each node that pinned jobs leave, and the number of the node's type.
     speedup : ndarray (jobs, types, GPUs + 1)
-        Speedup over the least GPUs of the job on that type; 0 where it cannot run.
+        Speedup relative to the job's least GPUs on that type; 0 if it cannot run.
     most : ndarray (jobs,)
-        GPUs that a job may have this round.
+        Most GPUs of each job in this round.
     kind, gpus : ndarray (jobs,)
         The jobs' current types and GPUs; kind -1 without GPUs.
     power : float
@@ -47,12 +47,12 @@ class Problem:
         return totals.argmax(axis=2), totals.max(axis=2)
 
     def by_kind(self, population: Ints) -> Ints:
-        """GPUs of each type, (individuals, jobs, types)."""
+        """Return the GPUs of each type, (individuals, jobs, types)."""
         one_hot = np.eye(self.speedup.shape[1], dtype=np.int64)[self.node_kind]
         return np.asarray(population @ one_hot)
 
     def fitness(self, population: Ints) -> Floats:
-        """Power mean of the jobs' speedups, (individuals,) (B25)."""
+        """Return the power mean of the jobs' speedups, (individuals,) (B25)."""
         kind, gpus = self.sizes(population)
         speedup = self.speedup[np.arange(len(self.most)), kind, gpus]
         changed = (self.kind >= 0) & ((kind != self.kind) | (gpus != self.gpus))
@@ -60,8 +60,8 @@ class Problem:
         return np.asarray((value**self.power).mean(axis=1) ** (1.0 / self.power))
 
     def repair(self, population: Ints, rng: np.random.Generator) -> Ints:
-        """Make individuals feasible: one type per job, its maximum size, one distributed job per node, the nodes'
-        capacity.
+        """Make individuals feasible: one type and at most the largest size per job, one distributed job per node, the
+        nodes' capacities.
         """
         result = np.clip(population, 0, self.node_gpus)
         kind, _ = self.sizes(result)
@@ -125,7 +125,7 @@ class GeneticSearch:
         return np.asarray(np.where(from_first, crowd[winners[0]], crowd[winners[1]]))
 
     def _mutated(self, problem: Problem, crowd: Ints, rng: np.random.Generator) -> Ints:
-        """Return individuals with about one job redrawn on about one node each; half of these jobs start empty."""
+        """Return individuals in which, on average, one job is redrawn on one node; half of these jobs start empty."""
         jobs, nodes = crowd.shape[1:]
         touched = rng.random((len(crowd), jobs, 1)) < max(1.0 / jobs, 0.05)
         here = touched & (rng.random(crowd.shape) < max(1.0 / nodes, 0.1))

@@ -1,4 +1,4 @@
-"""Speedups that jobs learned from their own runs, whatever the GPU type (docs/papers/baselines.md, B32)."""
+"""Speedups that jobs have learned from their own runs, ignoring GPU types (docs/papers/baselines.md, B32)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class LearnedSpeedups:
     Parameters
     ----------
     profiles : mapping of str to ProfiledApplication
-        Only their batch limits are used, those of the first type in `order` for GPUs of all types.
+        Only batch limits are used: those of the first type in `order` count for all types.
     order : tuple of GPU type
-        Where hints differ by type, those of the first type in this order count for all. Other types come after.
+        If hints differ by type, those of the first type in this order count for all types; other types come last.
     growth : int or None
-        A job may have so many times the most GPUs that it has run on, 1 at first; None: no limit.
+        A job's maximum is this many times the most GPUs that it has had (1 at first); None: no limit.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class LearnedSpeedups:
         return min(max(self._growth * had, 1), room)
 
     def runs(self, job: Job, gpu_type: str, gpus: int = 1) -> bool:
-        """Whether a job runs on a GPU type, for any number of GPUs; raises InvalidJobError without a profile.
+        """Whether a job can run on a GPU type; raises InvalidJobError without a profile.
 
-        A hybrid-parallel one does not: Pollux scales by single GPUs.
+        Hybrid-parallel jobs cannot, because Pollux scales by single GPUs.
         """
         known = profile_of(self._profiles, job)
         return gpu_type in known.steps and known.application.pipeline is None

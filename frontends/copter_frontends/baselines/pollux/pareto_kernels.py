@@ -13,11 +13,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Dice = NDArray[np.uint64]
 
-FLOOR = 1e-3  # added to every speedup, so that means with a power below zero are defined
+FLOOR = 1e-3  # added to every speedup, so that means with a negative power are defined
 CROSSED = 0.9  # share of the pairs that exchange jobs
-BACK_TO_BASE, THINNED = 0.1, 0.1  # shares of a child's jobs that mutation changes so
+BACK_TO_BASE, THINNED = 0.1, 0.1  # shares of a child's jobs that mutation resets to the current GPUs, and thins out
 LOST = 0.1  # share of a thinned job's nodes that it loses
-TRIES = 20  # attempts at a child that differs from all others
+TRIES = 20  # most attempts to make a child that differs from all others
 
 _compile: Callable[..., Any] = njit(cache=True, nogil=True)
 
@@ -183,7 +183,7 @@ def _dominates(one: Floats, other: Floats) -> bool:
 
 @_compile
 def mark(state: Ints) -> np.int64:
-    """Hash of an individual (FNV-1a)."""
+    """Return a hash of an individual (FNV-1a)."""
     result = np.uint64(14695981039346656037)
     jobs, nodes = state.shape
     for j in range(jobs):
@@ -199,11 +199,11 @@ def survivors(values: Floats, count: int) -> tuple[Ints, Ints, Floats]:
     """
     order = np.argsort(-values[:, 1], kind="mergesort")
     order = order[np.argsort(-values[order, 0], kind="mergesort")]
-    front = np.zeros(len(values), np.int64)  # in this order
-    last = np.zeros(len(values), np.int64)  # of each front, the last one put there
+    front = np.zeros(len(values), np.int64)  # front of each individual, in this order
+    last = np.zeros(len(values), np.int64)  # last member added to each front
     fronts = 0
     for at, i in enumerate(order):
-        k, above = 0, fronts  # the fronts before k dominate it, those from `above` on do not
+        k, above = 0, fronts  # fronts before k dominate the individual; fronts from `above` on do not
         while k < above:
             middle = (k + above) // 2
             if _dominates(values[last[middle]], values[i]):

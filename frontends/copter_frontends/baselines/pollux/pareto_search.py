@@ -1,4 +1,4 @@
-"""A genetic search with two objectives over GPUs of jobs on equal nodes of any type (papers/baselines.md, B30, B31)."""
+"""A two-objective genetic search over the jobs' GPUs on equal nodes, ignoring types (papers/baselines.md, B30, B31)."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class TypeBlindProblem:
     size : int
         GPUs of a node.
     kind : ndarray (nodes,)
-        Number of each node's type, which only :meth:`one_type` looks at.
+        Number of each node's type, used by :meth:`one_type` only.
     rank : ndarray (types,)
-        Of the types, 0 the most powerful.
+        Rank of each type; 0 is the most powerful.
     runs : bool ndarray (jobs, types)
-        Where jobs can run at all.
+        Whether each job can run on each type.
     speedup : ndarray (jobs, 3, GPUs + 1)
-        On no node, one, or several.
+        Speedups on no node, on one node, and on several nodes.
     least, most : ndarray (jobs,)
-        GPUs that a job may have; fewer than `least` count as none.
+        Least and most GPUs of each job; fewer than `least` count as none.
     base : ndarray (jobs, nodes)
         The jobs' current GPUs.
     factor : ndarray (jobs,)
@@ -158,7 +158,7 @@ _compile: Callable[..., Any] = njit(cache=True, nogil=True)
 
 @_compile
 def _known(marks: Ints, at: int) -> bool:
-    """Whether a hash occurs before its own place."""
+    """Whether a hash occurs before its own position."""
     i = 0
     while marks[i] != marks[at]:
         i += 1
@@ -171,7 +171,7 @@ def _first(
     p: _Parts,
     dice: Dice,
 ) -> tuple[Ints, Floats]:
-    """Return the individuals made feasible, without duplicates, and their values."""
+    """Make the individuals feasible; returns them without duplicates, and their values."""
     crowd, values = np.empty_like(states), np.empty((len(states), 2))
     marks, count = np.empty(len(states), np.int64), 0
     for i in range(len(states)):

@@ -22,15 +22,15 @@ DEADLINE_SHARE = 0.8  # share of a plan's deadline that the search may use; plac
 class PolluxPolicy(RoundPolicy):
     """Pollux: adaptive jobs; a genetic algorithm chooses GPU counts, ignoring GPU types.
 
-    A job's speedup on so many GPUs is over its own least GPUs on the same type, so that no type is better than another;
-    a job is on one type. A job may have at most twice the most GPUs that it has had.
+    A job's speedup is relative to its least GPUs on the same type, so no type is better than another. A job is on one
+    type and may have at most twice the most GPUs that it has had.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
     throughputs : Throughputs
-        Goodput of the job: the batch size is tuned to the GPUs.
+        Goodput of jobs, with batch sizes tuned to the GPUs.
     power : float
         Exponent of the power mean of speedups: -1 gives the harmonic mean. Not 0.
     search : GeneticSearch, optional
@@ -65,7 +65,7 @@ class PolluxPolicy(RoundPolicy):
         self._tables: dict[str, tuple[float, Floats]] = {}
 
     def sizes(self, job: Job) -> Iterable[int]:
-        """Every count within the job's range."""
+        """Return all GPU counts within the job's range."""
         most = max((self.nodes.capacity(kind) for kind in self.nodes.types), default=0)
         return range(job.min_gpus, max(min(most, job.max_gpus or most, self.most_gpus), job.min_gpus) + 1)
 

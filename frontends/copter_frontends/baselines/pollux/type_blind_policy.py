@@ -39,11 +39,12 @@ class TypeBlindPollux(RoundPolicy):
         Exponent of the power mean of speedups: -1 gives the harmonic mean. Not 0.
     search : ParetoSearch, optional
     most_gpus : int, optional
-        Most GPUs of a job; by default the GPUs of the type that has fewest, as in the public simulator.
+        Most GPUs of a job; by default the GPUs of the smallest type, as in the public simulator.
     mixing : bool
-        Whether the search may put a job on several types. False: each individual is repaired, not the plan only.
+        Whether the search may put a job on several types, so that only the plan is repaired. False: each individual is
+        repaired.
     restart_factor : float, optional
-        What a change leaves of a job's speedup; by default it grows with the job's age and falls with its restarts.
+        Factor on a job's speedup after a change; by default it grows with the job's age and falls with its restarts.
     round_s : float
     seed : int
 

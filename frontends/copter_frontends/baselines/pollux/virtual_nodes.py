@@ -1,4 +1,4 @@
-"""Nodes of different sizes presented as equal virtual ones (docs/papers/baselines.md, B29)."""
+"""Virtual nodes of equal size in place of nodes of different sizes (docs/papers/baselines.md, B29)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from copter_frontends.vocabulary import Allocation
 
 Ints = NDArray[np.int64]
 VirtualNode = tuple[str, int]
-"""(node id, number within the node)."""
+"""(node id, number of the virtual node within the node)."""
 
 MOST_POWERFUL_FIRST = ("a100", "v100", "quad", "rtx", "t4")
-"""Which of two types a job keeps that has as many GPUs of both (thesis 3.4.3); others come after, as in the cluster."""
+"""A job with equally many GPUs of several types keeps the first type in this order (thesis 3.4.3); other types come
+last.
+"""
 
 
 class VirtualNodes:
@@ -25,7 +27,7 @@ class VirtualNodes:
     Parameters
     ----------
     inventory : NodeInventory
-        As it is now.
+        The present inventory.
     """
 
     def __init__(self, inventory: NodeInventory) -> None:

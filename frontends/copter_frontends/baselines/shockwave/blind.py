@@ -20,20 +20,20 @@ def give_blindly(
     Parameters
     ----------
     ranking : sequence of job id
-        Best first; those are chosen that fit all types' GPUs together.
+        Jobs, best first; they are chosen while they fit into the GPUs of all types together.
     gpus : mapping of job id to int
-        GPUs that each job asks for.
+        Requested GPUs of each job.
     room : mapping of GPU type to int
-        GPUs that are free, in the cluster's order.
+        Free GPUs of each type, in the cluster's order.
     held : mapping of job id to Allocation
         Current allocations; chosen jobs keep theirs.
     runs_on : callable (job id, GPU type) -> bool
-        Whether a job would run there if nothing else did; others are not considered.
+        Whether a job could run on the type of an otherwise empty cluster; other types are not considered.
 
     Returns
     -------
     dict of job id to (GPU type, GPUs)
-        Of the jobs that fit on their type; the others have nothing in this round, and their GPUs idle.
+        Allocations of the jobs that fit on their type; the others get nothing in this round, and their GPUs idle.
     """
     total, chosen = sum(room.values()), []
     for job_id in ranking:

@@ -29,17 +29,17 @@ class ShockwavePolicy(FairnessPolicy):
     rounds : int
         Rounds of a window.
     k : float
-        Weight of the longest remaining time, in windows, against the mean utility.
+        Weight of the longest remaining time (in windows), relative to the mean utility.
     fairness_power : float
-        lambda: where not every job can be fair, those beyond the limit weigh rho to this power, the others 1.
+        lambda: if not all jobs can be fair, jobs beyond the limit get the weight rho to this power, the others 1.
     rho_limit : float
         Largest finish-time fairness that the fairness rows allow.
     relative_gap, time_limit_s : float
-        When HiGHS may stop.
+        Gap and time at which HiGHS stops.
     round_s : float
     type_blind : bool
-        Whether it plans with the mean time over GPU types and gives GPUs whatever their type, as the port in Sia's
-        public simulator does (B23).
+        Whether to plan with the mean time over GPU types and to ignore types in the allocation, like the port in Sia's
+        public simulator (B23).
 
     Raises
     ------
@@ -72,7 +72,7 @@ class ShockwavePolicy(FairnessPolicy):
         self.type_blind = type_blind
         self._window: Window | None = None
         self._rows: dict[str, int] = {}
-        self._window_s: float | None = None  # when it was planned
+        self._window_s: float | None = None  # time at which the window was planned
 
     def add_job(self, job: Job) -> None:
         """See :meth:`.RoundPolicy.add_job`; the window is planned again."""
@@ -118,7 +118,7 @@ class ShockwavePolicy(FairnessPolicy):
         return self.fits_empty(job, kind, requested_gpus(job))
 
     def ranking(self, now_s: float) -> list[str]:
-        """Jobs by rho, the worst treated first."""
+        """Return the jobs by rho, the worst treated first."""
         return sorted(self.queue(), key=lambda job_id: -self.rho(self.jobs[job_id], now_s))
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:

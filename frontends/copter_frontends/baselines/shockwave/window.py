@@ -1,4 +1,4 @@
-"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/papers/baselines.md, B19-B22)."""
+"""Shockwave's window: HiGHS chooses the jobs of each of the next rounds (docs/papers/baselines.md, B19-B22)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from copter.methods.integer.apart import branch_and_bound
 Floats = NDArray[np.float64]
 
 BASES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # breakpoints of the piecewise-linear logarithm
-LEAST = 1e-6  # progress whose logarithm stands for that of zero
-EARLIER = 1e-6  # worth of running a round earlier, over the window's cells: idle rounds come last
-MOST_WEIGHT = 1e9  # largest weight: beyond, other jobs' values fall below a solver's tolerance
+LEAST = 1e-6  # progress whose logarithm is used for zero progress
+# worth of running one round earlier, divided by the window's number of cells, so that idle rounds come last
+EARLIER = 1e-6
+MOST_WEIGHT = 1e9  # largest weight; with larger ones, other jobs' values would fall below a solver's tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,11 @@ class WindowJob:
     step : float
         Progress of one round.
     rounds_left : float
-        Rounds that it would take alone.
+        Rounds that the job would take alone.
     most_delay : float
-        Rounds that it can wait in the window and still finish fairly.
+        Rounds that the job can wait in the window and still finish fairly.
     weight : float
-        Of its utility, and of its turn, where the fairness rows have to be left out.
+        Weight of the job's utility, and in the order of jobs, if the fairness rows are left out.
     """
 
     gpus: int
@@ -66,12 +67,12 @@ def plan_window(
     ----------
     jobs : sequence of WindowJob
     gpus : int
-        GPUs of the cluster, all types together.
+        GPUs of all types.
     rounds : int
     k : float
-        Weight of the longest remaining time against the mean utility.
+        Weight of the longest remaining time, relative to the mean utility.
     relative_gap, time_limit_s : float
-        When HiGHS may stop; the time is for both attempts.
+        Gap and time at which HiGHS stops; the time is for both attempts together.
     """
     if not jobs:
         return Window(np.zeros((0, rounds), dtype=bool), 0.0, 0.0, True)
@@ -84,9 +85,9 @@ def plan_window(
 
 
 def in_turn(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], gpus: int) -> NDArray[np.bool_]:
-    """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B22).
+    """Move each job's rounds as early as possible, in descending order of weight divided by number of rounds (B22).
 
-    Rounds that then fit nowhere are dropped.
+    Rounds that no longer fit are dropped.
     """
     counts = runs.sum(axis=1)
     turn = np.array([job.weight for job in jobs]) / np.maximum(counts, 1)
@@ -107,24 +108,24 @@ def log_lines() -> tuple[Floats, Floats]:
 
 
 def _most_rounds(job: WindowJob, rounds: int) -> int:
-    """Rounds of the window that the job can use."""
+    """Return the rounds of the window that the job can use."""
     return int(min(rounds, np.ceil(job.rounds_left - 1e-9)))
 
 
 def _least_rounds(job: WindowJob, rounds: int) -> int:
-    """Rounds of the window that the job needs to finish fairly."""
+    """Return the rounds of the window that the job needs to finish fairly."""
     return int(max(0, np.ceil(_most_rounds(job, rounds) - job.most_delay - 1e-9)))
 
 
 def _solve(
     jobs: Sequence[WindowJob], gpus: int, rounds: int, k: float, fair: bool, relative_gap: float, time_limit_s: float
 ) -> Window | None:
-    """Columns: x by job and round, utility by job, and the longest remaining time, in windows."""
+    """Solve the program with columns x by job and round, utility by job, and the longest remaining time in windows."""
     n = len(jobs)
     cells = n * rounds
     columns = cells + n + 1
     weights = np.ones(n) if fair else np.minimum([job.weight for job in jobs], MOST_WEIGHT)
-    scale = weights.max()  # of the whole objective, so that its largest coefficients are the same for all weights
+    scale = weights.max()  # scale of the objective, so that its largest coefficients do not depend on the weights
     cost = np.zeros(columns)
     cost[:cells] = np.tile(EARLIER * np.arange(rounds) / cells, n)
     cost[cells : cells + n] = -weights / (scale * n * rounds)

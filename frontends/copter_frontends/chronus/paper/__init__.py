@@ -1,1 +1,1 @@
-"""Only for the paper's tables: its workloads, errors of profiles, proofs that a promise had to be broken."""
+"""Code only for the paper's tables: workloads, errors of profiles, proofs that promises had to be broken."""

@@ -1,4 +1,4 @@
-"""A Selector that proves, for every broken promise, how many breaks were unavoidable."""
+"""A selector that proves, for every cycle with broken promises, how many breaks were unavoidable."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Broken:
     ----------
     time_s : float
     promised, demoted : int
-        Jobs with a promise before the cycle, and those that lost it.
+        Number of jobs with a promise before the cycle, and of those that lost it.
     forced : int
-        At least so many any plan must break, proven by the linear program, or by the integer one.
+        Proven least number of promises that any plan breaks, by the linear or the integer program.
     """
 
     time_s: float
@@ -33,14 +33,15 @@ class Broken:
 
 
 class AuditedSelector(Selector):
-    """A :class:`.Selector` that records, for cycles with demotions, how many no plan could have avoided.
+    """A :class:`.Selector` that records, for cycles with demotions, how many demotions no plan could have avoided.
 
     Attributes
     ----------
     audit : list of Broken
     """
 
-    time_limit_s = 600.0  # of an integer program: seconds of the clock, of which a busy machine gives a few per cent
+    # wall-clock limit of an integer program; generous, as it may get only a few per cent of a busy machine
+    time_limit_s = 600.0
 
     def __init__(self, *args: Any, **knobs: Any) -> None:
         super().__init__(*args, **knobs)

@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import Cluster, Job
 
 
 def iteration_time(one_node_s: float, two_nodes_s: float, nodes: int) -> float:
-    """Seconds of an iteration on n nodes: t_n = t_1 + log2(n) (t_2 - t_1)."""
+    """Return the seconds of an iteration on n nodes: t_n = t_1 + log2(n) (t_2 - t_1)."""
     if nodes < 1:
         raise SettingsError(f"nodes is {nodes}, must be >= 1")
     return one_node_s + log2(nodes) * (two_nodes_s - one_node_s)
@@ -25,11 +25,11 @@ class ProfiledRates:
     Parameters
     ----------
     cluster : Cluster
-        Gives the GPUs of a node.
+        Its nodes' numbers of GPUs are used.
     truth : Throughputs
-        Where the measurements come from.
+        The measured rates.
     noise : float
-        Standard deviation of a normal relative error of each job's work, the same whenever it is asked (Fig. 6(d)).
+        Standard deviation of the normal relative error of each job's work; a job's error does not change (Fig. 6(d)).
     seed : int
     """
 
@@ -40,7 +40,7 @@ class ProfiledRates:
         self._truth, self._noise, self._seed = truth, noise, seed
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Units of work per second: measured on up to two nodes, by the formula on more, each with its batch."""
+        """Return the units of work per second: measured on up to two nodes, by the formula on more."""
         size = self._per_node[gpu_type]
         nodes = -(-gpus // size)
         if nodes <= 2:
@@ -48,7 +48,7 @@ class ProfiledRates:
         one, two = (self._truth.rate(job, gpu_type, n * size, progress) for n in (1, 2))
         if one <= 0 or two <= 0:
             return 0.0
-        batch = float(gpus) / size  # units of work of an iteration, in those of one node
+        batch = float(gpus) / size  # units of work of an iteration, relative to those on one node
         return batch / iteration_time(1.0 / one, 2.0 / two, nodes)
 
     def work(self, job: Job) -> float:

@@ -1,4 +1,4 @@
-"""The paper's workloads: a trace's jobs, assigned to strict, soft and best effort (section 4.1, Table 1; C22)."""
+"""The paper's workloads: a trace's jobs with strict, soft or no deadlines (section 4.1, Table 1; C22)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL_JOBS = {1: 0.7, 2: 0.1, 4: 0.1, 8: 0.08, 16: 0.02}
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Jobs by submission, and the rewards of jobs with deadlines."""
+    """Jobs in order of submission, and the rewards of jobs with deadlines."""
 
     jobs: tuple[Job, ...]
     rewards: Mapping[str, StepReward]
@@ -29,9 +29,7 @@ class Workload:
 
 
 def table_source(cluster: Cluster, restart_s: float = 30.0) -> TableSource:
-    """Return the trace's models: one iteration is one GPU-second, so that a job takes its duration on its requested
-    GPUs.
-    """
+    """Return models with an iteration per GPU-second, so that a job lasts its duration on its requested GPUs."""
     per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
     speeds = dict.fromkeys(cluster.types, 1.0)
     applications = {
@@ -44,18 +42,18 @@ def table_source(cluster: Cluster, restart_s: float = 30.0) -> TableSource:
 def trace_workload(
     trace: Trace, mix: str = "mix2", own_deadlines: bool = False, seed: int = 0, most: int | None = None
 ) -> Workload:
-    """Assign a trace's jobs to the classes of a mix.
+    """Assign a trace's jobs to the classes of a mix: strict deadlines, soft deadlines and best effort.
 
     Parameters
     ----------
     trace : Trace
-        Read by :func:`copter_frontends.traces.read_trace`, with durations.
+        Trace with durations, from :func:`copter_frontends.traces.read_trace`.
     mix : {"slo", "mix1", "mix2"}
     own_deadlines : bool
         Keep the trace's own deadlines and classes; by default both are drawn as the paper's text says.
     seed : int
     most : int, optional
-        Take only the first so many jobs.
+        Take only this many jobs, the first ones.
     """
     if mix not in MIXES:
         raise TraceError(f"mix is {mix!r}, must be one of {', '.join(MIXES)}")
@@ -94,12 +92,12 @@ def synthetic_workload(
     hours : float
     mix : {"slo", "mix1", "mix2"}
     mean_h : float
-        Mean duration, hours.
+        Mean duration in hours.
     seed : int
     hostile : float
-        Share of jobs whose number of GPUs does not consolidate by itself (3, 5, 6 or 12 on nodes of 8).
+        Share of jobs whose number of GPUs does not consolidate without rounding (3, 5, 6 or 12 on nodes of 8).
     sizes : mapping
-        Share of the other jobs by their GPUs; the shares sum to one.
+        Distribution of the other jobs' numbers of GPUs; the shares sum to one.
     """
     if count < 1 or not hours > 0 or not mean_h > 0 or mix not in MIXES:
         raise TraceError(f"count is {count}, hours {hours}, mean_h {mean_h}, mix {mix!r}; the numbers must be positive")
@@ -131,17 +129,18 @@ class TraceNumbers:
 
 
 HELIOS = TraceNumbers(nodes=96, days=14.0, jobs=6599, short=5735)
-HELIOS_SIZES = {1: 0.5, 2: 0.13, 4: 0.12, 8: 0.2, 16: 0.04, 32: 0.01}  # mean 3.8; the whole log's is 3.7
-HELIOS_LOAD = 1.0  # GPU time asked for over the GPU time there is; assumed, because the paper does not state it
+# share of jobs by GPUs; the mean is 3.8 GPUs, in the whole log 3.7
+HELIOS_SIZES = {1: 0.5, 2: 0.13, 4: 0.12, 8: 0.2, 16: 0.04, 32: 0.01}
+HELIOS_LOAD = 1.0  # requested GPU time divided by available GPU time; assumed, because the paper does not state it
 
 
 def helios_workload(
     nodes: int, days: float, mix: str = "mix2", seed: int = 0, hostile: float = 0.05, load: float = HELIOS_LOAD
 ) -> Workload:
-    """Jobs in the numbers of the paper's H_* workloads, made up: their log is not public.
+    """Generate jobs with the statistics of the paper's H_* workloads, whose log is not public.
 
-    As many a node and day as the paper's 6,599 jobs in 14 days on 96 nodes of 8 GPUs, as long in the mean as gives the
-    load.
+    Jobs per node and day are the paper's: 6,599 jobs in 14 days on 96 nodes of 8 GPUs. The mean duration follows from
+    the load.
 
     Parameters
     ----------
@@ -162,7 +161,7 @@ def helios_workload(
 
 
 def with_density(workload: Workload, density: float, seed: int = 0) -> Workload:
-    """Fewer jobs, drawn at random, or more, by copies of jobs drawn at random (section 5.4)."""
+    """Return fewer jobs, drawn at random, or more jobs, with copies of jobs drawn at random (section 5.4)."""
     if not density > 0:
         raise TraceError(f"density is {density}, must be > 0")
     rng = np.random.default_rng(seed)

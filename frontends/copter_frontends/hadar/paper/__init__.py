@@ -1,1 +1,1 @@
-"""What only re-makes the paper: its made-up workload (docs/papers/hadar.md)."""
+"""Code that only reproduces the paper: its synthetic workload (docs/papers/hadar.md)."""

@@ -41,15 +41,16 @@ SIZES = (
 )
 """Models of Table II with their size, GPU-hours from and to: S, M, L, L, XL."""
 
-GPU_COUNTS = (1, 2, 4, 8)  # GPUs that a job may ask for; the shares are below
+GPU_COUNTS = (1, 2, 4, 8)  # numbers of GPUs that a job may request; the shares are below
 GPU_SHARES: Mapping[Sizes, tuple[float, ...]] = {
     "gavel": (0.70, 0.10, 0.15, 0.05),
     "philly": (0.935, 0.022, 0.023, 0.020),
 }
-"""Shares of the jobs that have so many GPUs: of Gavel's generated traces, and of the Microsoft trace's jobs of these
-sizes, 81,958 of its 82,247."""
+"""Shares of the jobs by number of GPUs: in Gavel's generated traces, and in the Microsoft trace (jobs of these
+sizes: 81,958 of 82,247).
+"""
 
-REFERENCE_TYPE = "p100"  # a job's GPU-hours are counted on this type
+REFERENCE_TYPE = "p100"  # GPU type to which a job's GPU-hours refer
 LEAST_GPU_HOURS = 0.05  # least GPU-hours of a drawn job
 
 
@@ -58,7 +59,7 @@ def table_source(
 ) -> TableSource:
     """Return the five models' rates on a cluster's GPU types, for the simulator.
 
-    `restart_s`: of all models, or by model (:data:`RESTART_S`).
+    `restart_s`: one number for all models, or by model (:data:`RESTART_S`).
     """
     per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
     restarts = dict.fromkeys(STEPS_PER_S, restart_s) if isinstance(restart_s, float | int) else restart_s
@@ -79,26 +80,26 @@ def hadar_jobs(
 ) -> list[Job]:
     """Draw jobs as section IV does.
 
-    The size class is uniform over the four, the GPU-hours uniform within the class; the two models of class L are drawn
-    with equal chance.
+    The size class is uniform over the four classes, the GPU-hours uniform within the class; the two models of class L
+    are equally likely.
 
     Parameters
     ----------
     count : int
     arrivals : {"static", "continuous"}
-        All at the beginning, or as a Poisson process.
+        Arrivals all at the beginning, or as a Poisson process.
     jobs_per_hour : float
         Rate of the Poisson process.
     seed : int
     scale : float
         Factor on all GPU-hours.
     sizes : {"gavel", "philly"}
-        Whose :data:`GPU_SHARES` the numbers of GPUs follow.
+        Key of :data:`GPU_SHARES`, the distribution of the numbers of GPUs.
 
     Raises
     ------
     TraceError
-        If a number is not positive, or `arrivals` or `sizes` is neither.
+        If a number is not positive, or `arrivals` or `sizes` is unknown.
     """
     if count < 1 or not jobs_per_hour > 0 or not scale > 0 or arrivals not in ("static", "continuous"):
         raise TraceError(

@@ -13,12 +13,12 @@ from copter_frontends.hare.models import MODELS, HareModel
 from copter_frontends.hare.switching import model_of
 from copter_frontends.vocabulary import Job
 
-MOST_TASKS = 64  # most tasks of a round
-NO_NOISE = 1e12  # noise scale in samples at which all batches are equally efficient: a round is a round
+MOST_TASKS = 64  # largest number of tasks of a round
+NO_NOISE = 1e12  # noise scale in samples, so large that all batch sizes are equally efficient
 
 
 def _application(model: HareModel) -> Application:
-    """Return a model as an application: a sample is a task, a step is a round of parallel tasks with a sync (HR1)."""
+    """Return a model as an application: a sample is a task, and a step is a round of parallel tasks (HR1)."""
     gpus = {}
     for kind in model.speed:
         seconds = model.train_s(kind) + model.sync_s()
@@ -37,7 +37,7 @@ def _application(model: HareModel) -> Application:
 
 
 HARE_APPLICATIONS: Mapping[str, Application] = MappingProxyType({m.name: _application(m) for m in MODELS.values()})
-"""By model; a start costs Table 3's switch."""
+"""Applications by model; a start takes Table 3's switching time."""
 
 
 def as_jobs(jobs: Iterable[HareJob]) -> list[Job]:

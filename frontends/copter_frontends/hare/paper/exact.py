@@ -12,18 +12,18 @@ from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.schedule import gpu_type_of
 from copter_frontends.vocabulary import InvalidJobError
 
-MOST_TASKS = 64  # most tasks of the exact program (HR21)
+MOST_TASKS = 64  # largest number of tasks of the exact program (HR21)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskTable:
-    """Every task of an instance, a job's rounds in order.
+    """All tasks of an instance; the rounds of a job are in order.
 
     Attributes
     ----------
     job, round : ndarray (T,) of int
     train, sync : ndarray (T, M)
-        T^c and T^s on every GPU; infinite and zero where it cannot run.
+        T^c and T^s of each task on every GPU; infinite and zero if it cannot run there.
     """
 
     job: Ints
@@ -44,7 +44,7 @@ class TaskTable:
 
 
 class _Rows:
-    """Rows of a program, collected."""
+    """Collects the rows of a program."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -68,11 +68,11 @@ class _Rows:
 
 
 def hare_sched(instance: HareInstance, sequencing: bool = True) -> LinearProgram:
-    """Columns: starts x (T,), assignments y (T, M), completions C (N,), and orders of pairs of tasks.
+    """Return the program with columns for starts x (T,), assignments y (T, M), completions C (N,) and orders of pairs.
 
-    (8), that tasks on one GPU follow each other, is written with an order of each pair of tasks that may share a GPU
-    (those of different rounds of one job are ordered by (7)) and a constant by which no two tasks are apart.
-    Without `sequencing` it is left out, as in the paper's relaxation.
+    Rows (8), which forbid tasks on one GPU to overlap, use a big constant and a binary order for each pair of tasks
+    that may share a GPU; tasks of different rounds of a job are ordered by (7). Without `sequencing`, rows (8) are left
+    out, as in the paper's relaxation.
     """
     tasks = TaskTable.of(instance)
     count, gpus = tasks.train.shape
@@ -94,7 +94,7 @@ def hare_sched(instance: HareInstance, sequencing: bool = True) -> LinearProgram
         for j in np.flatnonzero((tasks.job == tasks.job[i]) & (tasks.round == tasks.round[i] + 1)).tolist():
             rows.add([(j, 1.0), (i, -1.0), *spent], 0.0)
     for at, (i, j) in enumerate(pairs):
-        order = first_c + instance.n_jobs + at  # 1: i before j
+        order = first_c + instance.n_jobs + at  # 1 if task i runs before task j
         for m in np.flatnonzero(usable[i] & usable[j]).tolist():
             both = [(y(i, m), -big), (y(j, m), -big)]
             rows.add([(j, 1.0), (i, -1.0), (order, -big), *both], float(tasks.train[i, m]) - 3.0 * big)

@@ -1,4 +1,6 @@
-"""The executors: every GPU runs its task sequence, with switching times and memory (sections 4 and 6 of the paper)."""
+"""Simulated executors: every GPU runs its task sequence, with switching times and memory (the paper's sections 4,
+6).
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,21 @@ from copter_frontends.hare.instance import Floats, Ints
 from copter_frontends.hare.schedule import HareSchedule, timed
 from copter_frontends.hare.switching import GPU_MEMORY_MB, Scheme, memory_mb, switch_cost
 
-SLOTS = 16  # most models that a GPU keeps in memory at once
+SLOTS = 16  # a GPU keeps at most so many models in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
-    """Outcome of a schedule on the GPUs.
+    """Result of a schedule's execution.
 
     Attributes
     ----------
     schedule : HareSchedule
-        As carried out: the same sequences, later by the switches.
+        The executed schedule: the same sequences, delayed by the switches.
     switches, hits : ndarray (N,) of int
-        Switches to tasks of each job; those that found its model in memory.
+        Number of switches to tasks of each job, and of those that found its model in memory.
     switch_s : ndarray (N,)
-        Seconds spent in them.
+        Seconds spent on these switches.
     """
 
     schedule: HareSchedule
@@ -40,22 +42,22 @@ class Execution:
 def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[str, float] | None = None) -> Execution:
     """Run a schedule's sequences.
 
-    Between tasks of different jobs a GPU switches; the switch begins when the GPU is free. A task starts when its GPU
-    has switched and its round may start. Hare keeps the models of the tasks that ended last, as many as fit next to the
-    task that runs (HR34): the newest first, and the running task before all.
+    Between tasks of different jobs a GPU switches, as soon as it is free. A task starts when its GPU has switched and
+    its round may start. Hare keeps the models of the tasks that ended last, as many as fit beside the running task
+    (HR34).
 
     Parameters
     ----------
     schedule : HareSchedule
-        Its jobs must name one of the eight models.
+        Schedule of jobs of the eight models.
     scheme : {"default", "pipeswitch", "hare"}
     memory_of : mapping of GPU type to float, optional
-        MB of a GPU of each type; 16,000 where nothing is known of one.
+        Memory of a GPU of each type in MB; 16,000 for types that are not known.
 
     Raises
     ------
     InvalidJobError
-        A job without a known model; an unknown scheme.
+        If a job's model or the scheme is unknown.
     """
     instance = schedule.instance
     costs = [switch_cost(job.model, scheme) for job in instance.jobs]
@@ -85,9 +87,9 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compiled
 def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: Ints, mb: Floats) -> bool:
-    """Return whether the job's model is kept in memory; frees the oldest models that no longer fit.
+    """Return whether the job's model is in memory; removes the oldest models that no longer fit.
 
-    `kept` and `mb` are the kept models' jobs and sizes, newest first, -1 for none.
+    `kept` and `mb` are the jobs and sizes of the kept models, newest first, -1 for none.
     """
     result, count = False, 0
     room = capacity_mb - running_mb
@@ -108,7 +110,7 @@ def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: 
 
 @_compiled
 def _replay(tasks: Tasks, cost_of: Switching, arrival_s: Floats, start: Floats, counts: ExecutionCounts) -> None:
-    """Carry out the tasks in the order of their planned starts, which keeps rounds and sequences."""
+    """Execute the tasks in the order of their planned starts, which preserves rounds and sequences."""
     chunk, job, gpu, hold_s, whole_s = tasks.chunk, tasks.job, tasks.gpu, tasks.hold_s, tasks.whole_s
     sizes, capacity = cost_of.sizes, cost_of.capacity
     gpus, jobs = capacity.shape[0], arrival_s.shape[0]
@@ -123,7 +125,7 @@ def _replay(tasks: Tasks, cost_of: Switching, arrival_s: Floats, start: Floats, 
         if last[m] != n:
             hit = _keep(n, sizes[n, 1], sizes[n, 0], capacity[m], kept[m], mb[m])
             cost = cost_of.hit_s[n] if hit else cost_of.miss_s[n]
-            if last[m] >= 0:  # half of a hit is the cleaning after the model that ran before (HR33)
+            if last[m] >= 0:  # half of a hit's time is for cleaning up after the previous model (HR33)
                 cost += 0.5 * (cost_of.hit_s[last[m]] - cost_of.hit_s[n])
             begin += cost
             counts.switches[n] += 1

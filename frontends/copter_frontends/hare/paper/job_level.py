@@ -1,4 +1,4 @@
-"""Schedules in which a job keeps its GPUs to the end, as the paper's opponents make them."""
+"""Schedules in which a job keeps its GPUs to the end, as with the paper's opponents."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.schedule import gpu_type_of
 from copter_frontends.vocabulary import InvalidJobError
 
-Choice = tuple[int, Ints]  # a job, and the numbers of its GPUs
+Choice = tuple[int, Ints]  # number of a job, and numbers of its GPUs
 Choose = Callable[[list[int], Floats], Choice | None]
-"""(waiting jobs in order of arrival, seconds until each GPU is idle) -> what to start on idle GPUs now, or None."""
+"""(waiting jobs in order of arrival, seconds until each GPU is idle) -> the job to start on idle GPUs now, or None."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class JobLevelSchedule(Completions):
 
 
 def gang_seconds(instance: HareInstance, job: int, kinds: Ints) -> float:
-    """Return a job's seconds on GPUs of these types, one task each per round; fewer GPUs share tasks evenly (HR30)."""
+    """Return a job's seconds on GPUs of these types, with a task per GPU; fewer GPUs share the tasks evenly (HR30)."""
     share = -(-int(instance.tasks[job]) // len(kinds))
     worst = float(np.max(share * instance.train_s[job, kinds] + instance.sync_s[job, kinds]))
     return int(instance.rounds[job]) * worst
@@ -50,12 +50,12 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
     Parameters
     ----------
     choose : callable
-        A :data:`Choose`, called until it starts no further job.
+        A :data:`Choose`; it is called until it starts no further job.
 
     Raises
     ------
     InvalidJobError
-        If jobs wait and none is ever started.
+        If jobs wait and none is started.
     """
     kind = gpu_type_of(instance)
     n = instance.n_jobs
@@ -85,7 +85,7 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
 
 
 def overlaps(schedule: JobLevelSchedule) -> bool:
-    """Whether a GPU has two jobs at once, or a job starts before its arrival."""
+    """Return whether a GPU has two jobs at once, or a job starts before its arrival."""
     instance = schedule.instance
     spans: dict[int, list[tuple[float, float]]] = {}
     for n, gpus in enumerate(schedule.gpus):

@@ -1,4 +1,4 @@
-"""The paper's opponents as round-based policies: a job stays on the GPUs on which its scheduler starts it."""
+"""The paper's opponents as round-based policies: a job stays on the GPUs on which it starts."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from copter_frontends.vocabulary import Cluster
 
 
 class OpponentPolicy(GangPolicy):
-    """One of Hare's opponents on the simulator's round clock.
+    """One of Hare's opponents, in the simulator's rounds.
 
-    As for :class:`.HarePolicy` a job is one chunk of as many tasks as its user asked for GPUs, all on one type
-    (hare.md, HR30 with as many GPUs as tasks). The scheduler of :data:`.RULES` is asked which of the waiting jobs
-    start now; a job that has GPUs keeps them.
+    As in :class:`.HarePolicy`, a job is one chunk with a task per requested GPU, all on one type (hare.md, HR30 with as
+    many GPUs as tasks). The rule of :data:`.RULES` decides which waiting jobs start now; a job that has GPUs keeps
+    them.
 
     Parameters
     ----------
     cluster : Cluster
-        Read, never changed.
+        It is read, not changed.
     scheme : str
         A key of :data:`.RULES`.
     goodput : GoodputModel, optional
-        Its applications are used.
+        Model whose applications are used.
     round_s : float
         Seconds between plans.
     weights : mapping of job id to float, optional
-        w_n, used by Sched_Homo; 1 for jobs that are absent.
+        w_n, used by Sched_Homo; 1 for jobs that are not listed.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class OpponentPolicy(GangPolicy):
         self.scheme = scheme
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Call the scheduler until it starts no further job."""
+        """Call the rule until it starts no further job."""
         wanted: Wanted = {j: (held.gpu_type, held.gpus) for j, held in self.held.items() if j not in self.pins}
         jobs = [job for job_id in self.queue() if job_id not in self.held and (job := self._left(job_id))]
         if not jobs:
@@ -78,7 +78,7 @@ class OpponentPolicy(GangPolicy):
         return Choice(wanted)
 
     def _left(self, job_id: str) -> HareJob | None:
-        """Return a job's remaining work as one round; None if it fits on no type."""
+        """Return a job with its remaining work as one round; None if no type can run it."""
         gpus = requested_gpus(self.jobs[job_id])
         seconds = {k: left for k, left in self.seconds_left(job_id).items() if self.nodes.capacity(k) >= gpus}
         return HareJob(job_id, 1, gpus, seconds, weight=self.weight(job_id)) if seconds else None
@@ -86,7 +86,7 @@ class OpponentPolicy(GangPolicy):
     def _busy_s(self) -> Floats:
         """Return the seconds until each GPU is idle, by type; zero if idle now.
 
-        A pin can put a job on a type on which its speed is not known: then that on its fastest type counts.
+        If a pin puts a job on a type with unknown speed, the speed on its fastest type counts.
         """
         busy = {kind: np.zeros(gpus) for kind, gpus in self.capacity().items()}
         first = dict.fromkeys(busy, 0)

@@ -11,7 +11,7 @@ from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.paper.job_level import Choice, Choose, JobLevelSchedule, run_jobs
 from copter_frontends.hare.schedule import gpu_type_of
 
-DEEPEST = 3  # places of a queue in AlloX's matching, over the mean length of a queue
+DEEPEST = 3  # places per queue in AlloX's matching, relative to the mean length of a queue
 
 
 def fifo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
@@ -25,9 +25,9 @@ def fifo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
 
 
 def srtf_rule(instance: HareInstance, one_type: bool = False, backfill: bool = True) -> Choose:
-    """SRTF: among jobs that fit on idle GPUs, the one that ends first, on the fastest GPUs.
+    """SRTF: start the job that ends first among those that fit on idle GPUs, on the fastest GPUs.
 
-    Without `backfill` the others wait while the first in the order does not fit.
+    Without `backfill`, the other jobs wait while the first in this order does not fit.
     """
     kind = gpu_type_of(instance)
     alone = instance.rounds * instance.least_round_s()
@@ -45,9 +45,9 @@ def srtf_rule(instance: HareInstance, one_type: bool = False, backfill: bool = T
 
 
 def homo_rule(instance: HareInstance, one_type: bool = False, backfill: bool = True) -> Choose:
-    """Sched_Homo: by weight over work at the GPUs' mean speed, on any idle GPUs, ignoring types.
+    """Sched_Homo: order by weight divided by work at the GPUs' mean speed, on any idle GPUs, ignoring types.
 
-    Without `backfill` the others wait while the first in the order does not fit.
+    Without `backfill`, the other jobs wait while the first in this order does not fit.
     """
     usable = np.isfinite(instance.train_s)
     share = usable * instance.gpus
@@ -72,10 +72,10 @@ def homo_rule(instance: HareInstance, one_type: bool = False, backfill: bool = T
 
 
 def allox_rule(instance: HareInstance, one_type: bool = False) -> Choose:
-    """Sched_Allox: a min-cost matching of jobs to places in the GPUs' queues whenever jobs have arrived.
+    """Sched_Allox: a min-cost matching of jobs to places in the GPUs' queues, whenever jobs have arrived.
 
-    Every job is on one GPU. With `one_type` it is on as many as it has tasks: a queue is then for as many GPUs of a
-    type as the jobs that wait have tasks on average, and a job starts, in turn, wherever its type has room.
+    Every job runs on one GPU. With `one_type` it runs on as many GPUs as it has tasks: a queue then stands for as many
+    GPUs of a type as waiting jobs have tasks on average, and each job in turn starts if its type has room.
     """
     kind = gpu_type_of(instance)
     side_by_side = 1 if one_type else instance.tasks[:, None]
@@ -109,7 +109,7 @@ RULES: dict[str, Callable[[HareInstance, bool], Choose]] = {
     "sched_homo": homo_rule,
     "sched_allox": allox_rule,
 }
-"""By name: (instance, whether a job's GPUs are all of one type, as many as it has tasks) -> what to start next."""
+"""Rules by name: (instance, whether a job's GPUs are of one type and as many as its tasks) -> the rule."""
 
 
 def gavel_fifo(instance: HareInstance) -> JobLevelSchedule:
@@ -133,7 +133,7 @@ def sched_allox(instance: HareInstance) -> JobLevelSchedule:
 
 
 def _idle(busy_s: Floats) -> Ints:
-    """Numbers of the GPUs that are idle."""
+    """Return the numbers of the idle GPUs."""
     return np.flatnonzero(busy_s <= 0)
 
 
@@ -143,7 +143,7 @@ def _with_room(idle: Ints, kind: Ints, count: int) -> Ints:
 
 
 def _fastest(instance: HareInstance, job: int, idle: Ints, kind: Ints, one_type: bool) -> Choice | None:
-    """Return the fastest idle GPUs, one per task (or as many as can ever run it); None if there are fewer."""
+    """Return the fastest idle GPUs, one per task or as many as can run the job; None if too few are idle."""
     usable = np.isfinite(instance.train_s[job])
     count = min(int(instance.tasks[job]), int(instance.gpus[usable].sum()))
     if one_type:
@@ -155,12 +155,12 @@ def _fastest(instance: HareInstance, job: int, idle: Ints, kind: Ints, one_type:
 
 
 def _blind(job: int, among: int, count: int) -> Ints:
-    """Return a random choice of `count` GPUs, fixed per job and independent of types."""
+    """Return a random choice of `count` GPUs, independent of types; a job's choice is always the same."""
     return np.sort(np.random.default_rng(job).permutation(among)[:count])
 
 
 def _every(width: int, kind: Ints, busy_s: Floats) -> Ints:
-    """Return every `width`-th GPU of each type by idle time, at which `width` GPUs are idle; the last if too few."""
+    """Return every `width`-th GPU of each type by time of becoming idle, when `width` GPUs are idle; else the last."""
     result = []
     for each in range(int(kind[-1]) + 1):
         here = np.flatnonzero(kind == each)
@@ -170,7 +170,7 @@ def _every(width: int, kind: Ints, busy_s: Floats) -> Ints:
 
 
 def _match(seconds: Floats, waiting: list[int], busy_s: Floats) -> list[tuple[int, int]]:
-    """(job, queue) in order of start: AlloX's matching of jobs to places k from the end, cost busy + k seconds."""
+    """Return AlloX's matching as pairs (job, queue) in order of start; place k from the end costs busy + k seconds."""
     queues = seconds.shape[1]
     depth = min(len(waiting), DEEPEST * -(-len(waiting) // queues) + 1)
     places = np.arange(1, depth + 1)
@@ -190,4 +190,4 @@ OPPONENTS: dict[str, Callable[[HareInstance], JobLevelSchedule]] = {
     "sched_homo": sched_homo,
     "sched_allox": sched_allox,
 }
-"""By name."""
+"""Schedulers of the opponents by name."""

@@ -12,10 +12,10 @@ from copter_frontends.hare.instance import Floats, HareInstance, Ints
 
 
 def paper_program(instance: HareInstance, chunks: Chunks, share: Floats) -> LinearProgram:
-    """(4), (6), (7) and (9) for the set of all tasks, with the types that tasks go to given.
+    """Return the program of (4), (6), (7) and (9) for the set of all tasks, with the types of tasks given.
 
-    With the assignment fixed the products of (9) are linear in the starts. A type's GPUs are alike, so that each takes
-    the same part of its tasks. Columns: the start of each chunk's tasks (a round's tasks are alike), then C.
+    With a fixed assignment the products of (9) are linear in the starts. The GPUs of a type are alike, so that each
+    gets the same part of the type's tasks. Columns: the common start of each chunk's tasks, then C.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def paper_program(instance: HareInstance, chunks: Chunks, share: Floats) -> Line
     train, sync = np.where(usable, instance.train_s, 0.0), instance.sync_s
     times = chunks.rounds[:, None] * train[chunks.job] + (chunks.rounds[:, None] - 1) * sync[chunks.job]
     whole = times + sync[chunks.job]
-    spent = (share[chunks.job] * whole).sum(axis=1)  # (6) and (7) with sum_m y T
+    spent = (share[chunks.job] * whole).sum(axis=1)  # mean time of a task in (6) and (7), sum_m y T
     last = np.append(chunks.job[1:] != chunks.job[:-1], True)
     step = np.flatnonzero(~last)
     ends = np.flatnonzero(last)
@@ -57,7 +57,7 @@ def paper_program(instance: HareInstance, chunks: Chunks, share: Floats) -> Line
 
 
 def paper_order(instance: HareInstance, chunks: Chunks, share: Floats) -> Ints:
-    """Order chunks by H_i from (9)'s starts, the largest middle over all usable types; a job's rounds stay in order.
+    """Order chunks by H_i from (9)'s starts, the largest middle on any usable type; a job's rounds stay in order.
 
     Raises
     ------
@@ -72,12 +72,13 @@ def paper_order(instance: HareInstance, chunks: Chunks, share: Floats) -> Ints:
     half = 0.5 * (chunks.rounds * train[chunks.job] + (chunks.rounds - 1) * sync[chunks.job])
     key = solution.x[: len(chunks)] + half
     for first, end in zip(chunks.first[:-1].tolist(), chunks.first[1:].tolist(), strict=True):
-        key[first:end] = np.maximum.accumulate(key[first:end])  # a shorter last chunk may not pass the one before
+        # a shorter last chunk must not overtake the previous chunk
+        key[first:end] = np.maximum.accumulate(key[first:end])
     return np.lexsort((np.arange(len(chunks)), key)).astype(np.int64)
 
 
 def shares_of(instance: HareInstance, gpu_seconds: Floats) -> Floats:
-    """Share of each job's tasks on each type, (N, G), of a point (N, L, G) of the relaxation."""
+    """Return the share of each job's tasks on each type, (N, G), at a point (N, L, G) of the relaxation."""
     train = np.where(np.isfinite(instance.train_s), instance.train_s, np.inf)
     done = gpu_seconds.sum(axis=1) / train
     return np.asarray(done / np.maximum(done.sum(axis=1, keepdims=True), 1e-300))

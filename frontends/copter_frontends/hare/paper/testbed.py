@@ -7,16 +7,16 @@ from copter_frontends.hare.paper.workload import PaperWorkload
 from copter_frontends.simulator.workload import Workload
 
 JOBS = 40  # jobs of the testbed's workload
-ROUND_S = 60.0  # seconds between two plans; the median job takes four minutes alone
+ROUND_S = 60.0  # seconds between two plans; the median job takes four minutes if alone
 
 
 def testbed_workload(jobs: int | None, seed: int) -> Workload:
-    """Return the paper's workload with its jobs' weights.
+    """Return the jobs of the paper's workload and their weights.
 
     Parameters
     ----------
     jobs : int, optional
-        By default :data:`JOBS`.
+        Number of jobs, by default :data:`JOBS`.
     seed : int
         The same seed gives the same jobs.
     """

@@ -1,4 +1,4 @@
-"""Seeded jobs: a paper-like mix of the eight models, and random ones for tests and scale."""
+"""Random jobs from a seed: the paper's mix of the eight models, and general ones for tests and large instances."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class PaperWorkload:
     ----------
     jobs : int
     gpu_types : tuple of str
-        Types that the jobs are profiled on.
+        Types on which the jobs have times.
     shares : mapping of family to float
-        Share of jobs of each family; a quarter each by default.
+        Share of each family in the jobs; by default a quarter each.
     gbps : float
-        Network speed.
+        Network speed in Gbit/s.
     batch : float
-        Batch size in multiples of the default; the work in samples stays, so the rounds fall as it grows.
+        Batch size relative to the default. The work in samples is fixed, so that a larger batch means fewer rounds.
     median_min : float
-        Median minutes of a job alone, every task of a round on a V100 of its own.
+        Median duration in minutes of a job by itself, with a V100 for each task of a round.
     task_shares : tuple of float
-        Shares of jobs with 1, 2, 4 and 8 tasks a round.
+        Shares of jobs with 1, 2, 4 and 8 tasks per round.
     arrival_window_s : float
-        Jobs arrive as a Poisson process conditioned on this window; zero: all at the start.
+        Jobs arrive as a Poisson process within this many seconds; zero for all at the start.
     """
 
     jobs: int
@@ -53,7 +53,7 @@ class PaperWorkload:
     arrival_window_s: float = 600.0
 
     def make(self, seed: int) -> list[HareJob]:
-        """Draw the jobs; one seed gives the same jobs for every network and batch size."""
+        """Draw the jobs; a seed gives the same jobs for every network speed and batch size."""
         if set(self.shares) - set(FAMILIES) or abs(sum(self.shares.values()) - 1.0) > 1e-9:
             raise InvalidJobError(f"shares {dict(self.shares)} must be of {', '.join(FAMILIES)} and sum to 1")
         rng = np.random.default_rng(seed)
@@ -86,7 +86,7 @@ class PaperWorkload:
 def random_instance(
     jobs: int, gpus: Mapping[str, int], seed: int, arrival_window_s: float = 3600.0, first: int = 0
 ) -> HareInstance:
-    """Random jobs of 10^3 to 10^5 rounds with 1 to 32 tasks, on GPUs up to eight times as fast as each other."""
+    """Return random jobs of 10^3 to 10^5 rounds with 1 to 32 tasks, on types that differ up to eightfold in speed."""
     rng = np.random.default_rng(seed)
     return HareInstance.of(random_jobs(jobs, tuple(gpus), rng, arrival_window_s, first), gpus)
 
@@ -94,7 +94,7 @@ def random_instance(
 def random_jobs(
     jobs: int, gpu_types: tuple[str, ...], rng: np.random.Generator, arrival_window_s: float = 3600.0, first: int = 0
 ) -> list[HareJob]:
-    """Draw random jobs: three in ten arrive within the window, the others at the start."""
+    """Draw random jobs; 30% arrive within the window, the others at the start."""
     speed = np.linspace(1.0, 8.0, len(gpu_types)) if len(gpu_types) > 1 else np.ones(1)
     result = []
     for k in range(first, first + jobs):

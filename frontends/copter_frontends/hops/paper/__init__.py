@@ -1,1 +1,3 @@
-"""What only re-makes the paper: testbed, made-up jobs, the printed program, prices by server (docs/papers/hops.md)."""
+"""Code that only reproduces the paper: testbed, synthetic jobs, the printed program, prices by server
+(docs/papers/hops.md).
+"""

@@ -41,10 +41,10 @@ def columns_of(
     job : str
     wish : Wish
     groups : ServerGroups
-        Servers of a type are neighbours in this order.
+        Groups; windows consist of neighbours in their order of servers.
     free : int64 array (servers,)
     bonus : float
-        sigma, for the servers `held`.
+        sigma, for the job's current servers.
     slowdown : callable (job, group, GPUs, nodes) -> float, optional
         See :class:`.Draft`.
     """

@@ -28,10 +28,11 @@ class Generated:
 
 
 class NodePriceFormulation:
-    """One resource per server; each job has only the configurations that have been attractive at some prices (HP18).
+    """The program with one resource per server, in which a job has only configurations that were attractive at some
+    prices (HP18).
 
-    A job's best configuration at given prices is found without listing them: on one server it is the cheapest with
-    room, group by group; over several it is the cheapest window, by a sliding sum.
+    A job's best configuration at given prices is found without listing all: on one server it is the cheapest server
+    with room in each group; on several it is the cheapest window, found by a sliding sum.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class NodePriceFormulation:
         self.columns: dict[str, list[tuple[Shares, float]]] = {}
 
     def set_free(self, free: Ints) -> None:
-        """Say how many GPUs are free on each server."""
+        """Set the number of free GPUs on each server."""
         for server, delta in enumerate((free - self.free).tolist()):
             if delta > 0:
                 self.model.add_resources(server, delta)
@@ -70,7 +71,7 @@ class NodePriceFormulation:
         self.wishes = dict(wishes)
 
     def solve(self, gap: float = 1e-3, most_rounds: int = MOST_ROUNDS) -> Generated:
-        """Price and solve in turn until the bound is within a relative gap of the restricted LP's value."""
+        """Alternate pricing and solving until the bound is within a relative gap of the restricted LP's value."""
         prices = np.zeros(len(self.free))
         solution, best = None, np.inf
         for number in range(1, most_rounds + 1):
@@ -88,7 +89,9 @@ class NodePriceFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _price(self, prices: Floats) -> tuple[float, dict[str, list[tuple[Shares, float]]]]:
-        """Sum of all jobs' largest profits, a bound once the GPUs' prices are added, and each job's best columns."""
+        """Return the sum of all jobs' largest profits (plus the GPUs' prices, it is a bound), and each job's best
+        columns.
+        """
         cheapest = {}
         first = self.groups.first
         for g, group in enumerate(self.groups.groups):
@@ -126,7 +129,7 @@ class NodePriceFormulation:
         return self._spread(g, gpus, prices)
 
     def _spread(self, g: int, gpus: int, prices: Floats) -> Shares | None:
-        """Return the cheapest GPUs of a group on any servers; no window of the group is cheaper."""
+        """Return the cheapest GPUs of a group on any servers, whose cost is at most that of any window."""
         here = np.arange(self.groups.first[g], self.groups.first[g + 1])
         here = here[self.free[here] > 0]
         order = here[np.argsort(prices[here], kind="stable")]
@@ -140,7 +143,7 @@ class NodePriceFormulation:
         return None
 
     def _add(self, fresh: Mapping[str, list[tuple[Shares, float]]]) -> int:
-        """Give jobs their new columns: a request is taken out and put back with all that it has."""
+        """Add new columns to jobs: each request is removed and added again with all its columns."""
         added = 0
         for job, columns in fresh.items():
             known = self.columns.get(job, [])

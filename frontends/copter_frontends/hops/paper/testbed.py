@@ -25,14 +25,16 @@ from copter_frontends.simulator.workload import Workload
 from copter_frontends.vocabulary import Configuration, Job
 
 JOBS_PER_HOUR = {"hops-64": 12.5, "hops-512": 100.0}
-"""Jobs of an hour by cluster: the paper's 100 an hour on 512 GPUs, and as many for each GPU on 64."""
+"""Jobs per hour by cluster: the paper's 100 per hour on 512 GPUs, and the same rate per GPU on 64."""
 JOBS = {"hops-64": 62, "hops-512": 500}
-"""Jobs by cluster: the paper's 500 on 512 GPUs, and as many for each GPU on 64."""
+"""Number of jobs by cluster: the paper's 500 on 512 GPUs, and as many per GPU on 64."""
 
 MOST_BATCH = 1 << 20
-"""Samples: no batch of these jobs comes near; they train with the batch that their GPUs give."""
+"""Limit on the total batch in samples, which these jobs never reach: their batch is proportional to their GPUs."""
 NO_NOISE = 1e12
-"""Samples: a noise scale at which every batch is as good as the first. Table 2's jobs are counted in samples alone."""
+"""Noise scale in samples at which all batch sizes are equally efficient, because Table 2's jobs are measured in
+samples only.
+"""
 
 
 def _application(name: str, model: TrainedModel) -> Application:
@@ -69,7 +71,7 @@ class IterationGoodput(GoodputModel):
         return self._samples_per_s(application, None)
 
     def job_row(self, job: Job, progress: float) -> NDArray[np.float64]:
-        """Return samples per second in each configuration; a job with fixed GPUs only where they fit."""
+        """Return samples per second in each configuration; a job with fixed GPUs has only configurations for them."""
         return self._samples_per_s(job.application, job.gpus)
 
     def _samples_per_s(self, application: str, gpus: int | None) -> NDArray[np.float64]:
@@ -82,7 +84,7 @@ class IterationGoodput(GoodputModel):
 
 
 def _rate(application: str, place: Configuration) -> float:
-    """Samples per second of a whole job."""
+    """Return samples per second of a whole job."""
     return place.gpus * iteration_times(MODELS[application], place.gpu_type).throughput(place.gpus, place.nodes)
 
 
@@ -93,7 +95,7 @@ def hops_workload(cluster: str, jobs: int | None, seed: int) -> Workload:
     ----------
     cluster : {"hops-64", "hops-512"}
     jobs : int, optional
-        By default :data:`JOBS`.
+        Number of jobs; by default :data:`JOBS`.
     seed : int
         The same seed gives the same jobs.
     """

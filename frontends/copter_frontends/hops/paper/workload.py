@@ -20,9 +20,9 @@ SERVER_SPEEDS: Mapping[str, tuple[float, float]] = {
     "yk8100-8g": (1.0, 0.8),
     "yk8100-10g": (1.05, 0.7),
 }
-"""Of RTX 3090s by their server: GPU speed relative to the best, and seconds of a data load relative to the slowest.
+"""RTX 3090s by kind of server: GPU speed relative to the best server, and time of a data load relative to the slowest.
 
-Our choice: the paper shows in Figure 1a that an older server may be a good deal slower, without figures."""
+These numbers are our choice: Figure 1a of the paper shows that older servers may be much slower, without figures."""
 
 LINK_PARAMETERS_PER_S, NETWORK_PARAMETERS_PER_S = 1.5e9, 0.6e9
 """About 12 GB/s within a server and 100 Gb/s InfiniBand between servers, each parameter sent twice in 4 bytes."""
@@ -34,18 +34,18 @@ SIZES_GPU_HOURS: Mapping[str, tuple[float, float]] = {
     "XL": (50.0, 80.0),
 }
 GPUS_BY_SIZE: Mapping[str, tuple[int, int]] = {"S": (1, 4), "M": (1, 8), "L": (4, 16), "XL": (8, 16)}
-"""GPUs among which a job's sizes are chosen; the paper has 1 to 16 for all, and no job longer than some hours."""
+"""Range of a job's sizes by size class; the paper has 1 to 16 for all classes, but no job longer than some hours."""
 
 RESTART_S = 30.0  # seconds of a restart
 MOST_SIZES = 8  # most sizes of a drawn requirement set
-REFERENCE_TYPE = "titanxp"  # a job's GPU-hours are counted on this type
+REFERENCE_TYPE = "titanxp"  # GPU type to which a job's GPU-hours refer
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedModel:
-    """One row of Table 2: size class, samples of a GPU's batch, parameters, and iteration times on the best GPU.
+    """One row of Table 2: size class, samples of each GPU's batch, parameters, and iteration times on the best GPU.
 
-    Parameters counts are the published ones; the seconds are ours, in keeping with common benchmarks.
+    Numbers of parameters are published; the times are our choice, in line with common benchmarks.
     """
 
     size: str
@@ -109,7 +109,7 @@ class ProfiledModel:
     slowdown: float = 1.0
 
     def rate(self, configuration: Configuration) -> float:
-        """Samples per second of a whole job."""
+        """Return samples per second of a whole job."""
         parts = self.parts.get(configuration.gpu_type)
         if parts is None:
             return 0.0
@@ -134,8 +134,8 @@ def hops_jobs(
 ) -> tuple[list[Job], dict[str, RequirementSet]]:
     """Draw jobs as section 4 does, with the requirement set of each.
 
-    Tasks of Table 2 with equal chance, Poisson arrivals; requirement sets of one to eight sizes (up to 4 GPUs for small
-    jobs, 16 for large ones), of which the median is the job's `requested_gpus`, as Gavel gets it.
+    Tasks of Table 2 are equally likely, arrivals are Poisson. Requirement sets have one to eight sizes (up to 4 GPUs
+    for small jobs, 16 for large ones); their median is the job's `requested_gpus`, which Gavel uses.
 
     Parameters
     ----------

@@ -16,14 +16,14 @@ class Answer:
     Attributes
     ----------
     way : str
-        Name of the way, as it is reported.
+        Name of the way, as reported.
     optimal : bool
-        Whether the peer says that it is done.
+        Whether the peer reports an optimum.
     status : str
     objective : float
-        NaN where there is no point.
+        NaN without a point.
     edit_s, solve_s : float
-        Seconds of the peer's own calls: to take the edits in, to solve.
+        Seconds of the peer's own calls for the edits and for the solve.
     iterations : int
     x, y : ndarray or None
         A point and row duals in the program's order, for the judge.
@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def total_s(self) -> float:
-        """Edit and solve."""
+        """Seconds of edit and solve."""
         return self.edit_s + self.solve_s
 
 
@@ -54,9 +54,9 @@ class Limits:
     solve_s : float
         Seconds of one solve.
     times_best : float
-        A way is stopped once it takes this many times as long as the best one has in this round.
+        A way is stopped when it takes this many times as long as the fastest way of the round.
     least_s : float
-        But no way is stopped before this many seconds.
+        No way is stopped before this many seconds.
     """
 
     solve_s: float
@@ -69,19 +69,19 @@ class Limits:
 
 
 class Peer(Protocol):
-    """Another solver, kept in step with a family's programs."""
+    """Interface: another solver that follows a family of programs."""
 
     needs_start: bool  # whether :meth:`start_from` should be called before the next round
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """Names of the ways that are kept."""
+        """Names of the ways in use."""
 
     def round(self, program: Program, limits: Limits) -> list[Answer]:
-        """Take the round's edits in and solve, in every way that is still kept."""
+        """Apply the round's edits and solve, in every way in use."""
 
     def keep(self, ways: tuple[str, ...]) -> None:
         """Drop all other ways."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
-        """Give ways that need a basis the one at a point of the last program; other ways ignore it."""
+        """Give a basis at a point of the last program to the ways that need one; other ways ignore it."""

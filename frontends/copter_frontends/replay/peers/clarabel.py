@@ -1,4 +1,4 @@
-"""Clarabel: an interior-point method for cone programs, handed each program whole."""
+"""Clarabel: an interior-point method for cone programs, which gets each program as a whole."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ WAY = "clarabel_cold"
 
 
 class ClarabelPeer:
-    """Clarabel takes rows A x + s = b with s in a cone: equations first, then every finite side and bound.
+    """Clarabel's programs have rows A x + s = b with s in a cone: equations first, then every finite side and bound.
 
-    It can change numbers of a program whose pattern stays, but programs of a tape have columns that come and go, so it
-    is given each one whole; the seconds of that are its edit.
+    It can only change numbers of a program with a fixed pattern, but columns of a tape's programs come and go. So it
+    gets each program as a whole, and the time for that counts as edit time.
     """
 
     ways = (WAY,)

@@ -17,9 +17,9 @@ WAY = "glop_warm"
 class GlopPeer:
     """An incremental GLOP solver that receives only changes.
 
-    The interface cannot delete: a column that went is held at zero, a row that went is freed, and both stay; changed
-    coefficients are set one by one. Seconds of an update are those of the interface's calls, one an object, as there
-    are no others.
+    The interface cannot delete, so removed columns are fixed at zero, removed rows are made free, and both stay;
+    changed coefficients are set one by one. The time of an update is that of the interface's calls, one per object,
+    because it has no other calls.
     """
 
     ways = (WAY,)
@@ -40,10 +40,10 @@ class GlopPeer:
         """Do nothing: there is one way."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
-        """GLOP starts from its own last basis."""
+        """Do nothing: GLOP starts from its own last basis."""
 
     def round(self, program: Program, limits: Limits) -> list[Answer]:
-        """Hand the round's edits over and solve from where the last solve ended."""
+        """Apply the round's edits and solve from the last basis."""
         edit_s = self.update(program)
         self.solver.SetTimeLimit(int(1e3 * limits.solve_s))
         started = time.perf_counter()
@@ -104,7 +104,7 @@ class GlopPeer:
                 told[at].SetBounds(float(low[at]), float(high[at]))
 
     def add(self, program: Program, rows: Any, columns: Any) -> float:
-        """Add rows and columns at these places."""
+        """Add the rows and columns at these positions."""
         if not self.columns:
             self.columns, self.rows = [None] * program.shape[1], [None] * program.shape[0]
         A, solver = program.A, self.solver

@@ -17,7 +17,7 @@ from copter_frontends.replay.program import Floats, Ints, Kept, Program
 
 Status: Any = highspy.HighsBasisStatus
 INLINE = 2000  # up to this many changed coefficients are passed one by one, more as a whole program
-Basis = tuple[list[Any], list[Any]]  # of columns, of rows
+Basis = tuple[list[Any], list[Any]]  # statuses of columns and of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,14 @@ class Way:
     Attributes
     ----------
     options : dict
-        Of HiGHS.
+        Options of HiGHS.
     warm : bool
-        Start from the last basis; otherwise what HiGHS knows of the last solve is dropped, so that presolve is on.
+        Whether to start from the last basis; otherwise HiGHS's data of the last solve are dropped, so that it
+        presolves.
     rebuilt : bool
-        Pass the whole program every round instead of editing it in place.
+        Whether to pass the whole program every round instead of editing it in place.
     integer : bool
-        Solve the MILP.
+        Whether to solve the MILP.
     """
 
     options: dict[str, Any]
@@ -47,7 +48,7 @@ WAYS: dict[str, Way] = {
     "highs_dual_warm": Way(SIMPLEX | {"simplex_strategy": 1}, warm=True),
     "highs_primal_warm": Way(SIMPLEX | {"simplex_strategy": 4}, warm=True),
     "highs_ipm_cold": Way(IPM | {"run_crossover": "on"}),
-    "highs_ipm_cold_no_crossover": Way(IPM | {"run_crossover": "off"}),  # to its own 1e-8
+    "highs_ipm_cold_no_crossover": Way(IPM | {"run_crossover": "off"}),  # with its own tolerance of 1e-8
     "highs_ipm_cold_no_crossover_1e-6": Way(IPM | {"run_crossover": "off", "ipm_optimality_tolerance": 1e-6}),
     "highs_simplex_cold": Way(SIMPLEX),
 }
@@ -57,8 +58,9 @@ MILP: dict[str, Way] = {"highs_milp": Way({}, rebuilt=True, integer=True)}
 class Mirror:
     """A HiGHS object that follows a family's programs, with its own order of rows and columns.
 
-    What stays keeps its place, what comes stands at the end. A maximisation is given as a minimisation: without
-    crossover, HiGHS 1.15 returns prices of the wrong sign for some rows that presolve took out of a maximisation.
+    Remaining rows and columns keep their positions; new ones come last. A maximisation is passed as a minimisation,
+    because without crossover HiGHS 1.15 returns prices of the wrong sign for some rows of a maximisation that presolve
+    removed.
     """
 
     def __init__(self, name: str, way: Way) -> None:
@@ -67,11 +69,11 @@ class Mirror:
         for option, value in way.options.items():
             self.highs.setOptionValue(option, value)
         self.known: Program | None = None  # in HiGHS's order
-        self.columns: Ints = np.zeros(0, dtype=np.int64)  # places of HiGHS's columns in the family's program
+        self.columns: Ints = np.zeros(0, dtype=np.int64)  # positions of HiGHS's columns in the family's program
         self.rows: Ints = self.columns
-        self.sign = 1.0  # HiGHS is given a minimisation
+        self.sign = 1.0  # sign of the costs, because HiGHS gets a minimisation
 
-    # Keeping in step ----------------------------------------------------------------------------------------------
+    # Updates ----------------------------------------------------------------------------------------------
 
     def update(self, program: Program) -> float:
         """Load a round's program; returns the seconds of HiGHS's calls."""
@@ -173,7 +175,9 @@ class Mirror:
         return (found.col_status, found.row_status) if found.valid else None
 
     def carried(self, rows: Kept, columns: Kept) -> Basis | None:
-        """Return the last basis over survivors: new columns at a finite bound, new rows basic."""
+        """Return the last basis for the remaining rows and columns; new columns are at a finite bound, new rows
+        basic.
+        """
         last = self.last_basis()
         if last is None:
             return None
@@ -217,7 +221,7 @@ class Mirror:
         self.highs.run()
         seconds = clock() - started
         info, status = self.highs.getInfo(), self.highs.getModelStatus()
-        # Without crossover HiGHS often calls its point "unknown": whether it is good enough is the judge's to say.
+        # Without crossover HiGHS often calls its point "unknown"; the judge decides whether it is good enough.
         optimal = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)
         has_point = optimal or (self.way.integer and info.primal_solution_status == 2)
         iterations = info.simplex_iteration_count, info.ipm_iteration_count, info.crossover_iteration_count
@@ -236,7 +240,7 @@ class Mirror:
         return replace(found, x=x, y=y)
 
     def values(self) -> tuple[Floats, Floats]:
-        """x and y in the family's order."""
+        """Return x and y in the family's order."""
         found = self.highs.getSolution()
         x, y = np.empty(len(self.columns)), np.zeros(len(self.rows))
         x[self.columns] = found.col_value
@@ -248,8 +252,8 @@ class Mirror:
 class HighsPeer:
     """HiGHS in several ways, run one after the other.
 
-    In the first round only the cold ways solve, and the best basis that they find starts the warm ones off. In later
-    rounds the way that was the fastest in the last one goes first, and sets the time limit of the others.
+    In the first round only the cold ways solve, and the warm ways start from their best basis. In later rounds the
+    fastest way of the last round runs first and sets the time limit of the others.
 
     Parameters
     ----------
@@ -271,7 +275,7 @@ class HighsPeer:
         self.mirrors = {name: mirror for name, mirror in self.mirrors.items() if name in ways}
 
     def round(self, program: Program, limits: Limits) -> list[Answer]:
-        """Take the round's edits in and solve, in every way that is kept."""
+        """Apply the round's edits and solve, in every way in use."""
         edit_s = {name: mirror.update(program) for name, mirror in self.mirrors.items()}
         names, started = self.order(), bool(self.last_s)
         warm = [name for name in names if self.mirrors[name].way.warm]
@@ -298,14 +302,14 @@ class HighsPeer:
         self.needs_start = bool(warm)
 
     def order(self) -> list[str]:
-        """Names in the order in which they go: the warm ones last at first, first in their own first round;
-        then the fastest of the last round first.
+        """Return the ways' names in their order: warm ways are last in the first round and first in the second; later,
+        the fastest of the last round comes first.
         """
         unknown = 0.0 if self.last_s else 1e9
         return sorted(self.mirrors, key=lambda name: self.last_s.get(name, unknown * self.mirrors[name].way.warm))
 
     def start_from(self, x: Floats, y: Floats) -> None:
-        """Give the warm ways a basis at a point, where no cold solve has ended in time."""
+        """Give the warm ways a basis at a point, if no cold solve has finished in time."""
         self.needs_start = False
         for mirror in self.mirrors.values():
             if mirror.way.warm:
@@ -325,7 +329,7 @@ def coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> sp
         return sp.coo_array((m, n))
     old = before.taken(rows.before, columns.before).A
     new = now.A[:, :n].tocsr()[:m].tocsc()
-    moved = (new - old).tocoo()  # a coefficient that became zero is an entry of it too
+    moved = (new - old).tocoo()  # the difference also has an entry where a coefficient became zero
     at = moved.data != 0
     row, column = moved.coords[0][at], moved.coords[1][at]
     value = np.asarray(new.tocsr()[row, column]).ravel() if len(row) else np.zeros(0)

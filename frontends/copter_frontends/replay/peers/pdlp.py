@@ -16,12 +16,12 @@ WAY = "pdlp_warm"
 
 
 class PdlpPeer:
-    """PDLP has no edits: the program is handed over whole each round (timed), and the last point seeds the next.
+    """PDLP has no edits: it gets the whole program each round (timed) and starts from the last point.
 
     Parameters
     ----------
     tolerance : float
-        Absolute and relative, of its own optimality criteria.
+        Absolute and relative tolerance of PDLP's optimality criteria.
     threads : int
     """
 
@@ -39,13 +39,13 @@ class PdlpPeer:
         self.y: Floats = np.zeros(0)
 
     def keep(self, ways: tuple[str, ...]) -> None:
-        """Do nothing: there is one way."""
+        """Do nothing: this solver has a single way to solve."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
-        """Ignored: PDLP starts from its own last point."""
+        """Do nothing: PDLP starts from its own last point."""
 
     def carry(self, program: Program) -> None:
-        """Take the last point over to the columns and rows of a new program."""
+        """Carry the last point over to the columns and rows of a new program."""
         x, y = np.zeros(program.shape[1]), np.zeros(program.shape[0])
         if self.known is not None:
             columns = Kept.of(self.known.column_key, program.column_key)
@@ -54,7 +54,7 @@ class PdlpPeer:
         self.known, self.x, self.y = program, x, y
 
     def round(self, program: Program, limits: Limits) -> list[Answer]:
-        """Hand the program over and solve from the last point."""
+        """Pass the program and solve from the last point."""
         self.carry(program)
         sign = 1.0 if program.sense == "min" else -1.0
         started = time.perf_counter()

@@ -19,8 +19,8 @@ WAY = "soplex_warm"
 class SoplexPeer:
     """An LP that SoPlex's own calls modify in place.
 
-    What stays keeps its order, what comes stands at the end. Seconds of an update are those of the interface's calls,
-    one a number.
+    Remaining rows and columns keep their order; new ones come last. The time of an update is that of the interface's
+    calls, one per changed number.
     """
 
     ways = (WAY,)
@@ -29,17 +29,17 @@ class SoplexPeer:
     def __init__(self) -> None:
         self.lp: LP | None = None
         self.known: Program | None = None  # in SoPlex's order
-        self.columns: Ints = np.zeros(0, dtype=np.int64)  # places of SoPlex's columns in the round's program
+        self.columns: Ints = np.zeros(0, dtype=np.int64)  # positions of SoPlex's columns in the round's program
         self.rows: Ints = self.columns
 
     def keep(self, ways: tuple[str, ...]) -> None:
         """Do nothing: there is one way."""
 
     def start_from(self, x: Floats, y: Floats) -> None:
-        """SoPlex starts from its own last basis."""
+        """Do nothing: SoPlex starts from its own last basis."""
 
     def round(self, program: Program, limits: Limits) -> list[Answer]:
-        """Hand the round's edits over and solve from where the last solve ended."""
+        """Apply the round's edits and solve from the last basis."""
         edit_s = self.update(program)
         lp = self.lp
         assert lp is not None
@@ -137,13 +137,13 @@ class SoplexPeer:
 
 
 def entries_of(rows: sp.csr_array) -> list[list[tuple[int, float]]]:
-    """(place, value) of each row's entries, of a matrix of rows in CSR."""
+    """Yield (positions, values) of the entries of each row of a CSR matrix."""
     index, value = rows.indices.tolist(), rows.data.tolist()
     return [list(zip(index[begin:end], value[begin:end], strict=True)) for begin, end in pairwise(rows.indptr.tolist())]
 
 
 def runs_of(places: Ints) -> list[tuple[int, int]]:
-    """(first, last) of runs of neighbours among ascending places."""
+    """Return (first, last) of runs of consecutive numbers among ascending positions."""
     if not len(places):
         return []
     breaks = np.flatnonzero(np.diff(places) != 1)

@@ -1,1 +1,1 @@
-"""What only re-makes the papers: the public simulator's workloads, HiGHS from scratch (docs/papers/sia.md)."""
+"""Code that only reproduces the papers: the public simulator's workloads, HiGHS from scratch (docs/papers/sia.md)."""

@@ -25,7 +25,7 @@ class ColdSolution:
     Attributes
     ----------
     status : Status
-        OPTIMAL, or TIME_LIMIT where HiGHS did not end in time.
+        OPTIMAL, or TIME_LIMIT if HiGHS did not end in time.
     objective, bound : float
         Value of the point, and an upper bound on the program's optimum.
     blocks : dict of request to float64 array
@@ -41,7 +41,7 @@ class ColdSolution:
     prices: Mapping[Hashable, float]
 
     def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], Floats]]:
-        """Every request with its nonzero columns, and their values."""
+        """Yield every request with its nonzero columns and their values."""
         for request, block in self.blocks.items():
             columns = np.flatnonzero(block > 1e-9)
             yield request, columns, block[columns]
@@ -55,7 +55,7 @@ class ColdSolution:
         return list(self.blocks), owner, np.concatenate([none, *found]), np.concatenate([np.zeros(0), *values])
 
     def price(self, resource: Hashable) -> float:
-        """Dual of a resource's row."""
+        """Return the dual of a resource's row."""
         return self.prices[resource]
 
 
@@ -66,13 +66,13 @@ class ColdHighs:
     Parameters
     ----------
     integer : bool
-        Solve the integer program, and not its relaxation.
+        Whether to solve the integer program instead of its relaxation.
     relative_gap : float
-        Of the integer program, where HiGHS may stop.
+        Gap of the integer program at which HiGHS stops.
     time_limit_s : float
-        Of a solve; the deadline that :meth:`solve` is given holds too.
+        Time limit of a solve; the deadline given to :meth:`solve` holds too.
     threads : int
-        Of HiGHS; 0 for its own choice.
+        Threads of HiGHS; 0 for its own choice.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _by_request(model: Model, x: Floats) -> tuple[dict[Hashable, Floats], float]
 
 
 def priced_bound(model: Model, prices: Floats) -> float:
-    """Dual bound of a maximisation from prices alone: sum N_k pi_k + sum_i limit_i max(0, max_c (v_ic - n_c' pi))."""
+    """Return the dual bound of a maximisation: sum N_k pi_k + sum_i limit_i max(0, max_c (v_ic - n_c' pi))."""
     lp = model.to_linear_program()
     resources = list(model.resources)
     counts = np.array([model.count(resource) for resource in resources])
@@ -160,7 +160,7 @@ class ColdSiaPolicy(SiaPolicy):
     relative_gap, time_limit_s, threads
         See :class:`ColdHighs`.
     **options
-        Of :class:`~copter_frontends.sia.policy.SiaPolicy`.
+        Arguments of :class:`~copter_frontends.sia.policy.SiaPolicy`.
 
     Raises
     ------
@@ -182,7 +182,7 @@ class ColdSiaPolicy(SiaPolicy):
         super().__init__(cluster, **options)
 
     def solve(self, deadline_s: float) -> ColdSolution:
-        """HiGHS's solution."""
+        """Return HiGHS's solution."""
         solution, self._solve_s = self.solver.solve(self.formulation.model, deadline_s)
         return solution
 

@@ -22,9 +22,9 @@ class ReferenceWorkload:
     cluster_name : str
         See :func:`.named_cluster`.
     trace : str
-        The trace that its jobs are drawn from.
+        Trace from which the jobs are drawn.
     number : int
-        Which draw.
+        Number of the draw.
     """
 
     cluster_name: str
@@ -53,7 +53,7 @@ class ReferenceWorkload:
         Raises
         ------
         TraceError
-            If the file is not there or cannot be read.
+            If the file is missing or cannot be read.
         """
         return make_workload(str(self.path(data)), None, 24.0, self.cluster.gpus, 0, cap_batch=cap_batch)
 
@@ -66,7 +66,7 @@ REFERENCE_WORKLOADS = {
     },
     **{f"homog_philly_{n}": ReferenceWorkload(HOMOGENEOUS, "philly", n) for n in (1, 2)},
 }
-"""The twelve workloads whose results are in the data directory, by the name that those have."""
+"""The twelve workloads whose results are in the data directory, by the results' names."""
 
 
 def reference_workload(name: str) -> ReferenceWorkload:
