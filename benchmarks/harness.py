@@ -1,27 +1,26 @@
-"""One seeded sequence of edits through copter and its peers, alternating, every answer judged."""
+"""One seeded sequence of edits, recorded on a tape and replayed through copter and its peers, every answer judged."""
 
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import dataclass, field
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from families import Family, Instance, make_family
+from families import Instance, make_family
 from families.protocol import Outcome, SolverOptions
-from families.verdicts import judge_outcome
-from judge import Judged, judge
-from memory import fresh_peak_mb, peak_rss_mb
-from peers import Answer, Limits, RemotePeer
 
-from copter_frontends.replay.program import Floats, Program
+from copter.tape import recorded
+from copter_frontends.replay.peers import HIGHS_WAYS, MILP_WAY, PEERS
+from copter_frontends.replay.runs import Asked, Run, run_copter, run_peer
 
 WARM_UP = 3  # rounds after the cold one that are not counted; the peers' ways are tried in them
-AS_ARRAYS = 15_000_000  # columns above which peers are not given the program, and only the last round is judged
-PEER_CHECKED = 3_000_000  # columns above which the peers' points are not judged
 COMPARABLE = 2.0  # tolerances by which a peer's points may be off
 NEARLY_BEST = 1.25  # the second-best way goes on too if it is within this of the best in the warm-up
+WAYS = {"highs": HIGHS_WAYS, "highs-milp": (MILP_WAY,), "glop": PEERS["glop"][1], "pdlp": PEERS["pdlp"][1]}
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,322 +31,196 @@ class Options:
     instance: Instance = field(default_factory=lambda: Instance(10_000))
     rounds: int = 20
     peers: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=lambda: Limits(120.0))
+    time_limit_s: float = 120.0  # of one solve of a peer
     solver: SolverOptions = field(default_factory=SolverOptions)
     verbose: bool = False
 
 
-@dataclass
-class Figures:
-    """Figures of copter; times are of the counted rounds, gaps and residuals of all rounds that were judged."""
+class Rounds:
+    """One sequence; :meth:`run` gives the object that --json prints.
 
-    round_s: list[float] = field(default_factory=list)
-    processor_s: list[float] = field(default_factory=list)
-    edit_s: list[float] = field(default_factory=list)
-    solve_s: list[float] = field(default_factory=list)
-    shim_s: list[float] = field(default_factory=list)
-    passes: list[int] = field(default_factory=list)
-    iterations: list[int] = field(default_factory=list)
-    judged: list[Judged] = field(default_factory=list)
-    integer_gap: list[float] = field(default_factory=list)
-    fractional: list[int] = field(default_factory=list)
-    cold_s: float = 0.0
-    cold_processor_s: float = 0.0
-    cold_lp_s: float | None = None  # without the shim, as HiGHS's
-    peak_rss_mb: float = 0.0
-    not_optimal: int = 0
-
-    def note(self, times: tuple[float, float, float], processor_s: float, outcome: Outcome) -> None:
-        """Write a counted round down; `times` are of the start, of the end of the edits and of the end."""
-        started, edited, ended = times
-        self.round_s.append(ended - started)
-        self.processor_s.append(processor_s)
-        self.edit_s.append(edited - started)
-        self.solve_s.append(outcome.solve_s)
-        self.shim_s.append(max(0.0, ended - edited - outcome.solve_s))
-        self.passes.append(outcome.passes)
-        self.iterations.append(outcome.iterations)
-        self.not_optimal += outcome.status != "optimal"
-        if outcome.plan is not None:
-            self.fractional.append(outcome.plan.fractional)
-            self.integer_gap.append(outcome.plan.gap)
-
-
-@dataclass
-class WayFigures:
-    """Figures of one way of a peer."""
-
-    cold_s: float | None = None
-    cold_ended: bool = False
-    trial_s: list[float] = field(default_factory=list)
-    trial_ended: list[bool] = field(default_factory=list)
-    edit_s: list[float] = field(default_factory=list)
-    solve_s: list[float] = field(default_factory=list)
-    judged: list[Judged] = field(default_factory=list)
-    difference: list[float] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)  # of the objective, over copter's plan
-    late: int = 0
-    status: str = ""
-    dropped: str | None = None
-
-    def note(self, index: int, answer: Answer) -> None:
-        """Write a round's times down."""
-        self.status = answer.status
-        if index < -WARM_UP:
-            self.cold_s, self.cold_ended = answer.total_s, answer.optimal
-        elif index < 0:
-            self.trial_s.append(answer.total_s)
-            self.trial_ended.append(answer.optimal)
-        else:
-            self.edit_s.append(answer.edit_s)
-            self.solve_s.append(answer.solve_s)
-            self.late += not answer.optimal
-
-    @property
-    def tried_s(self) -> float:
-        """Mean seconds of the warm-up rounds (the cold one where there are no others); infinite if one did not end."""
-        if not self.trial_s:
-            return self.cold_s if self.cold_s is not None and self.cold_ended else np.inf
-        return float(np.mean(self.trial_s)) if all(self.trial_ended) else np.inf
-
-
-class PeerRun:
-    """One peer, and how each of its ways does.
-
-    Parameters
-    ----------
-    name : str
-        As for :func:`peers.make_peer`.
-    options : Options
+    Raises
+    ------
+    ValueError
+        No such family, change or scale.
     """
-
-    def __init__(self, name: str, options: Options) -> None:
-        self.options, self.remote = options, RemotePeer(name)
-        self.integer = name.endswith("milp")
-        self.figures = {way: WayFigures() for way in self.remote.ways}
-
-    def round(self, index: int, family: Family, program: Program, outcome: Outcome) -> None:
-        """The same round by the peer, in every way that it still has; then it loses those that will not do."""
-        if not self.remote.ways:
-            return
-        values = program.shape[1] <= PEER_CHECKED
-        answers, needs_start = self.remote.round(program, self.options.limits, values)
-        for answer in answers:
-            figures = self.figures[answer.way]
-            figures.note(index, answer)
-            self.compare(figures, program, answer, outcome)
-        if needs_start:
-            self.remote.start_from(*family.point(outcome))  # no cold solve found a basis in time
-        if index < 0:
-            self.select(index)
-
-    def compare(self, figures: WayFigures, program: Program, answer: Answer, outcome: Outcome) -> None:
-        """Judge an answer's point, and compare its objective."""
-        if outcome.plan is not None and np.isfinite(answer.objective):
-            figures.value.append(answer.objective / outcome.plan.objective)
-        if not answer.optimal:
-            return
-        if not self.integer:
-            figures.difference.append(abs(answer.objective - outcome.objective) / (1.0 + abs(answer.objective)))
-        if answer.x is not None and answer.y is not None and not self.integer:
-            figures.judged.append(judge(program, answer.x, answer.y))
-
-    def select(self, index: int) -> None:
-        """Drop ways that took over five times as long as the best; then, after the warm-up, all but the best."""
-        kept = {way: self.figures[way] for way in self.remote.ways}
-        tolerance = self.options.solver.tolerance
-        for figures in kept.values():
-            worst = max((judged.residual for judged in figures.judged), default=0.0)
-            if worst > COMPARABLE * tolerance and not self.integer:
-                figures.dropped = f"its points are off by {worst:.0e}, above the tolerance"
-            elif figures.trial_ended and not figures.trial_ended[-1] and not self.integer:
-                figures.dropped = f"{figures.status} after {figures.trial_s[-1]:.2g} s"
-        left = {way: figures for way, figures in kept.items() if figures.dropped is None}
-        if index == -1 and left and not self.integer:
-            ranked = sorted(left.values(), key=lambda figures: figures.tried_s)
-            for place, figures in enumerate(ranked):
-                if place > 1 or not figures.tried_s <= NEARLY_BEST * ranked[0].tried_s:
-                    figures.dropped = "slower than the best in the warm-up"
-        if index == -WARM_UP - 1 and not any(figures.cold_ended for figures in left.values()) and len(left) == 1:
-            next(iter(left.values())).dropped = "its first solve did not end in time"
-        ways = tuple(way for way, figures in left.items() if figures.dropped is None)
-        if ways != self.remote.ways:
-            self.remote.keep(ways)
-
-
-class Run:
-    """One sequence; :meth:`run` gives the object that --json prints."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.family = make_family(options.family, options.instance)
-        self.solver = self.family.solver(options.solver)
-        self.figures = Figures()
-        self.peers = [PeerRun(name, options) for name in options.peers]
+        self.outcomes: list[Outcome] = []
 
     def run(self) -> dict[str, Any]:
         """All rounds: a cold one, three to warm up, then those that count."""
-        for index in range(-WARM_UP - 1, self.options.rounds):
-            self.round(index)
-        found = summary(self)
-        for peer in self.peers:
-            peer.remote.close()
-        return found
+        with tempfile.TemporaryDirectory() as folder:
+            tape = Path(folder) / f"{self.options.family}.tape"
+            self.record(tape)
+            asked = Asked(str(tape), threads=self.options.solver.threads or None)
+            asked = replace(asked, peer_time_limit_s=self.options.time_limit_s)
+            self.say(copter := run_copter(asked))
+            peers = {name: self.replayed(name, asked) for name in self.options.peers}
+        return self.summary(copter, peers)
 
-    def round(self, index: int) -> None:
-        """One round of copter, then of every peer."""
-        family, figures, last = self.family, self.figures, index == self.options.rounds - 1
-        fresh_peak_mb()  # what judge and peers' arrays took is not copter's
-        processor, started = time.process_time(), time.perf_counter()
-        family.edit()
-        edited = time.perf_counter()
-        outcome = self.solver.solve()
-        ended, processor = time.perf_counter(), time.process_time() - processor
-        figures.peak_rss_mb = max(figures.peak_rss_mb, peak_rss_mb())
-        if index == -WARM_UP - 1:
-            figures.cold_s, figures.cold_processor_s = ended - started, processor
-            figures.cold_lp_s = edited - started + outcome.solve_s
-        if index >= 0:
-            figures.note((started, edited, ended), processor, outcome)
-        few = family.counts["variables"] <= AS_ARRAYS
-        if self.peers and few:
-            program = family.program()
-            figures.judged.append(judge_outcome(family, program, outcome))
-            for peer in self.peers:
-                peer.round(index, family, program, outcome)
-        elif few or last:
-            figures.judged.append(family.judged_in_parts(outcome))
-        if self.options.verbose:
-            self.say(index, outcome, (started, edited, ended))
-        if not last:
-            family.adopt(outcome)
-            family.prepare()
+    def record(self, tape: Path) -> None:
+        """Make the tape."""
+        solver, last = self.family.solver(self.options.solver), WARM_UP + self.options.rounds
+        with recorded(tape):
+            for index in range(last + 1):
+                self.family.edit()
+                self.outcomes.append(solver.solve())
+                if index < last:
+                    self.family.adopt(self.outcomes[-1])
+                    self.family.prepare()
 
-    def say(self, index: int, outcome: Outcome, times: tuple[float, float, float]) -> None:
-        """One line on stderr."""
-        started, edited, ended = times
-        gap = f", gap {self.figures.judged[-1].gap:.1e}" if self.figures.judged else ""
-        line = (
-            f"round {index}: {1e3 * (ended - started):.1f} ms = edit {1e3 * (edited - started):.1f} + solve "
-            f"{1e3 * outcome.solve_s:.1f} + shim {1e3 * (ended - edited - outcome.solve_s):.1f}; {outcome.status}, "
-            f"passes {outcome.passes}, iterations {outcome.iterations}{gap}"
-        )
-        for peer in self.peers:
-            for way in peer.remote.ways:
-                line += f"; {way} {1e3 * last_s(peer.figures[way]):.1f} ms"
-        print(line, file=sys.stderr, flush=True)
+    def replayed(self, name: str, asked: Asked) -> dict[str, tuple[Run, str | None]]:
+        """A peer's ways, each with why it was not played to the end: all try the warm-up, the best go on."""
+        tried = {way: run_peer(way, replace(asked, last=WARM_UP + 1)) for way in WAYS[name]}
+        dropped = {way: why_dropped(run, tried, self.options.solver.tolerance) for way, run in tried.items()}
+        found = {way: (run if dropped[way] else run_peer(way, asked), dropped[way]) for way, run in tried.items()}
+        for run, _ in found.values():
+            self.say(run)
+        return {way: (run, why or run.ended) for way, (run, why) in found.items()}
+
+    def say(self, run: Run) -> None:
+        """A line a round on stderr."""
+        for row in run.rows if self.options.verbose else ():
+            stages = " + ".join(f"{each} {1e3 * row[f'{each}_s']:.1f}" for each in ("edit", "solve", "shim"))
+            print(
+                f"round {row['round'] - WARM_UP - 1}: {run.solver} {1e3 * row['total_s']:.1f} ms = {stages}; "
+                f"{row['status']}, gap {row['gap']:.1e}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def summary(self, copter: Run, peers: dict[str, dict[str, tuple[Run, str | None]]]) -> dict[str, Any]:
+        """The object that --json prints."""
+        options, instance = self.options, self.options.instance
+        own = copter_summary(copter, self.outcomes)
+        plans = [outcome.plan.objective if outcome.plan else np.nan for outcome in self.outcomes]
+        ways = {way: way_summary(*found, plans) for several in peers.values() for way, found in several.items()}
+        linear = {way: figures for way, figures in ways.items() if way != MILP_WAY}
+        counted = {way: figures["p50_s"] for way, figures in linear.items() if figures.get("p50_s") is not None}
+        best = min(counted, key=lambda way: counted[way]) if counted else None
+        cold = [figures["cold_s"] for figures in linear.values() if figures["cold_ended"]]
+        change = instance.change or type(self.family).changes[0]
+        return {
+            "family": options.family,
+            "mode": instance.mode,
+            "scale": instance.scale,
+            "change": change,
+            "churn": Instance(1, change, instance.amount).churn,
+            "seed": instance.seed,
+            "rounds": options.rounds,
+            "tolerance": options.solver.tolerance,
+            "method": options.solver.method,
+            **self.family.counts,
+            "copter": own,
+            "peers": ways,
+            "peers_peak_rss_mb": {
+                name: most([row["peak_rss_mb"] for run, _ in several.values() for row in run.rows])
+                for name, several in peers.items()
+            },
+            "best_peer": best,
+            "best_peer_p50_s": None if best is None else counted[best],
+            "best_peer_cold_s": min(cold, default=None),
+            "ratio_to_best_peer": None if best is None else counted[best] / own["p50_s"],
+            "cold_ratio_to_best_peer": min(cold) / own["cold_s"] if cold else None,
+            "lp_ratio_to_best_peer": None if best is None else counted[best] / own["lp_p50_s"],
+            "cold_lp_ratio_to_best_peer": min(cold) / own["cold_lp_s"] if cold else None,
+            "objective_rel_diff_max": most([figures["objective_rel_diff_max"] for figures in linear.values()]),
+        }
 
 
-def last_s(figures: WayFigures) -> float:
-    """Seconds of a way's last round."""
-    if figures.solve_s:
-        return figures.edit_s[-1] + figures.solve_s[-1]
-    return figures.trial_s[-1] if figures.trial_s else figures.cold_s or 0.0
+def tried_s(run: Run) -> float:
+    """Mean seconds of a way's warm-up rounds; infinite if one did not end, in the cold round or after it."""
+    rows = run.rows[1:]
+    return float(np.mean([row["total_s"] for row in rows])) if rows and all(row["optimal"] for row in rows) else np.inf
+
+
+def unusable(run: Run, tolerance: float) -> str | None:
+    """Why a way has no answers that compare; None if it has."""
+    off = most([row["relative_residual"] for row in run.rows])
+    if off is not None and off > COMPARABLE * tolerance:
+        return f"its points are off by {off:.0e}, above the tolerance"
+    if run.ended is None and not run.rows[-1]["optimal"]:
+        return f"{run.rows[-1]['status']} after {run.rows[-1]['total_s']:.2g} s"
+    return run.ended
+
+
+def why_dropped(run: Run, tried: dict[str, Run], tolerance: float) -> str | None:
+    """Why a way does not go on after the warm-up; None if it does."""
+    if MILP_WAY in tried:
+        return None
+    if (why := unusable(run, tolerance)) is not None:
+        return why
+    ranked = sorted(tried_s(each) for each in tried.values() if unusable(each, tolerance) is None)
+    near = tried_s(run) <= min(NEARLY_BEST * ranked[0], ranked[min(1, len(ranked) - 1)])
+    return None if near else "slower than the best in the warm-up"
 
 
 # Summing up -----------------------------------------------------------------------------------------------------------
 
 
 def median(values: list[Any]) -> float | None:
-    """The median, None of nothing."""
-    return float(np.median(values)) if values else None
+    """The median of what is a number, None of nothing."""
+    known = [value for value in values if value is not None and value == value]
+    return float(np.median(known)) if known else None
 
 
-def spread(values: list[float] | Floats) -> dict[str, float]:
-    """p50, p99 and max, in seconds."""
+def most(values: list[Any]) -> float | None:
+    """The largest of what is a number, None of nothing."""
+    return max((value for value in values if value is not None and value == value), default=None)
+
+
+def spread(rows: list[Row]) -> dict[str, float]:
+    """p50, p99 and max of rounds, in seconds; medians of their stages."""
+    total = [row["total_s"] for row in rows]
+    found = {"p50_s": np.median(total), "p99_s": np.percentile(total, 99), "max_s": max(total)}
+    found |= {f"{stage}_p50_s": np.median([row[f"{stage}_s"] for row in rows]) for stage in ("edit", "solve")}
+    return {name: float(value) for name, value in found.items()}
+
+
+def worst(rows: list[Row]) -> dict[str, float | None]:
+    """Largest gap that was proven, and largest residuals."""
+    names = {"gap_max": "gap", "residual_max": "residual", "relative_residual_max": "relative_residual"}
+    return {name: most([row[key] for row in rows]) for name, key in names.items()}
+
+
+def copter_summary(run: Run, outcomes: list[Outcome]) -> dict[str, Any]:
+    """Copter's part; a round's processor time is that of its solve and its shim."""
+    cold, counted = run.rows[0], run.rows[WARM_UP + 1 :]
+    processor = [row["processor_s"] for row in counted]
+    plans = [outcome.plan for outcome in outcomes[WARM_UP + 1 :] if outcome.plan is not None]
     return {
-        "p50_s": float(np.median(values)),
-        "p99_s": float(np.percentile(values, 99)),
-        "max_s": float(np.max(values)),
+        **spread(counted),
+        "processor_p50_s": median(processor),
+        "processor_p99_s": float(np.percentile(processor, 99)),
+        "cold_s": cold["total_s"],
+        "cold_processor_s": cold["processor_s"],
+        "cold_lp_s": cold["edit_s"] + cold["solve_s"],
+        "lp_p50_s": median([row["edit_s"] + row["solve_s"] for row in counted]),
+        "shim_p50_s": median([row["shim_s"] for row in counted]),
+        "passes_p50": median([outcome.passes for outcome in outcomes[WARM_UP + 1 :]]),
+        "newton_p50": median([outcome.iterations for outcome in outcomes[WARM_UP + 1 :]]),
+        **worst(run.rows),
+        "verified": sum(row["verified"] is True for row in run.rows),
+        "integer_gap_max": most([plan.gap for plan in plans]),
+        "fractional_max": most([plan.fractional for plan in plans]),
+        "not_optimal": sum(row["status"] != "optimal" for row in counted),
+        "peak_rss_mb": most([row["peak_rss_mb"] for row in run.rows]),
     }
 
 
-def worst(judged: list[Judged]) -> dict[str, float | None]:
-    """Largest gap and residuals that the judge found."""
-    return {
-        "gap_max": max((j.gap for j in judged), default=None),
-        "residual_max": max((max(j.primal_absolute, j.dual_absolute) for j in judged), default=None),
-        "relative_residual_max": max((max(j.primal, j.dual) for j in judged), default=None),
-    }
-
-
-def copter_summary(figures: Figures) -> dict[str, Any]:
-    """Copter's part."""
-    return {
-        **spread(figures.round_s),
-        "processor_p50_s": median(figures.processor_s),
-        "processor_p99_s": float(np.percentile(figures.processor_s, 99)) if figures.processor_s else None,
-        "cold_s": figures.cold_s,
-        "cold_processor_s": figures.cold_processor_s,
-        "cold_lp_s": figures.cold_lp_s,
-        "lp_p50_s": median(np.add(figures.edit_s, figures.solve_s).tolist()),
-        "edit_p50_s": median(figures.edit_s),
-        "solve_p50_s": median(figures.solve_s),
-        "shim_p50_s": median(figures.shim_s),
-        "passes_p50": median(figures.passes),
-        "newton_p50": median(figures.iterations),
-        **worst(figures.judged),
-        "integer_gap_max": max(figures.integer_gap, default=None),
-        "fractional_max": max(figures.fractional, default=None),
-        "not_optimal": figures.not_optimal,
-        "peak_rss_mb": figures.peak_rss_mb,
-    }
-
-
-def way_summary(figures: WayFigures) -> dict[str, Any]:
+def way_summary(run: Run, dropped: str | None, plans: list[float]) -> dict[str, Any]:
     """A way's part; rounds that hit the time limit count with the time they took."""
+    counted, linear = run.rows[WARM_UP + 1 :], run.solver != MILP_WAY
     found: dict[str, Any] = {
-        "cold_s": figures.cold_s,
-        "cold_ended": figures.cold_ended,
-        "trial_s": figures.trial_s,
-        "dropped": figures.dropped,
-        "objective_rel_diff_max": max(figures.difference, default=None),
-        "value_over_plan_p50": median(figures.value),
-        **worst(figures.judged),
+        "cold_s": run.rows[0]["total_s"] if run.rows else None,
+        "cold_ended": bool(run.rows and run.rows[0]["optimal"]),
+        "trial_s": [row["total_s"] for row in run.rows[1 : WARM_UP + 1]],
+        "dropped": dropped,
+        "objective_rel_diff_max": most([row["difference"] for row in run.rows if row["optimal"] and linear]),
+        "value_over_plan_p50": median([row["objective"] / plans[row["round"]] for row in run.rows]),
+        **worst(run.rows if linear else []),
     }
-    if figures.solve_s:
-        total = np.add(figures.edit_s, figures.solve_s)
-        found |= {
-            **spread(total),
-            "edit_p50_s": median(figures.edit_s),
-            "solve_p50_s": median(figures.solve_s),
-            "time_limit_hit": figures.late,
-        }
-    return found
-
-
-def summary(run: Run) -> dict[str, Any]:
-    """The object that --json prints."""
-    options, instance = run.options, run.options.instance
-    copter = copter_summary(run.figures)
-    peers = {way: way_summary(f) for peer in run.peers for way, f in peer.figures.items()}
-    memory = {peer.remote.name: peer.remote.peak_rss_mb() for peer in run.peers}
-    linear = {way: peers[way] for peer in run.peers if not peer.integer for way in peer.figures}
-    counted = {way: figures["p50_s"] for way, figures in linear.items() if "p50_s" in figures}
-    best = min(counted, key=lambda way: counted[way]) if counted else None
-    cold = [f["cold_s"] for f in linear.values() if f["cold_s"] is not None and f["cold_ended"]]
-    differences = [f["objective_rel_diff_max"] for f in linear.values() if f["objective_rel_diff_max"] is not None]
-    change = instance.change or type(run.family).changes[0]
-    return {
-        "family": options.family,
-        "mode": instance.mode,
-        "scale": instance.scale,
-        "change": change,
-        "churn": Instance(1, change, instance.amount).churn,
-        "seed": instance.seed,
-        "rounds": options.rounds,
-        "tolerance": options.solver.tolerance,
-        "method": options.solver.method,
-        **run.family.counts,
-        "copter": copter,
-        "peers": peers,
-        "peers_peak_rss_mb": memory,
-        "best_peer": best,
-        "best_peer_p50_s": None if best is None else counted[best],
-        "best_peer_cold_s": min(cold, default=None),
-        "ratio_to_best_peer": None if best is None else counted[best] / copter["p50_s"],
-        "cold_ratio_to_best_peer": min(cold) / copter["cold_s"] if cold else None,
-        "lp_ratio_to_best_peer": None if best is None else counted[best] / copter["lp_p50_s"],
-        "cold_lp_ratio_to_best_peer": min(cold) / copter["cold_lp_s"] if cold else None,
-        "objective_rel_diff_max": max(differences, default=None),
-    }
+    return found | (spread(counted) | {"time_limit_hit": sum(not row["optimal"] for row in counted)} if counted else {})

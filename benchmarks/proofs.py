@@ -2,6 +2,7 @@
 
     python benchmarks/proofs.py lies --count 2000        # one number better than the truth: are all rejected?
     python benchmarks/proofs.py again --only hops-10000  # a second process on one thread: the same to the last bit?
+    python benchmarks/proofs.py kind --as "no AVX"       # the same by another kind of processor, or what stands in
     python benchmarks/proofs.py cost --only hops-1000    # rounds with answers on the tape, and without, in turns
 
 Tapes are those of tapes.py, in the folder COPTER_TAPES (build/tapes). What was found is kept there in proofs.json;
@@ -14,11 +15,13 @@ import argparse
 import datetime
 import json
 import os
+import shlex
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,8 @@ sys.path.insert(0, str(ROOT))  # for the tests' tapes and lies
 from benchmarks.tapes import TAPES, commit  # noqa: E402
 from copter import verify  # noqa: E402
 from copter.session.playback import Playback, solved  # noqa: E402
-from copter.tape import TapeReader  # noqa: E402
+from copter.session.recorder import Recorder  # noqa: E402
+from copter.tape import TapeReader, TapeWriter  # noqa: E402
 from copter_frontends.replay import runs  # noqa: E402
 from tests.copter.tape import lies  # noqa: E402
 from tests.copter.tape import tapes as small  # noqa: E402
@@ -38,6 +42,8 @@ from tests.copter.tape import tapes as small  # noqa: E402
 FOLDER = Path(os.environ.get("COPTER_TAPES", ROOT / "build" / "tapes"))
 KEPT, PAGE = "proofs.json", ROOT / "docs" / "results" / "proofs.md"
 ONE_THREAD = {"threads": 1}
+NEAR = 1e-9  # relative difference of objectives by another kind of processor that is allowed
+CALLS = 5_000  # of nothing, whose time is what the clock itself takes
 MAKERS: dict[str, Callable[[Path], object]] = {
     "private rows, maximised": small.every_edit,
     "private rows, minimised": lambda path: small.every_edit(path, 1, sense="min"),
@@ -46,7 +52,6 @@ MAKERS: dict[str, Callable[[Path], object]] = {
     "infeasible": small.infeasible,
     "infeasible, private rows": lambda path: small.infeasible(path, True),
 }
-WAYS = ("read", "play", "edits", "answers")  # only read; played; edits recorded; answers recorded too
 LIES = (
     "in which one number of an answer is better than the truth are rejected by `copter verify`. A bound or an "
     "objective is moved by 1e-6, a plan uses a unit more than there is, a ray or a price has another sign, a column "
@@ -56,11 +61,16 @@ AGAIN = (
     "Solves of a tape that another process repeats on one thread: objectives the same to the last bit, and answers "
     "that `copter verify` accepts."
 )
+KIND = (
+    "The same solves on one thread by code for another kind of processor than the one that recorded them: the largest "
+    "relative difference of an objective (bar 1e-9). Where a solve ends at another point within the tolerance of its "
+    "program, objectives differ by up to that tolerance, and both answers are verified."
+)
 COST = (
-    "Processor time of rounds on one thread, edits and solves, when the session records, beside the same rounds when "
-    "it does not, in turns: of the round's own thread, and with the thread that writes. `edits`: models and edits "
-    "alone; `answers`: points, prices and rays too, all that a verifier needs; `verifiable`: what the answers add in "
-    "all. The policy's own part of a round is not in it."
+    "Processor time that recording takes, over that of the same rounds on one thread, edits and solves: of the calls "
+    "in the round's own thread, and with the thread that writes. `edits`: models and edits alone; `answers`: points, "
+    "prices and rays too, all that a verifier needs; `verifiable`: what the answers add in all. The policy's own part "
+    "of a round is not in it."
 )
 Row = dict[str, Any]
 
@@ -93,66 +103,107 @@ def play_again(path: Path) -> Row:
         "identical": sum(row["identical"] for row in run.rows),
         "verified": sum(row["verified"] is True for row in run.rows),
         "gap": max((row["gap"] for row in run.rows), default=float("nan")),
+        "difference": max((row["difference"] for row in run.rows), default=float("nan")),
         "ended": run.ended,
     }
 
 
-def turns(way: str, path: Path, folder: str, last: int) -> Iterator[tuple[float, float]]:
-    """(seconds of the round's own thread, of all threads) of a way's rounds, edits and all."""
-    seen: set[int] = set()
+@contextmanager
+def timed(spent: dict[str, float]) -> Iterator[Callable[[Callable[..., Any], str], Callable[..., Any]]]:
+    """Add up the processor time of the recorder's calls (`own`) and of the thread that writes (`writer`).
 
-    def passed(begun: tuple[float, float]) -> tuple[float, float]:
-        own = time.thread_time() - begun[0]
-        return own, time.process_time() - begun[1]
+    Yields what times a function so.
+    """
+    tick = 0.0  # what looking at the clock takes, of each call
+    old = [(Recorder, name, getattr(Recorder, name)) for name in ("append", "event", "round", "plan")]
+    put = TapeWriter.later
 
-    begun = time.thread_time(), time.process_time()
-    if way == "read":
-        for record in TapeReader(path):
-            record.value()
-            if record.kind == b"ROUN":
-                yield passed(begun)
-                begun = time.thread_time(), time.process_time()
-                if record.round >= last:
-                    return
-        return
-    for played in Playback(path, ONE_THREAD):
-        solved(played)
-        recorder = played.session._recorder
-        own, _ = passed(begun)
-        if recorder is not None:
-            recorder.writer.drain()
-        yield own, passed(begun)[1]
-        if way != "play" and played.stream not in seen:
-            seen.add(played.stream)
-            played.session.record(os.path.join(folder, f"{way}-{played.stream}"), answers=way == "answers")
-        if played.number >= last:
-            return
-        begun = time.thread_time(), time.process_time()
+    def watched(function: Callable[..., Any], where: str) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            begun = time.thread_time()
+            result = function(*given, **named)
+            spent[where] += time.thread_time() - begun - tick
+            return result
+
+        return call
+
+    def later(writer: TapeWriter, job: Any) -> None:
+        def written() -> None:
+            made = job()
+            if made is not None:
+                writer.append(*made)
+
+        put(writer, watched(written, "writer"))
+
+    empty = watched(lambda *_: None, "own")
+    for _ in range(CALLS):
+        empty("add", ())
+    tick, spent["own"] = spent["own"] / CALLS, 0.0
+    try:
+        for kind, name, function in old:
+            setattr(kind, name, watched(function, "own"))
+        TapeWriter.later = later  # type: ignore[assignment, method-assign]
+        yield watched
+    finally:
+        TapeWriter.later = put  # type: ignore[method-assign]
+        for kind, name, function in old:
+            setattr(kind, name, function)
+
+
+def recorded(path: Path, last: int, answers: bool) -> dict[str, float]:
+    """Processor time of a tape's rounds, and of their recording, once a session has begun to record."""
+    spent, rounds, whole = {"own": 0.0, "writer": 0.0}, 0, 0.0
+    writers: dict[int, TapeWriter] = {}
+    with tempfile.TemporaryDirectory() as folder, timed(spent) as watched:
+        begun = time.thread_time()
+        for played in Playback(path, ONE_THREAD):
+            solved(played)
+            if played.stream in writers:
+                rounds += 1
+                whole += time.thread_time() - begun
+                writers[played.stream].drain()
+            else:
+                before = dict(spent)
+                played.session.record(os.path.join(folder, f"{played.stream}"), answers=answers)
+                recorder = played.session._recorder
+                assert recorder is not None
+                recorder.encoded = watched(recorder.encoded, "own")
+                writers[played.stream] = recorder.writer
+                recorder.writer.drain()
+                spent |= before
+            if played.number >= last:
+                break
+            begun = time.thread_time()
+    return spent | {"whole": whole - spent["own"] - reading_s(path, last), "rounds": rounds}
+
+
+def reading_s(path: Path, last: int) -> float:
+    """Processor time of reading a tape's rounds, but for each session's first, which nothing is recorded of."""
+    begun, spent, seen = time.thread_time(), 0.0, set[int]()
+    for record in TapeReader(path):
+        record.value()
+        if record.kind == b"ROUN":
+            spent += time.thread_time() - begun if record.stream in seen else 0.0
+            seen.add(record.stream)
+            begun = time.thread_time()
+            if record.round >= last:
+                break
+    return spent
 
 
 def cost(path: Path, last: int, repeats: int) -> Row:
-    """Processor time of a tape's rounds, in turns: with and without recording; the least sum of the repeats."""
-    best = {way: np.full(2, np.inf) for way in WAYS}
-    rounds = 0
+    """Shares of a round's processor time that recording takes: the medians of the repeats, in turns."""
+    found: dict[bool, list[dict[str, float]]] = {False: [], True: []}
     for _ in range(repeats):
-        with tempfile.TemporaryDirectory() as folder:
-            sums = {way: np.zeros(2) for way in WAYS}
-            ways = {way: turns(way, path, folder, last) for way in WAYS}
-            rounds = 0
-            while all(way in ways for way in WAYS):
-                for way in (*WAYS[rounds % 4 :], *WAYS[: rounds % 4]):
-                    spent = next(ways[way], None)
-                    if spent is None:
-                        ways.pop(way)
-                    elif rounds:  # recording begins after the first round
-                        sums[way] += spent
-                rounds += 1
-            best = {way: np.minimum(best[way], sums[way]) for way in WAYS}
-    play = best["play"] - best["read"]
-    row = {"tape": path.stem, "rounds": rounds - 2, "round_ms": 1e3 * play[0] / max(rounds - 2, 1)}
-    for way, name in ("edits", "recording"), ("answers", "answers"):
-        own, every = (best[way] - best["play"]) / play
-        row |= {f"{name}_own": own, f"{name}_all": every}
+        for answers in found:
+            found[answers].append(recorded(path, last, answers))
+    least = min(run["whole"] for runs_ in found.values() for run in runs_)
+    rounds = found[True][0]["rounds"]
+    row = {"tape": path.stem, "rounds": int(rounds), "round_ms": 1e3 * least / max(rounds, 1)}
+    for answers, name in (False, "recording"), (True, "answers"):
+        row[f"{name}_own"] = float(np.median([run["own"] / run["whole"] for run in found[answers]]))
+        shares = [(run["own"] + run["writer"]) / run["whole"] for run in found[answers]]
+        row[f"{name}_all"] = float(np.median(shares))
     return row
 
 
@@ -191,6 +242,13 @@ def page(kept: dict[str, dict[str, Row]]) -> list[str]:
             for name, row in in_order(rows)
         ]
         lines += how(rows)
+    if rows := kept.get("kind"):
+        lines += section("Another kind of processor", KIND, "| tape | solves | identical | verified | apart, at most |")
+        lines += [
+            f"| {name} | {row['solves']} | {row['identical']} | {row['verified']} | {row['difference']:.1e} |"
+            for name, row in in_order(rows)
+        ]
+        lines += ["", f"It was {next(iter(rows.values()))['as']}.", *how(rows)]
     if rows := kept.get("cost"):
         head = "| tape | rounds | round (ms) | edits, own | edits, all | answers, own | answers, all | verifiable |"
         lines += section("Cost", COST, head)
@@ -226,17 +284,18 @@ def in_order(rows: dict[str, Row]) -> list[tuple[str, Row]]:
 def main() -> int:
     """Do what is asked; 0 if every lie was rejected and every round repeated and verified."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("what", choices=("lies", "again", "cost"))
+    parser.add_argument("what", choices=("lies", "again", "kind", "cost"))
     parser.add_argument("--count", type=int, default=2000, help="of lies")
     parser.add_argument("--only", default="", help="names of tapes, separated by commas")
     parser.add_argument("--rounds", type=int, default=20, help="whose cost is measured, of each tape")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--as", default="this processor", dest="kind", help="what kind of processor runs this")
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name]
     if unknown := set(names) - {tape.name for tape in TAPES}:
         parser.error(f"unknown tape {sorted(unknown)[0]!r}; `python benchmarks/tapes.py list` says which there are")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    command, failed = " ".join(["python", "benchmarks/proofs.py", *sys.argv[1:]]), False
+    command, failed = shlex.join(["python", "benchmarks/proofs.py", *sys.argv[1:]]), False
     if given.what == "lies":
         rows = tell_lies(given.count)
         keep("lies", rows, command)
@@ -247,9 +306,10 @@ def main() -> int:
         if not path.exists():
             print(f"{name}: not there, make it first")
             continue
-        row = play_again(path) if given.what == "again" else cost(path, given.rounds, given.repeats)
-        keep(given.what, [row], command)
+        row = cost(path, given.rounds, given.repeats) if given.what == "cost" else play_again(path)
+        keep(given.what, [row | ({"as": given.kind} if given.what == "kind" else {})], command)
         failed |= given.what == "again" and not row["solves"] == row["identical"] == row["verified"]
+        failed |= given.what == "kind" and not (row["solves"] == row["verified"] and row["difference"] <= NEAR)
         print(row, flush=True)
     return int(failed)
 

@@ -1,4 +1,4 @@
-"""The same sequence of edited LPs through copter and its peers, round by round.
+"""The same sequence of edited LPs through copter and its peers: recorded on a tape, and replayed.
 
 python benchmarks/rounds.py --family sia --scale 10000 --churn 0.01 --rounds 100 --seed 0 --peers highs --json
 python benchmarks/rounds.py --family multicommodity --scale 2000 --change link --peers highs --json
@@ -14,10 +14,8 @@ import signal
 import sys
 
 import families
-import peers
 from families.protocol import CHANGES, SolverOptions
-from harness import Options, Run
-from peers import Limits
+from harness import WAYS, Options, Rounds
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--tolerance", type=float, default=1e-6, help="of copter (default 1e-6)")
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")
-    found.add_argument("--peers", default="", help=f"some of {','.join(peers.NAMES)}")
+    found.add_argument("--peers", default="", help=f"some of {','.join(WAYS)}")
     found.add_argument("--peer-time-limit", type=float, default=120.0, help="seconds of one solve of a peer")
     found.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     found.add_argument("--verbose", action="store_true", help="a line a round on stderr")
@@ -60,9 +58,9 @@ def parser() -> argparse.ArgumentParser:
 def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) -> Options:
     """Checked options; the parser's error for those that make no sense."""
     names = tuple(name for name in arguments.peers.split(",") if name)
-    unknown = [name for name in names if name not in peers.NAMES]
+    unknown = [name for name in names if name not in WAYS]
     if unknown:
-        command.error(f"unknown peer {unknown[0]!r}: some of {', '.join(peers.NAMES)}")
+        command.error(f"unknown peer {unknown[0]!r}: some of {', '.join(WAYS)}")
     if arguments.rounds < 1 or (arguments.churn is not None and not 0 <= arguments.churn < 1):
         command.error("rounds must be >= 1, and churn from 0 to below 1")
     if arguments.rows is not None and arguments.rows < 8:
@@ -80,7 +78,7 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
         instance=instance,
         rounds=arguments.rounds,
         peers=names,
-        limits=Limits(arguments.peer_time_limit),
+        time_limit_s=arguments.peer_time_limit,
         solver=SolverOptions(
             tolerance=arguments.tolerance,
             time_limit_s=arguments.time_limit,
@@ -98,10 +96,10 @@ def main() -> None:
     options = options_of(command, arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peers' processes are ended too
     try:
-        run = Run(options)
+        rounds = Rounds(options)
     except ValueError as error:
         command.error(str(error))
-    result = run.run()
+    result = rounds.run()
     print(json.dumps(result) if arguments.json else json.dumps(result, indent=2))
 
 

@@ -4,6 +4,7 @@
     python benchmarks/tapes.py suite                   # `make suite`: replay all, write docs/measured.md
     python benchmarks/tapes.py make --only sia-1000    # of these only
     python benchmarks/tapes.py ways --only sia-1000    # copter from nothing, and the thesis's solver
+    python benchmarks/tapes.py whole --only sia-1000   # whole rounds of the simulator, and their replay at once
     python benchmarks/tapes.py list
 
 Tapes go to the folder COPTER_TAPES (build/tapes). tapes.json has the SHA-256 of the models and edits that a tape
@@ -20,6 +21,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,6 +53,7 @@ NEED_FEW = ("shards", "chronus", "hare", "kueue")  # solve in rounds in which no
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
+WHOLE = ".whole.json"  # the end of the file with what its rounds take by replay, as they were recorded
 WAYS = ".ways.json"  # the end of the file with a tape's measurements in all ways of copter
 COPTERS: dict[str, dict[str, Any]] = {  # with HiGHS's ways, the parts of the thesis's Figure 4.6
     "copter_cold": {"cold": True},
@@ -211,6 +214,35 @@ def suite(
     return int(failed > 0)
 
 
+def whole(tapes: Sequence[Tape], folder: Path, command: str) -> int:
+    """Make tapes once more and replay them at once, on one thread both, so that both take their time alike."""
+    for tape in tapes:
+        load = os.getloadavg()[0]
+        with tempfile.TemporaryDirectory() as fresh:
+            path = Path(fresh) / f"{tape.name}.tape"
+            done = tape.run(path)
+            if done.returncode:
+                print(f"{tape.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
+                return 1
+            found = json.loads(done.stdout.splitlines()[-1]) | {"programs_s": programs_s(path)}
+            run = runs.run_copter(runs.Asked(str(path), settings={"threads": 1}, threads=1))
+        found["replayed_s"] = sum(row["edit_s"] + row["solve_s"] for row in run.rows)
+        found["solves"] = len(run.rows)
+        found["how"] = f"`{command}`, commit {commit()}, load {load:.1f}, {datetime.date.today().isoformat()}"
+        (folder / f"{tape.name}{WHOLE}").write_text(json.dumps(found))
+        write_page(folder)
+        print(f"{tape.name}: measured", flush=True)
+    return 0
+
+
+def told(path: Path) -> dict[str, Any]:
+    """What the program that made a tape told of it, and what its rounds took by replay."""
+    found: dict[str, Any] = {}
+    for each in (path.with_suffix(".json"), path.with_suffix(WHOLE)):
+        found |= json.loads(each.read_text()) if each.exists() else {}
+    return found
+
+
 def kept(path: Path) -> Path:
     """Where a tape's measurements are."""
     return path.with_suffix(".measured.json")
@@ -254,8 +286,7 @@ def write_page(folder: Path) -> None:
             lines += section["lines"]
             others = result.with_name(f"{tape.name}{WAYS}")
             lines += ["", *also(json.loads(others.read_text()))] if others.exists() else []
-            told = result.with_name(f"{tape.name}.json")
-            lines += whole_rounds(json.loads(told.read_text())) if told.exists() and not few else []
+            lines += [] if few else whole_rounds(told(folder / f"{tape.name}.tape"))
     PAGE.write_text("\n".join([*header(), *GLANCE, *glance, *lines]) + "\n")
     if glance:
         measured_picture.write(PAGE)
@@ -300,17 +331,25 @@ def at_a_glance(tape: Tape, done: Sequence[runs.Run]) -> str:
 
 
 def whole_rounds(figures: dict[str, Any]) -> list[str]:
-    """What whole rounds took when a tape was made, and the programs of the same rounds, in the same run."""
-    whole_s, rounds, programs_s = (figures.get(name) for name in ("all_rounds_s", "rounds", "programs_s"))
-    if not whole_s or not rounds or programs_s is None:
+    """What whole rounds took when a tape was made, the programs of the same rounds then, and by replay."""
+    whole_s, rounds, programs = (figures.get(name) for name in ("all_rounds_s", "rounds", "programs_s"))
+    if not whole_s or not rounds or programs is None:
         return []
-    return [
+    lines = [
         "",
         f"When the tape was made, a whole round took {1e3 * whole_s / rounds:.3g} ms in the mean of {rounds}, on one "
-        f"thread. The edits and solves of its linear programs were {1e3 * programs_s / rounds:.3g} ms of it, "
-        f"{programs_s / whole_s:.0%}; the rest, {1e3 * (whole_s - programs_s) / rounds:.3g} ms, is the policy itself, "
+        f"thread. The edits and solves of its linear programs were {1e3 * programs / rounds:.3g} ms of it, "
+        f"{programs / whole_s:.0%}; the rest, {1e3 * (whole_s - programs) / rounds:.3g} ms, is the policy itself, "
         "its shim and its placement.",
     ]
+    if "replayed_s" in figures:
+        replayed = figures["replayed_s"]
+        lines[-1] += (
+            f" `copter replay` of the {figures['solves']} solves, right after it, took {1e3 * replayed / rounds:.3g} "
+            f"ms a round, {replayed / programs:.2f} times as long: a whole round and its replay differ by "
+            f"{1e3 * (whole_s - replayed) / rounds:.3g} ms. Measured: {figures['how']}."
+        )
+    return lines
 
 
 def programs_s(path: Path) -> float:
@@ -379,7 +418,7 @@ def table(summaries: list[dict[str, Any]], done: Sequence[runs.Run], found: dict
 def main() -> int:
     """Do what is asked; 0 if all went well."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("what", choices=("make", "suite", "ways", "list"))
+    parser.add_argument("what", choices=("make", "suite", "ways", "whole", "list"))
     parser.add_argument("--only", default="", help="names of tapes, separated by commas")
     parser.add_argument(
         "--rounds", type=int, default=1 << 30, help="solves of each that are replayed, from the first on"
@@ -398,15 +437,10 @@ def main() -> int:
         return 0
     if given.what == "make":
         return make(tapes, folder)
-    return suite(
-        tapes,
-        folder,
-        given.rounds,
-        given.budget,
-        given.time_limit,
-        shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]]),
-        given.what == "ways",
-    )
+    command = shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]])
+    if given.what == "whole":
+        return whole(tapes, folder, command)
+    return suite(tapes, folder, given.rounds, given.budget, given.time_limit, command, given.what == "ways")
 
 
 if __name__ == "__main__":

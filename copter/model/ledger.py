@@ -36,7 +36,10 @@ Operation = tuple[str, tuple[Any, ...]]
 class Listener(Protocol):
     """Interface of an object that is told of every edit that succeeded; its methods must not raise."""
 
-    def append(self, operations: list[Operation], seconds: float) -> None:
+    def encoded(self, name: str, arguments: tuple[Any, ...]) -> bytes:
+        """Return one operation as bytes, before its arguments may change."""
+
+    def append(self, operations: list[bytes], seconds: float) -> None:
         """Receive the edits of one batch, or a single edit, and how many seconds they took."""
 
 
@@ -90,8 +93,8 @@ class Ledger:
         self._depth = 0
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._records: list[list[bytes | memoryview]] = []
-        self._told: list[Operation] = []
-        self._spent_s = 0.0  # seconds of the batch's edits, counted if there is a tape
+        self._told: list[bytes] = []
+        self._spent_s = 0.0  # seconds of the batch's edits, if somebody is told
         self._disordered = False
         self._found: tuple[list[Hashable], Ints] | None = None
         # cost arrays, by their bytes, that requests share
@@ -194,10 +197,11 @@ class Ledger:
                 else:
                     self._records.append(record)
             if self.tape is not None:
+                told = self.tape.encoded(name, arguments)
                 if alone:
-                    self.tape.append([(name, arguments)], spent)
+                    self.tape.append([told], spent)
                 else:
-                    self._told.append((name, arguments))
+                    self._told.append(told)
                     self._spent_s += spent
             return result
         except BaseException:

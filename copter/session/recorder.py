@@ -4,38 +4,39 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.model.assembly import own_rows_of
 from copter.model.matrix import Template
-from copter.problem.solution import Solution
+from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, SparseValues
 from copter.settings import Settings
-from copter.storage.encoding import Buffers, encode
+from copter.storage.encoder import Encoder
+from copter.storage.encoding import COUNT, Buffers, encode, refused, too_deep
 from copter.tape.layout import BASE, ENDS, PLAN, ROUND
 from copter.tape.writer import TapeWriter
 
 if TYPE_CHECKING:
-    from copter.model.ledger import Ledger, Operation
+    from copter.model.ledger import Ledger
     from copter.shims.plan import IntegerPlan
 
 LOG = logging.getLogger("copter")
 Keys = NDArray[np.int64]
 Floats = NDArray[np.float64]
-FIXED = frozenset((str, int, float, bool, bytes, type(None)))  # immutable types, which need no copy
-Item = tuple[str, Any]  # "edit" and the operations of a batch, or an event and None
+EDIT = b"".join(encode(("edit", [])))[: -COUNT.size]  # of a batch of edits, before their number
 
 
 class Recorder:
     """One session's recording on a tape.
 
-    Edits stay in memory until their round ends and are written with it, so a tape has whole rounds only. The writer's
-    thread encodes them, so a round does not wait. A failure of the recording does not reach the session: its edits and
-    answers hold, the recording ends, and :attr:`failed` says why.
+    Edits are kept in memory, as bytes, until their round ends, and written with it: a tape has whole rounds only. The
+    answer is put into bytes in the thread that writes, so that a round does not wait for it. Nothing that goes wrong
+    here reaches the session: the edit holds, the answer is given, the recording ends, and :attr:`failed` says why.
 
     Parameters
     ----------
@@ -53,7 +54,9 @@ class Recorder:
         self.stream = writer.new_stream()
         self.rounds = 0
         self.edit_s = 0.0
-        self._items: list[Item] = []
+        self._items: list[list[bytes] | str] = []  # the edits of batches, empty if they could not be held; and events
+        self._encoder = Encoder(True, _plain)
+        self.encoded = self._encoder.operation  # without a call of Python's around each edit
         self._why: str | None = None
         self._last: tuple[SparseValues, float] | None = None  # the last round's point and bound
         content = b"".join(base)  # copied now, because edits change the arrays
@@ -69,41 +72,46 @@ class Recorder:
         """Whether the recording has ended, by request or by a failure."""
         return self.failed is not None or self.writer.closed
 
-    def append(self, operations: Sequence[Operation], seconds: float) -> None:
+    def append(self, operations: Sequence[bytes], seconds: float) -> None:
         """Record the edits of one batch, or a single edit."""
-        if not self.ended:
+        if self._why is None and self.writer.failed is None:  # the cheap part of `ended`
             self.edit_s += seconds
-            self._items.append(("edit", [(name, held(arguments)) for name, arguments in operations]))
+            self._items.append(list(operations))
 
     def event(self, name: str) -> None:
         """Record an event other than an edit: "compact" or "reset"."""
         if not self.ended:
-            self._items.append((name, None))
+            self._items.append(name)
 
     def round(
         self, ledger: Ledger, solution: Solution, settings: Settings, deadline_s: float | None, watched: bool
     ) -> None:
         """Write a round: its edits, the arguments of its solve, its answer."""
         if self.ended:
+            self._items.clear()
             return
-        items, edit_s = self._items, self.edit_s
+        items, edit_s, wrong = self._items, self.edit_s, self._encoder.wrong
         self._items, self.edit_s = [], 0.0
         self.rounds += 1
         sparse, bound = solution.sparse, float(solution.bound)
         self._last = sparse, bound
         own = sparse.behind.own() if self.answers and ledger.matrix.n_with_rows else None
         ray = solution.ray if self.answers else None
+        proof = None if ray is None or solution.status is not Status.PRIMAL_INFEASIBLE else by_rows(ledger, ray)
 
         def made() -> tuple[bytes, int, Buffers]:
+            parts = [each for item in items for each in whole(item)]
+            if not all(parts):
+                raise too_deep() if wrong is None or isinstance(wrong, RecursionError) else wrong
             mark = {
                 "deadline_s": deadline_s,
                 "watched": watched,
-                "settings": asdict(settings),
+                "settings": {each.name: getattr(settings, each.name) for each in fields(settings)},
                 "edit_s": edit_s,
                 "solve_s": solution.solve_time_s,
-                "answer": self._answer(solution, sparse, own, ray),
+                "answer": self._answer(solution, sparse, own, proof),
             }
-            return ROUND, self.stream, encode([*items, mark])
+            return ROUND, self.stream, [b"[" + COUNT.pack(len(items) + 1), *parts, *encode(mark)]
 
         self._later(made)
 
@@ -178,7 +186,7 @@ class Recorder:
         self.writer.later(job)
 
     def _answer(
-        self, solution: Solution, sparse: SparseValues, own: OwnDuals | None, ray: Floats | None
+        self, solution: Solution, sparse: SparseValues, own: OwnDuals | None, ray: dict[str, Any] | None
     ) -> dict[str, Any]:
         """Return the answer as plain values, with requests and resources numbered in the order they were added."""
         values: dict[str, Any] = {
@@ -213,16 +221,20 @@ def places(sparse: SparseValues) -> tuple[Keys, Keys]:
     return slots, place
 
 
-def held(value: Any) -> Any:
-    """Return a copy of an operation's argument, safe from later changes by the caller; a template becomes its
-    number.
-    """
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, Template):
-        return value.serial
-    if isinstance(value, tuple):
-        return value if FIXED.issuperset(map(type, value)) else tuple([held(each) for each in value])
-    if isinstance(value, list):
-        return [each.copy() for each in value] if value and isinstance(value[0], np.ndarray) else list(value)
-    return value
+def by_rows(ledger: Ledger, ray: Floats) -> dict[str, Any]:
+    """Return a ray as answers have their prices: of resources, and (request, 1 + its private row, multiplier)."""
+    first = own_rows_of(ledger)[1]
+    counts = [ledger.matrix.slabs[slot].template.n_private for slot in ledger.slot_of.values()]
+    place, row = np.repeat(np.arange(len(counts)), counts), np.concatenate([np.zeros(0), *map(np.arange, counts)])
+    own = ray[np.repeat(first[1:] - counts, counts) + row.astype(np.int64)]  # they come after a request's sum
+    return {"prices": ray[: len(ledger.row_of)], "own": (place.astype(np.int32), row.astype(np.int32) + 1, own)}
+
+
+def whole(item: list[bytes] | str) -> Buffers:
+    """Return a batch of edits, or an event, as bytes."""
+    return encode((item, None)) if isinstance(item, str) else [EDIT, COUNT.pack(len(item)), *item]
+
+
+def _plain(value: Any) -> int:
+    """Return a template's number; raises InvalidDataError for anything else that is no plain value."""
+    return value.serial if isinstance(value, Template) else refused(value)

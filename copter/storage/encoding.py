@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 
 from copter.errors import InvalidDataError, SnapshotError
-
-DEEPEST = 64  # most levels of nested tuples
-TEXT = frozenset((str,))
-SMALL = 4096  # bytes; larger arrays are written from their own memory, without a copy
-ARRAYS = {b"d": "<f8", b"f": "<f4", b"i": "<i4", b"q": "<i8", b"B": "|u1", b"?": "|b1"}
-CODES = {np.dtype(kind).newbyteorder("="): code for code, kind in ARRAYS.items()}
+from copter.storage.encoder import ARRAYS, DEEPEST, Encoder
 
 Buffers = list[bytes | memoryview]
 COUNT = struct.Struct("<Q")
@@ -27,77 +22,30 @@ NUMBER = struct.Struct("<d")
 def encode(value: Any) -> Buffers:
     """Encode a value: None, bool, int, float, str, bytes, tuples, lists and dicts of these, NumPy arrays.
 
+    Large arrays are not copied: write them before they change.
+
     Raises
     ------
     InvalidDataError
         For other types; they could not be read back safely.
     """
-    parts: Buffers = []
-    pending = bytearray()
-    _write(value, parts, pending, 0)
-    parts.append(bytes(pending))
-    return parts
+    try:
+        return Encoder(False, refused).pieces(value)
+    except RecursionError:
+        raise too_deep() from None
 
 
-def _write(value: Any, parts: Buffers, out: bytearray, depth: int) -> None:
-    if depth > DEEPEST:
-        raise InvalidDataError(f"a value is nested more than {DEEPEST} levels deep")
-    kind = type(value)
-    if value is None:
-        out += b"N"
-    elif kind is bool or isinstance(value, np.bool_):
-        out += b"T" if value else b"F"
-    elif kind is int or isinstance(value, np.integer):
-        number = int(value)
-        _counted(b"I", number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True), out)
-    elif kind is float or isinstance(value, np.floating):
-        out += b"D" + NUMBER.pack(float(value))
-    elif kind is str or isinstance(value, np.str_):
-        _counted(b"S", str(value).encode("utf-8", "surrogatepass"), out)
-    elif kind is bytes:
-        _counted(b"Y", value, out)
-    elif kind in (tuple, list):
-        out += (b"(" if kind is tuple else b"[") + COUNT.pack(len(value))
-        if depth < DEEPEST and TEXT.issuperset(
-            map(type, value)
-        ):  # inlined for names of many requests, where a call per name would take most of the time
-            texts = [item.encode("utf-8", "surrogatepass") for item in value]
-            out += b"".join([b"S" + COUNT.pack(len(text)) + text for text in texts])
-            return
-        for item in value:
-            _write(item, parts, out, depth + 1)
-    elif kind is dict:
-        out += b"{" + COUNT.pack(len(value))
-        for key, item in value.items():
-            _write(key, parts, out, depth + 1)
-            _write(item, parts, out, depth + 1)
-    elif kind is np.ndarray and value.dtype in CODES:
-        _write_array(value, parts, out)
-    else:
-        raise InvalidDataError(
-            f"{value!r} is a {kind.__name__}, which cannot be saved: ids must be str, int, float, bool, None, bytes or "
-            "tuples of these"
-        )
+def too_deep() -> InvalidDataError:
+    """Return the error for a value that has too many levels."""
+    return InvalidDataError(f"a value is nested more than {DEEPEST} levels deep")
 
 
-def _counted(tag: bytes, content: bytes, out: bytearray) -> None:
-    out += tag
-    out += COUNT.pack(len(content))
-    out += content
-
-
-def _write_array(array: np.ndarray[Any, Any], parts: Buffers, out: bytearray) -> None:
-    code = CODES[array.dtype]
-    out += b"A" + code + bytes([array.ndim])
-    for length in array.shape:
-        out += COUNT.pack(length)
-    plain = np.ascontiguousarray(array, dtype=ARRAYS[code])
-    if plain.nbytes <= SMALL:
-        out += plain.tobytes()
-        return
-    parts.append(bytes(out))
-    out.clear()
-    parts.append(plain.data.cast("B"))
+def refused(value: Any) -> Any:
+    """Raise InvalidDataError for a value of a type that cannot be written."""
+    raise InvalidDataError(
+        f"{value!r} is a {type(value).__name__}, which cannot be saved: ids must be str, int, float, bool, None, bytes "
+        "or tuples of these"
+    )
 
 
 class Reader:

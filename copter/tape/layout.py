@@ -32,10 +32,11 @@ DIGEST = 16  # bytes of the digest of a record
 # Bytes of an uncompressed piece: pieces are compressed one by one, so a reader needs memory for one at a time.
 PIECE = 1 << 20
 PLAIN = 1 << 31  # bit of a piece's length: the piece is not compressed
-SAMPLE = 1 << 12  # bytes compressed at each of four places of a piece, to decide whether compressing the rest pays
+SAMPLE = 1 << 11  # bytes compressed at each of four places of a piece, to decide whether compressing the rest pays
+SHORT = 1 << 14  # bytes; a piece below is compressed without looking at a sample, which would take as long
 # A piece is compressed if its sample shrinks below this share of its length. Costs shrink to two thirds only, and
-# compressing them takes as long as the LP of a round of Sia.
-WORTH = 0.6
+# compressing them takes as long as the LP of a round of Sia; with an answer behind them their sample is above a half.
+WORTH = 0.5
 LEVEL = 1  # zlib's level of compression: level 6 takes four times as long and saves a tenth
 MOST = 1 << 33  # most bytes of an uncompressed record: 8 GiB, some twenty times a model of 13 million columns
 BASE, ROUND, PLAN, ENDS = b"BASE", b"ROUN", b"PLAN", b"ENDS"
@@ -57,7 +58,7 @@ def squeezed(payload: Buffers) -> tuple[int, list[bytes]]:
         quarter = 1 + len(piece) // 4
         sample = b"".join(piece[place : place + SAMPLE] for place in range(0, len(piece), quarter))
         small = piece
-        if len(zlib.compress(sample, LEVEL)) < WORTH * len(sample):
+        if len(piece) < SHORT or len(zlib.compress(sample, LEVEL)) < WORTH * len(sample):
             small = zlib.compress(piece, LEVEL)
         if len(small) < len(piece):
             stored.append(WORD.pack(len(small)) + small)

@@ -1,300 +1,271 @@
-"""The records of a tape, and the model after its edits as one flat linear program; it imports nothing of copter."""
+"""The records of a tape, and the linear program after its edits. It imports nothing of copter."""
 
 import os
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from hashlib import blake2b
+from io import BytesIO
+from itertools import pairwise, zip_longest
 from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-Path = str | os.PathLike[str]
 U = 2.0**-53  # largest relative error of one rounded operation in float64
+HEAD = b"\x89COPTERT\x01\0\0\0" + zlib.crc32(b"\x89COPTERT\x01\0\0\0").to_bytes(4, "little")
+Path = str | os.PathLike[str]
 TYPES = {b"d": "<f8", b"f": "<f4", b"i": "<i4", b"q": "<i8", b"B": "|u1", b"?": "|b1"}
-FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, struct.error, zlib.error)
+FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AssertionError, RecursionError, struct.error, zlib.error)
+# What the edits of requests set, argument by argument ("_": nothing here); without an argument, or None, the DEFAULTS.
+EDITS = {
+    "add": "cost limit lower upper scale offset integer _ least own_low own_high fixed most column price",
+    "limits": "limit lower upper least",
+    "sums": "limit least",
+    "private_bounds": "own_low own_high",
+    "integer": "integer",
+    "fix": "fixed",
+    "cost": "cost scale offset _ most column price",
+    "costs": "cost scale offset most column price",
+    "scale": "scale offset column price most",
+    "exceptions": "column price",
+    "rescale": "scale offset column price most",
+}
+DEFAULTS = {"lower": 0.0, "upper": inf, "integer": False, "least": -inf, "fixed": -1, "most": inf}
 
 
 class Unusable(Exception):
     """Raised for a file that is not a tape or is damaged, or that contains an invalid edit."""
 
 
-def read(data: Any, at: int = 0, depth: int = 0) -> tuple[Any, int]:
-    """Decode a value, a tag of one byte and its content (little-endian); returns (value, end)."""
-    tag, at = bytes(data[at : at + 1]), at + 1
-    assert depth <= 64, "values are nested too deep"
+def decoded(data: BytesIO) -> Any:
+    """Return the next value: a tag of one byte and its content (little-endian)."""
+    tag = data.read(1)
     if tag in (b"N", b"T", b"F"):
-        return {b"N": None, b"T": True, b"F": False}[tag], at
+        return {b"N": None, b"T": True, b"F": False}[tag]
     if tag == b"D":
-        return struct.unpack_from("<d", data, at)[0], at + 8
+        return struct.unpack("<d", data.read(8))[0]
     if tag == b"A":
-        kind, shape = np.dtype(TYPES[bytes(data[at : at + 1])]), struct.unpack_from(f"<{data[at + 1]}Q", data, at + 2)
-        at, size = at + 2 + 8 * len(shape), prod(shape) * kind.itemsize
-        return np.frombuffer(data[at : at + size], kind).reshape(shape).astype(kind.newbyteorder("=")), at + size
-    length, at = struct.unpack_from("<Q", data, at)[0], at + 8
-    assert length <= len(data) - at, "a length is beyond the data"
-    if tag in (b"I", b"S", b"Y"):
-        piece = bytes(data[at : at + length])
-        decoded = int.from_bytes(piece, "little", signed=True) if tag == b"I" else piece
-        return piece.decode("utf-8", "surrogatepass") if tag == b"S" else decoded, at + length
+        kind, n = np.dtype(TYPES[data.read(1)]), data.read(1)[0]
+        shape = struct.unpack(f"<{n}Q", data.read(8 * n))
+        return np.frombuffer(data.read(prod(shape) * kind.itemsize), kind).reshape(shape)
+    length = struct.unpack("<Q", data.read(8))[0]
+    if tag == b"I":
+        return int.from_bytes(data.read(length), "little", signed=True)
+    if tag in (b"S", b"Y"):
+        return data.read(length) if tag == b"Y" else data.read(length).decode("utf-8", "surrogatepass")
     assert tag in (b"(", b"[", b"{"), f"no value begins with {tag!r}"
-    items = []
-    for _ in range(2 * length if tag == b"{" else length):
-        item, at = read(data, at, depth + 1)
-        items.append(item)
-    pairs = zip(items[::2], items[1::2], strict=True)
-    return dict(pairs) if tag == b"{" else tuple(items) if tag == b"(" else items, at
-
-
-def unpacked(content: bytes) -> bytes:
-    """Return a payload from its pieces, each with its length and stored plain (top bit) or compressed."""
-    at, pieces = 0, []
-    while at < len(content):
-        word, begin = struct.unpack_from("<I", content, at)[0], at + 4
-        at = begin + (word & 0x7FFFFFFF)
-        piece = content[begin:at]
-        pieces.append(piece if word >> 31 else zlib.decompressobj().decompress(piece, 1 << 20))
-    return b"".join(pieces)
+    items = [decoded(data) for _ in range(2 * length if tag == b"{" else length)]
+    return dict(zip(items[::2], items[1::2], strict=True)) if tag == b"{" else tuple(items) if tag == b"(" else items
 
 
 def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
     """Yield (kind, stream, round, value) of each whole record of a tape; copter/tape/layout.py describes the layout."""
     with open(path, "rb") as file:
-        head, size = file.read(16), file.seek(0, 2)
-        if head[:8] != b"\x89COPTERT" or len(head) < 16 or zlib.crc32(head[:12]) != struct.unpack("<I", head[12:])[0]:
-            raise Unusable("it is not a copter tape, or its head is damaged")
-        if head[8:10] != b"\x01\x00":
-            raise Unusable(f"it has format {head[8] + 256 * head[9]}, this verifier reads format 1")
-        at, digest, number = file.seek(16), bytes(16), 0
+        if file.read(16) != HEAD:
+            raise Unusable("its head is damaged, or it is no copter tape of format 1")
+        size, at, digest, number = file.seek(0, 2), file.seek(16), bytes(16), 0
         while len(front := file.read(28)) == 28:
             kind, stream, stored, length, checksum = struct.unpack("<4sIQQI", front)
             where, at = f"round {number}, byte {at}", at + 28 + stored + 16
-            if zlib.crc32(front[:24]) != checksum or length > 1 << 33:
-                raise Unusable(f"{where}: the head of a record is damaged")
+            if zlib.crc32(front[:24]) != checksum or stored > length + 4 * (length >> 20) + 4 or length > 1 << 33:
+                raise Unusable(f"{where}: the head of a record of {length} bytes, {stored} stored, is damaged")
             if at > size:
                 break
-            if stored > length + 4 * (length >> 20) + 4:
-                raise Unusable(f"{where}: a record of {length} bytes, {stored} stored, is not one of a tape")
-            content = file.read(stored)
+            pieces, plain = BytesIO(content := file.read(stored)), BytesIO()
             digest = blake2b(digest + front + content, digest_size=16).digest()
             if digest != file.read(16):
                 raise Unusable(f"{where}: a record is damaged")
             try:
-                value, end = read(memoryview(unpacked(content)))
-                assert end == length, "its length is another"
+                while word := pieces.read(4):  # the length of a piece; its top bit: it is not compressed
+                    short = int.from_bytes(word, "little")
+                    piece = pieces.read(short & 0x7FFFFFFF)
+                    plain.write(piece if short >> 31 else zlib.decompressobj().decompress(piece, 1 << 20))
+                assert plain.tell() == length, "its length is another"
+                plain.seek(0)
+                yield kind, stream, number, decoded(plain)
             except FAULTS as error:
                 raise Unusable(f"{where}: a record cannot be read: {error}") from None
-            yield kind, stream, number, value
             number += kind == b"ROUN"
         if front:
             yield b"TORN", -1, number, f"cut short in the record after round {number - 1}"
 
 
-class Template:
-    """Entries (column, row, value) of a request's columns: in the resources and in the request's private rows."""
-
-    def __init__(self, serial: int, shared: bool, contents: Any) -> None:
-        self.serial, self.shared = serial, shared
-        self.fill(*contents)
-
-    def fill(self, start: Any, row: Any, value: Any, private: Any = None) -> None:
-        self.n, self.row, self.value, self.n_own = len(start) - 1, row, value, len(private[3]) if private else 0
-        begin, self.own_row, self.own_value = private[:3] if self.n_own else (0 * start, row[:0], value[:0])
-        self.column, self.own_column = (np.repeat(np.arange(self.n), np.diff(each)) for each in (start, begin))
-
-
-@dataclass
-class Request:
-    """A request's data besides its template; `own` are bounds of private rows, lower ones, then upper ones."""
-
-    template: Template
-    base: Any
-    limit: float
-    lower: Any = 0.0
-    upper: Any = inf
-    scale: float = 1.0
-    offset: float = 0.0
-    integer: bool = False
-    least: float = -inf
-    own: Any = None
-    single: dict[int, float] = field(default_factory=dict)
-    fixed: int = -1
-    most: float = inf
-
-    def arrays(self) -> tuple[Any, Any, Any]:
-        """Return (cost, lower, upper) of the columns; the limit on the sum replaces infinite upper bounds."""
-        cost = np.minimum(self.scale * np.asarray(self.base, dtype=np.float64) + self.offset, self.most)
-        cost[list(self.single)] = list(self.single.values())
-        low, high = np.zeros(self.template.n) + self.lower, np.zeros(self.template.n) + self.upper
-        if self.fixed >= 0:
-            value, high = min(high[self.fixed], self.limit), low.copy()
-            low[self.fixed] = high[self.fixed] = value
-        room = self.limit - low.sum()
-        if 0 <= room < inf:  # infinite also if a column has no lower bound
-            high = np.where(high == inf, (low + room) * (1 + 4 * self.template.n * U), high)
-        return cost, low, high
-
-
 class Program:
-    """A model after the recorded operations, minimised; only `do` changes it. `sign` is the sign of the costs."""
+    """A model after its recorded edits, minimised; `sign` is the sign of the costs.
+
+    A row keeps its number, and is free once it is dropped; `slots` has the row of each slot of the ledger. A request's
+    `usage` is a template's number or a pattern: (columns, private rows, column, row and value of each entry), where ~i
+    is the private row i.
+    """
 
     def __init__(self, state: Any) -> None:
         self.sign, self.offset = -1.0 if state["sense"] == "max" else 1.0, state["offset"]
         self.low, self.high = state["rows"][0].tolist(), state["rows"][1].tolist()
         self.row_of: Any = dict(zip(state["resources"], state["row"].tolist(), strict=True))
-        self.free, self.next, self.templates, self.requests = state["free_rows"].tolist(), state["next"][1], {}, {}
-        for at, (serial, shared) in enumerate(zip(state["serials"], state["shared"], strict=True)):
-            contents = (*state["templates"][at], state["private_rows"].get(at))
-            self.templates[serial] = Template(serial, shared, contents)
-        begin = 0
-        for at, name in enumerate(state["requests"]):
-            serial = state["serials"][state["template"][at]]
-            begin, end = begin + self.templates[serial].n_own, begin
-            box = state["lower_each"].get(at, 0.0), state["upper_each"].get(at, state["upper"][at])
-            own = np.concatenate([each[end:begin] for each in state["private_bounds"]])
-            rest = *state["scale"][at], bool(state["integer"][at]), state["at_least"][at], own
-            cost = state["cost"][state["cost_at"][at] if "cost_at" in state else at]
-            self.add(name, serial, cost, state["limit"][at], *box, *rest)
-            self.set(name, fixed=int(state["fixed"][at]), most=state["most"][at] if "most" in state else inf)
-            self.do("exceptions", (name, *state["exceptions"].get(at, (None, None))))
+        self.slots, self.free, self.requests = [*range(len(self.low))], state["free_rows"].tolist(), {}
+        contents = [(*each, state["private_rows"].get(at)) for at, each in enumerate(state["templates"])]
+        self.templates: Any = {each: self.pattern(*contents[at]) for at, each in enumerate(state["serials"])}
+        names, which, self.next = state["requests"], state["template"].tolist(), 0
+        usages = [state["serials"][at] if state["shared"][at] else contents[at] for at in which]
+        costs = [state["cost"][at] for at in state.get("cost_at", range(len(names)))]
+        upper = np.repeat(state["upper"], [self.templates[state["serials"][at]][0] for at in which])
+        rest = state["at_least"], *state["private_bounds"], state["fixed"], state.get("most")
+        numbers = state["limit"], None, upper, *np.transpose(state["scale"]), state["integer"], None, *rest
+        self.add(names, usages, np.concatenate([np.zeros(0), *costs]), *numbers)
+        for field, each in ("lower", state["lower_each"]), ("upper", state["upper_each"]):
+            for at, value in each.items():
+                self.requests[names[at]][field] = value
+        for at, pair in state["exceptions"].items():
+            self.put("exceptions", [names[at]], pair)
+        self.next = state["next"][1]
 
-    def template(self, source: Any, shared: bool = False) -> Template:
-        """Return a template by its serial number, or a new one."""
-        if isinstance(source, tuple):
-            self.templates[self.next] = Template(self.next, shared, source)
-            source, self.next = self.next, self.next + 1
-        return self.templates[source]
+    def pattern(self, start: Any, row: Any, value: Any, private: Any = None) -> Any:
+        begin, own_row, own_value, bounds = private[:4] if private else (0 * start, row[:0], value[:0], ())
+        columns = [np.repeat(np.arange(len(start) - 1), np.diff(each)) for each in (start, begin)]
+        rows = np.array(self.slots, int)[row], ~own_row
+        return len(start) - 1, len(bounds), *map(np.concatenate, (columns, rows, (value, own_value)))
 
-    def add(self, name: Any, source: Any, *rest: Any) -> None:
-        assert name not in self.requests, f"request {name!r} is there already"
-        self.requests[name] = Request(self.template(source), *rest)
+    def used(self, request: Any) -> Any:
+        """Return a request's pattern."""
+        usage = request["usage"]
+        return self.templates[usage] if isinstance(usage, int) else usage
 
-    def leave(self, name: Any) -> None:
-        """Remove a request from its template; a template of its own is deleted."""
-        template = self.requests[name].template
-        if not template.shared:
-            del self.templates[template.serial]
+    def add(self, names: Any, usages: Any, *values: Any) -> None:
+        for name, usage in zip(names, usages, strict=True):
+            assert name not in self.requests, f"request {name!r} is there already"
+            self.requests[name] = {"usage": usage if isinstance(usage, int) else self.pattern(*usage)}
+            self.next += not isinstance(usage, int)
+        self.put("add", names, values)
 
-    def set(self, name: Any, **values: Any) -> None:
-        vars(self.requests[name]).update(values)
+    def put(self, edit: str, names: Any, values: Any) -> None:
+        """Set what an edit of requests sets: one value for all, or one for each request, column or private row."""
+        requests = [self.requests[name] for name in names]
+        sizes = np.array([self.used(each)[:2] for each in requests], int).reshape(-1, 2)
+        for field, value in zip_longest(EDITS[edit].split(), values):
+            if field == "_":
+                continue
+            array = np.ravel(DEFAULTS.get(field, ()) if value is None else value)
+            counts = np.ones(len(names), int)
+            if field in ("cost", "lower", "upper", "own_low", "own_high"):
+                counts = sizes[:, int(field in ("own_low", "own_high"))]
+            elif field in ("column", "price"):
+                counts *= len(array) // max(len(names), 1)
+            assert len(array) in (1, counts.sum(), counts.max(initial=0)), f"{len(array)} values of {field}"
+            for request, piece in zip(
+                requests, np.split(np.resize(array, counts.sum()), counts.cumsum()), strict=False
+            ):
+                request[field] = piece
 
     def set_row(self, name: Any, low: float, high: float) -> None:
         if name not in self.row_of:
-            self.row_of[name] = self.free.pop() if self.free else len(self.low)
-            if self.row_of[name] == len(self.low):
-                self.low, self.high = [*self.low, 0.0], [*self.high, 0.0]
+            slot = self.free.pop() if self.free else len(self.slots)
+            self.slots[slot : slot + 1] = [len(self.low)]
+            self.row_of[name], self.low, self.high = len(self.low), [*self.low, low], [*self.high, high]
         self.low[self.row_of[name]], self.high[self.row_of[name]] = low, high
 
-    def do(self, operation: str, arguments: Any) -> None:
-        """Apply one operation of the journal (copter/model/ledger.py)."""
-        match operation, arguments:
-            case "count", (name, count):
-                self.set_row(name, self.low[self.row_of[name]] if name in self.row_of else -inf, count)
+    def do(self, edit: str, arguments: Any) -> None:
+        """Apply one edit (copter/model/ledger.py)."""
+        match edit, arguments:
+            case "count", (name, high):
+                self.set_row(name, self.low[self.row_of[name]] if name in self.row_of else -inf, high)
             case "rows", (names, lower, upper):
                 for each in zip(names, lower.tolist(), upper.tolist(), strict=True):
                     self.set_row(*each)
             case "drop_row", (name,):
-                self.free.append(row := self.row_of.pop(name))
+                row = self.row_of.pop(name)
                 self.low[row], self.high[row] = -inf, inf
-                for each in self.templates.values():
-                    keep = each.row != row
-                    each.column, each.row, each.value = each.column[keep], each.row[keep], each.value[keep]
+                self.free.append(self.slots.index(row))
             case "add_template", contents:
-                self.template(tuple(contents), True)
-            case "update_template", (serial, *contents):
-                self.templates[serial].fill(*contents)
+                self.templates[self.next] = self.pattern(*contents)
+                self.next += 1
+            case "update_template", (serial, *contents) if serial in self.templates:
+                self.templates[serial] = self.pattern(*contents)
             case "drop_template", (serial,):
                 del self.templates[serial]
-            case "add", (name, source, cost, limit, lower, upper, scale, offset, integer, _, *rest):
-                self.add(name, source, cost, limit, lower, upper, scale, offset, integer, *rest)
-            case "add_many", (names, serial, costs, lower, upper, numbers, *rest):
-                for at, (name, limit, scale, offset, integer) in enumerate(zip(names, *numbers[:4], strict=True)):
-                    least, own = (None if each is None else each[at] for each in (*rest, None, None)[:2])
-                    more = integer, -inf if least is None else least, own
-                    self.add(name, serial, costs[at], limit, lower, upper, scale, offset, *more)
-            case "add_own", (names, first, start, row, value, cost, limits, leasts, _, *rest):
-                private, lower, upper, integer = (*rest, *(None, 0.0, inf, None)[len(rest) :])
-                for at, (name, a, b) in enumerate(zip(names, first[:-1], first[1:], strict=True)):
-                    e, own, rows = slice(start[a], start[b]), None, None
-                    if private is not None and private[0][at] < private[0][at + 1]:
-                        r, (begin, own_row, own_value, low, high) = slice(*private[0][at : at + 2]), private[1]
-                        p, own = slice(begin[a], begin[b]), np.concatenate((low[r], high[r]))
-                        rows = begin[a : b + 1] - begin[a], own_row[p], own_value[p], low[r], high[r]
-                    box = [each if isinstance(each, float) else each[a:b] for each in (lower, upper)]
-                    more = self.sign, 0.0, integer is not None and bool(integer[at]), leasts[at], own
-                    contents = start[a : b + 1] - start[a], row[e], value[e], rows
-                    self.add(name, contents, cost[a:b], limits[at], *box, *more)
+            case "usage", (name, usage):
+                request, own = self.requests[name], isinstance(usage, tuple)
+                self.next += own and isinstance(request["usage"], int)
+                request["usage"] = self.pattern(*usage) if own else usage
+            case "add", (name, usage, cost, limit, lower, upper, scale, offset, integer, _, *rest):
+                self.add([name], [usage], cost, limit, lower, upper, scale, offset, integer, None, *halves(rest, 1))
+            case "add_many", (names, usage, costs, lower, upper, (limit, *numbers), *rest):
+                usages = [usage] * len(names)
+                self.add(names, usages, costs, limit, lower, upper, *numbers, *halves(rest, len(names)))
+            case "add_own", (names, first, start, row, value, cost, limit, least, _, *rest):
+                private, lower, upper, integer = (*rest, None, None, None, None)[:4]
+                usages, own = cut(first, start, row, value), (None, None)
+                if private is not None:
+                    counts, (begin, own_row, own_value, *own) = np.diff(private[0]), private[1]
+                    rows = zip(usages, cut(first, begin, own_row, own_value), counts, strict=True)
+                    usages = [(*usage, (*each, range(count))) for usage, each, count in rows]
+                self.add(names, usages, cost, limit, lower, upper, self.sign, 0.0, integer, None, least, *own)
             case "remove", (names,):
                 for name in names:
-                    self.leave(name)
                     del self.requests[name]
-            case "usage", (name, tuple() as contents) if not self.requests[name].template.shared:
-                self.requests[name].template.fill(*contents)
-            case "usage", (name, source):
-                self.leave(name)
-                self.requests[name].template = self.template(source)
-            case "limits", (name, limit, lower, upper, *least):
-                self.set(name, limit=limit, lower=lower, upper=upper, least=(*least, -inf)[0])
-            case "sums", (names, limits, leasts):
-                for name, limit, least in zip(names, limits.tolist(), leasts.tolist(), strict=True):
-                    self.set(name, limit=limit, least=least)
-            case "private_bounds", (names, lower, upper):
-                end = 0
-                for name in names:
-                    at, end = end, end + self.requests[name].template.n_own
-                    self.set(name, own=np.concatenate((lower[at:end], upper[at:end])))
-            case "integer", (name, integer):
-                self.set(name, integer=integer)
-            case "fix", (name, column):
-                self.set(name, fixed=column)
-            case "cost", (name, cost, scale, offset, _):
-                self.set(name, base=cost, scale=scale, offset=offset, most=inf, single={})
-            case "costs", (names, costs, scale, offset):
-                end = 0
-                for name in names:
-                    at, end = end, end + self.requests[name].template.n
-                    self.do("cost", (name, costs.ravel()[at:end], scale, offset, 0.0))
-            case "shared_costs", (names, costs, start, which, scale, offset):
-                for name, at in zip(names, which.tolist(), strict=True):
-                    self.do("cost", (name, costs[start[at] : start[at + 1]], scale, offset, 0.0))
-            case "scale", (name, scale, offset, columns, costs):
-                self.set(name, scale=scale, offset=offset, most=inf)
-                self.do("exceptions", (name, columns, costs))
-            case "exceptions", (name, columns, costs):
-                pairs = () if columns is None else zip(columns.tolist(), costs.tolist(), strict=True)
-                self.set(name, single=dict(pairs))
-            case "rescale", (names, *numbers):
-                lists = [*(each.tolist() for each in numbers), [inf] * len(names)][:5]
-                for name, scale, offset, at, cost, most in zip(names, *lists, strict=True):
-                    self.set(name, scale=scale, offset=offset, most=most, single={at: cost} if at >= 0 else {})
+            case "shared_costs", (names, costs, start, which, *scale):
+                self.put("costs", names, (np.concatenate([costs[start[at] : start[at + 1]] for at in which]), *scale))
+            case _, (list() as names, *values) if edit in EDITS:
+                self.put(edit, names, values)
+            case _, (name, *values) if edit in EDITS:
+                self.put(edit, [name], values)
             case _:
-                raise LookupError(f"there is no operation {operation!r} of {len(arguments)} arguments")
+                raise LookupError(f"there is no operation {edit!r} of {len(arguments)} arguments")
+
+
+def halves(rest: Any, count: int) -> Any:
+    """Return (least sums, lower and upper bounds of private rows) of what an edit ends with, each None if left out."""
+    least, own = (*rest, None, None)[:2]
+    return least, *((None, None) if own is None else np.reshape(own, (count, 2, -1)).swapaxes(0, 1))
+
+
+def cut(first: Any, start: Any, *arrays: Any) -> Any:
+    """Return (start, *arrays) of each request's columns, first[k] to first[k + 1] - 1 of all."""
+    each = pairwise(first.tolist())
+    return [(start[a : b + 1] - start[a], *(array[start[a] : start[b]] for array in arrays)) for a, b in each]
 
 
 class Flat:
-    """min cost'x, low <= x <= high, least <= sum of each request's columns <= limit, row_low <= rows <= row_high.
+    """min cost'x, low <= x <= high, row_low <= rows <= row_high.
 
-    Rows are those of resources, then private rows. Request k has the columns first[k] to first[k + 1], of `owner` k,
-    and the rows from own_first[k] on; entry e is `value` in `row` of `column`.
+    Rows are `own` ones first, those of resources and private ones, and then the sums of all requests. Request k has the
+    columns first[k] to first[k + 1], of `owner` k; entry e is `value` in `row` of `column`, those of sums left out.
     """
 
+    @np.errstate(invalid="ignore")  # infinite lower bounds plus infinite room, which are not taken
     def __init__(self, program: Program) -> None:
-        requests, m = list(program.requests.values()), len(program.low)
-        templates, none = [request.template for request in requests], [np.zeros(0)]
-        arrays = [request.arrays() for request in requests]
-        self.cost, self.low, self.high = (np.concatenate([*none, *(each[k] for each in arrays)]) for k in range(3))
-        sizes = np.array([(each.n, each.n_own) for each in templates], int).reshape(-1, 2)
-        self.owner = np.repeat(np.arange(len(requests)), sizes[:, 0])
-        self.first, self.own_first = np.add(np.concatenate(([[0, 0]], sizes.cumsum(0))), (0, m)).T
-        self.limit, self.least = (np.array([getattr(each, name) for each in requests]) for name in ("limit", "least"))
-        own = [np.reshape([] if each.own is None else each.own, (2, -1)) for each in requests]
-        self.row_low, self.row_high = np.concatenate([[program.low, program.high], *own], 1)
-        assert len(self.row_low) == self.own_first[-1], "private rows have other numbers of bounds"
-        at = [*zip(templates, self.first[:-1], self.own_first[:-1], strict=True)]
-        entries = [*((t.column + c, t.row, t.value) for t, c, _ in at)]
-        entries += [(t.own_column + c, t.own_row + r, t.own_value) for t, c, r in at if t.n_own]
-        self.column, self.row, self.value = (np.concatenate([*none, *(each[k] for each in entries)]) for k in range(3))
-        self.column, self.row = self.column.astype(int), self.row.astype(int)
-        assert self.row.min(initial=0) >= 0, "an entry is of no row"
+        requests = list(program.requests.values())
+        used, start = [program.used(each) for each in requests], np.zeros((1, 2), int)
+        sizes = np.array([each[:2] for each in used], int).reshape(-1, 2)
+        self.first, self.own_first = np.add(np.concatenate((start, sizes.cumsum(0))), (0, len(program.low))).T
+        self.n, self.own, self.owner = self.first[-1], self.own_first[-1], np.repeat(np.arange(len(used)), sizes[:, 0])
+
+        def each(field: str) -> Any:
+            return np.concatenate([np.zeros(0), *(request[field] for request in requests)])
+
+        limit, least, scale, offset, most = map(each, ("limit", "least", "scale", "offset", "most"))
+        self.cost = np.minimum(scale[self.owner] * each("cost") + offset[self.owner], most[self.owner])
+        for begin, request in zip(self.first.tolist(), requests, strict=False):
+            for at, cost in zip(request["column"].tolist(), request["price"], strict=True):
+                if at >= 0:
+                    self.cost[begin + at] = cost
+        self.low, self.high, fixed = each("lower"), each("upper"), each("fixed").astype(int)
+        assert (fixed < sizes[:, 0]).all(), "a fixed column is of no request"
+        at, held = (self.first[:-1] + fixed)[fixed >= 0], (fixed >= 0)[self.owner]
+        value = np.minimum(self.high[at], limit[fixed >= 0])
+        self.high[held] = self.low[held]
+        self.low[at] = self.high[at] = value
+        # The limit on the sum replaces infinite upper bounds, rounded up; it does not where a lower bound is infinite.
+        low, size = (np.bincount(self.owner, each, len(limit)) for each in (self.low, abs(self.low)))
+        room = limit - low + 4 * sizes[:, 0] * U * (abs(limit) + size)
+        room = np.where(room >= 0, room, inf)[self.owner]
+        self.high = np.where((self.high == inf) & (room < inf), self.low + room, self.high)
+        self.row_low = np.concatenate((program.low, each("own_low"), least))
+        self.row_high = np.concatenate((program.high, each("own_high"), limit))
+        entries = [
+            (c + a, np.where(r < 0, b + ~r, r), v)
+            for (*_, c, r, v), a, b in zip(used, self.first, self.own_first, strict=False)
+        ]
+        self.column, self.row, self.value = (
+            np.concatenate([np.zeros(0, int), *(each[k] for each in entries)]) for k in range(3)
+        )

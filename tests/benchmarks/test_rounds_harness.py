@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from families import NAMES, Instance
 from families.protocol import SolverOptions
-from harness import Options, PeerRun, Run, WayFigures
-from peers import Limits
+from harness import Options, Rounds, why_dropped
+
+from copter_frontends.replay.runs import Run
 
 ROUNDS = Path(__file__).parents[2] / "benchmarks" / "rounds.py"
 SCALE = {"sia": 112, "bursts": 112} | dict.fromkeys(("gub", "transport", "multicommodity"), 40)
@@ -28,8 +29,8 @@ WAYS = {
 
 
 def run(name: str, peers: tuple[str, ...], change: str | None = None) -> dict:
-    options = Options(name, Instance(SCALE[name], change, rows=12), 2, peers, Limits(20.0), SolverOptions())
-    return Run(options).run()
+    options = Options(name, Instance(SCALE[name], change, rows=12), 2, peers, 20.0, SolverOptions())
+    return Rounds(options).run()
 
 
 @pytest.mark.parametrize(("name", "change"), [*((name, None) for name in NAMES), ("multicommodity", "link")])
@@ -39,6 +40,7 @@ def test_highs_agrees_and_the_keys_are_there(name: str, change: str | None) -> N
     assert set(found) >= KEYS
     assert set(found["copter"]) >= COPTER
     assert found["copter"]["not_optimal"] == 0
+    assert found["copter"]["verified"] == 6  # the cold round, three to warm up, two that count
     assert set(found["peers"]) == WAYS
     best = found["peers"][found["best_peer"]]
     assert best["time_limit_hit"] == 0
@@ -69,36 +71,29 @@ def test_or_tools_agrees() -> None:
     assert found["objective_rel_diff_max"] <= 1e-5
 
 
-def way_figures(trial_s: list[float], ended: list[bool]) -> WayFigures:
-    return WayFigures(cold_s=1.0, cold_ended=True, trial_s=trial_s, trial_ended=ended)
+def tried(total_s: list[float], ended: bool = True, residual: float = 0.0) -> Run:
+    rows = [
+        {"total_s": each, "optimal": ended, "status": "time_limit", "relative_residual": residual} for each in total_s
+    ]
+    return Run("way", rows)
 
 
-class Remote:
-    """As far as the choice of ways needs a peer."""
-
-    def __init__(self, ways: tuple[str, ...]) -> None:
-        self.ways = ways
-
-    def keep(self, ways: tuple[str, ...]) -> None:
-        self.ways = ways
-
-
-def test_the_best_way_goes_on_and_hopeless_ones_are_dropped_at_once() -> None:
-    peer = PeerRun.__new__(PeerRun)
-    peer.options, peer.integer = Options(), False
-    peer.figures = {
-        "best": way_figures([1.0, 1.0, 4.0], [True] * 3),
-        "near": way_figures([2.2, 2.2, 2.2], [True] * 3),
-        "third": way_figures([2.3, 2.3, 2.3], [True] * 3),
-        "slow": way_figures([4.0, 4.0, 4.0], [True] * 3),
-        "late": way_figures([5.0], [False]),
+def test_the_best_ways_go_on_and_the_others_say_why_not() -> None:
+    ways = {
+        "best": tried([9.0, 1.0, 1.0, 4.0]),
+        "near": tried([9.0, 2.2, 2.2, 2.2]),
+        "third": tried([9.0, 2.3, 2.3, 2.3]),
+        "late": tried([9.0, 1.0], ended=False),
+        "off": tried([9.0, 1.0, 1.0, 1.0], residual=1e-3),
+        "dead": Run("way", [], "crashed in round 0"),
     }
-    peer.remote = Remote(tuple(peer.figures))
-    peer.select(-3)
-    assert peer.remote.ways == ("best", "near", "third", "slow")
-    peer.select(-1)
-    assert peer.remote.ways == ("best", "near")
-    assert peer.figures["slow"].dropped == "slower than the best in the warm-up"
+    why = {way: why_dropped(run, ways, 1e-6) for way, run in ways.items()}
+    assert why["best"] is None
+    assert why["near"] is None
+    assert why["third"] == "slower than the best in the warm-up"
+    assert why["late"] == "time_limit after 1 s"
+    assert why["off"] == "its points are off by 1e-03, above the tolerance"
+    assert why["dead"] == "crashed in round 0"
 
 
 def test_the_command_prints_one_object_on_the_last_line() -> None:

@@ -24,6 +24,7 @@ from copter_frontends.policy_kit import (
     check_times,
     jobs_on,
     plan_between,
+    relative_gap,
     require_free,
     require_gpus,
     status_of,
@@ -233,14 +234,15 @@ class AllocationPolicy(LpPolicy):
         objective = sum(self._worth_of(job_id, held) for job_id, held in now.items())
         before, self.held = self.held, now
         self._stale.update(j for j in {*before, *now} if before.get(j) != now.get(j) and j in self.entries)
-        plan = plan_between(before, now, objective, max(chosen.bound, objective))
+        # The gap is that of the bound that prices prove; a search's bound, if better, counts for the status only.
+        plan = plan_between(before, now, objective, max(solution.bound if solution else chosen.bound, objective))
         optimal = solution is not None and solution.status is Status.OPTIMAL
         return replace(
             plan,
             prices={kind: solution.price(kind) for kind in self._capacity} if solution is not None else {},
             fractional_jobs=chosen.fractional_requests,
             skipped={j: FITS_NOWHERE for j, e in self.entries.items() if not self._fits(e)},
-            status=status_of(plan.gap, optimal),
+            status=status_of(relative_gap(objective, max(chosen.bound, objective)), optimal),
             timings={**clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from copter import Model
+from copter import Model, Status
 from copter.errors import CopterError, SettingsError, SnapshotError
-from copter.problem.checker import check
+from copter.problem.checker import Judged, check
+from copter.problem.residuals import Residuals
 from copter.session.playback import Playback, solved
 from copter.tape.watching import recorded
 from copter_frontends.replay.program import Names, Program
@@ -54,6 +55,8 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
                     "gap": solution.gap,
                     "method": getattr(solution, "method", None),
                     "why": getattr(solution, "why", None),
+                    **residuals(solution.residuals),
+                    "optimal": solution.status is Status.OPTIMAL,
                     "processor_s": processor_s,
                     "recorded_edit_s": played.mark["edit_s"],
                     "recorded_solve_s": played.mark["solve_s"],
@@ -63,7 +66,7 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def rows_of_peer(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a peer's rounds; its points are judged by copter's checker, which is independent of the methods."""
-    from copter_frontends.replay.peers import Limits, peer_for
+    from copter_frontends.replay.peers import MILP_WAY, Limits, peer_for
 
     peers: dict[int, tuple[Any, Programs]] = {}
     for played in Playback(asked["tape"]):
@@ -91,13 +94,24 @@ def rows_of_peer(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "method": answer.way,
             "why": None,
             "verified": None,
+            "optimal": answer.optimal,
+            **residuals(None),
         }
-        if answer.optimal and answer.x is not None and answer.y is not None:
+        if answer.way != MILP_WAY and answer.optimal and answer.x is not None and answer.y is not None:
             lp = played.session.model.to_linear_program()
             judged = check(lp, np.clip(answer.x, lp.col_lower, lp.col_upper), answer.y)
-            row["gap"] = judged.gap
+            row |= residuals(judged) | {"gap": judged.gap}
             row["verified"] = max(judged.primal, judged.dual, judged.gap) <= AGREED
         yield row
+
+
+def residuals(found: Residuals | Judged | None) -> dict[str, float]:
+    """Return the largest residuals of a point, as a row tells them, and the process's peak memory."""
+    return {
+        "residual": math.nan if found is None else max(found.primal_absolute, found.dual_absolute),
+        "relative_residual": math.nan if found is None else max(found.primal, found.dual),
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
+    }
 
 
 class Programs:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from copter import Model, Session
 from copter.model.matrix import Template
 from copter.session.state import model_state
-from copter.storage.encoding import CODES
+from copter.storage.encoder import CODES
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.saved_classes import SavedClasses, function_of, method_of, name_of
 

@@ -42,7 +42,7 @@ def proof(program: Any, answer: dict[str, Any]) -> Any:
 
 def proof_multipliers(program: Any, flat: Any, answer: dict[str, Any]) -> Any:
     """Of all rows, of the program as it is minimised."""
-    return program.sign * verify.multipliers(program, flat, answer["prices"], answer.get("own", verify.NONE))
+    return program.sign * verify.multipliers(program, flat, answer)
 
 
 def turned_price(values: dict[str, Any], program: Any, rng: Rng) -> bool:
@@ -67,36 +67,37 @@ def one_more(values: dict[str, Any], program: Any, rng: Rng) -> bool:
     """A plan that uses one unit more than there is of a resource, its objective told as it is."""
     names, column, flat = list(program.requests), values["column"], verify.Flat(program)
     for place in rng.permutation(len(names)).tolist():
-        request = program.requests[names[place]]
-        if not request.integer or request.fixed >= 0:
+        request, first, n = program.requests[names[place]], *flat.first[place : place + 2].tolist()
+        if not request["integer"][0] or request["fixed"][0] >= 0:
             continue
-        for choice in rng.permutation(request.template.n).tolist():
-            before, cost = int(column[place]), request.arrays()[0]
+        for choice in rng.permutation(n - first).tolist():
+            before, cost = int(column[place]), flat.cost[first:n]
             if choice == before:
                 continue
             column[place] = choice
-            values["objective"] += program.sign * (cost[choice] - (cost[before] if before >= 0 else 0.0))
-            if any("beyond" in fault for fault in verify.plan_faults(program, flat, values)):
+            more = program.sign * (cost[choice] - (cost[before] if before >= 0 else 0.0))
+            values["objective"] += more
+            x = verify.planned(program, flat, values)
+            if any("beyond" in fault for fault in verify.point_faults(program, flat, x, values["objective"])):
                 return True
             column[place] = before
-            values["objective"] -= program.sign * (cost[choice] - (cost[before] if before >= 0 else 0.0))
+            values["objective"] -= more
     return False
 
 
-def turned_ray(values: dict[str, Any], program: Any, rng: Rng) -> bool:
+def turned_ray(values: dict[str, Any], program: Any, rng: Rng, factor: float = -1.0) -> bool:
     """A ray with one wrong sign."""
     if values["ray"] is None:
         return False
-    values["ray"][np.argmax(np.abs(values["ray"]))] *= -1
+    parts = values["ray"]["prices"], values["ray"]["own"][2]
+    largest = max(parts, key=lambda part: np.abs(part).max(initial=0.0))
+    largest[np.argmax(np.abs(largest))] *= factor
     return True
 
 
 def no_ray(values: dict[str, Any], program: Any, rng: Rng) -> bool:
     """A ray that is zero where it mattered most."""
-    if values["ray"] is None:
-        return False
-    values["ray"][np.argmax(np.abs(values["ray"]))] = 0.0
-    return True
+    return turned_ray(values, program, rng, 0.0)
 
 
 OF_ANSWERS: tuple[Lie, ...] = (better_objective, better_bound, turned_price, larger_value)

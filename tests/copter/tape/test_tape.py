@@ -7,15 +7,17 @@ import struct
 import subprocess
 import sys
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import copter
-from copter import InvalidDataError, Model, Session, SnapshotError, verify
+from copter import CopterError, InvalidDataError, Model, Session, SnapshotError, verify
 from copter.session import tape_tools
 from copter.session.playback import Playback, solved
+from copter.storage.encoding import encode
 from copter.tape import TapeReader, TapeWriter, recorded
 from copter.tape.layout import FRONT, HEAD, ROUND
 from tests.copter.tape import tapes
@@ -23,6 +25,7 @@ from tests.copter.tape import tapes
 PLAY = """
 import sys
 from copter.session.playback import Playback, solved
+from copter.storage.encoding import encode
 for played in Playback(sys.argv[1]):
     print(solved(played)[0].objective.hex())
 """
@@ -244,7 +247,7 @@ def test_an_edit_that_the_model_refuses_is_named_with_its_round(tmp_path: Path) 
     writer = TapeWriter(tmp_path / "t")
     session._begin_recording(writer, True, True)
     session.solve()
-    session._recorder._items.append(("edit", [("remove", (["none"],))]))  # type: ignore[union-attr]
+    session._recorder._items.append(encode(("remove", (["none"],))))  # type: ignore[union-attr]
     session.solve()
     session.record(None)
     with pytest.raises(SnapshotError, match=r"round 1, byte \d+ cannot be played, edit 0 of the round: 'none'"):
@@ -299,3 +302,30 @@ def test_a_sealed_tape_of_wrong_values_is_refused_or_played(tmp_path: Path) -> N
                 except (SnapshotError, verify.Unusable) as error:
                     refused += "\n" not in str(error)
     assert refused > 60
+
+
+def test_arrays_that_change_later_in_a_batch_are_on_the_tape_as_they_were(tmp_path: Path) -> None:
+    model, session = small(tmp_path / "t")
+    session.solve()
+    costs = np.array([5.0, 1.0])
+    with model.batch():
+        model.update_cost("one", costs)
+        costs[:] = 100.0
+        model.add_request("two", costs, usage={"a": [1, 2]})
+    objective = session.solve().objective
+    session.record(None)
+    assert [solved(played)[0].objective for played in Playback(tmp_path / "t")][-1] == objective
+
+
+def test_an_id_that_cannot_be_held_ends_the_tape_after_the_rounds_before_it(tmp_path: Path) -> None:
+    model, session = small(tmp_path / "t")
+    session.solve()
+    with suppress(CopterError), model.batch():
+        model.add_request(frozenset("x"), [1.0], usage={"a": [1]})
+        model.remove_request("none")  # the batch is taken back, so that the tape goes on
+    session.solve()
+    model.add_request(frozenset("x"), [1.0], usage={"a": [1]})
+    session.solve()
+    with pytest.raises(SnapshotError, match=r"cannot hold: .*frozenset"):
+        session.record(None)
+    assert len(list(Playback(tmp_path / "t"))) == 2

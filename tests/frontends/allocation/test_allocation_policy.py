@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from conformance import PolicyConformance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import Session
+from copter import Session, verify
 from copter.errors import InvalidDataError, SettingsError
+from copter.tape import TapeReader, recorded
 from copter_frontends.allocation import AllocationPolicy, Rates, checked_rates, options_of
 from copter_frontends.goodput import GoodputModel, UnknownApplicationError
 from copter_frontends.vocabulary import (
@@ -235,3 +237,19 @@ def test_edited_is_as_good_as_fresh(steps: list[tuple[int, int, int]]) -> None:
     assert policy.last_solution is not None
     assert policy.last_solution.objective == pytest.approx(Session(fresh.model).solve().objective, rel=1e-6, abs=1e-9)
     require_consistent(policy.model.ledger)
+
+
+def test_the_gap_is_that_of_the_bound_that_prices_prove(tmp_path: Path) -> None:
+    policy = AllocationPolicy(Cluster.of({"a": (1, 4)}))
+    for name in ("one", "two"):
+        policy.add_job(job(name), {"a": {3: 3.0}})
+    with recorded(tmp_path / "t"):
+        plan = policy.plan(0.0)
+    assert plan.status.value == "optimal"  # a search of all choices says so
+    assert plan.bound == pytest.approx(plan.objective * 4 / 3, rel=1e-6)
+    assert plan.gap > 0.05
+    _, checked, faults = next(verify.verify(tmp_path / "t"))
+    assert faults == []
+    assert "bound of a search, not proven" in checked
+    proven = next(record.value()["bound"] for record in TapeReader(tmp_path / "t") if record.kind == b"PLAN")
+    assert plan.bound == pytest.approx(proven)

@@ -14,6 +14,8 @@ HIGHS_WAYS = (
     "highs_ipm_cold_no_crossover",
     "highs_ipm_cold_no_crossover_1e-6",
 )
+MILP_WAY = "highs_milp"
+"""HiGHS on the mixed-integer program; not one of the peers of an LP."""
 PEERS = {
     "highs": ("highspy", HIGHS_WAYS),
     "glop": ("ortools", ("glop_warm",)),
@@ -23,7 +25,7 @@ PEERS = {
 }
 """Peers by name: the package that each needs, and the ways in which it is used."""
 
-__all__ = ["HIGHS_WAYS", "PEERS", "Answer", "Limits", "Peer", "installed", "peer_for"]
+__all__ = ["HIGHS_WAYS", "MILP_WAY", "PEERS", "Answer", "Limits", "Peer", "installed", "peer_for"]
 
 
 def installed(name: str) -> bool:
@@ -34,9 +36,9 @@ def installed(name: str) -> bool:
 def peer_for(way: str, threads: int | None = None) -> Peer:
     """Return a peer for one way of use; its library is imported in the calling process."""
     if way.startswith("highs_"):
-        from copter_frontends.replay.peers.highs import WAYS, HighsPeer
+        from copter_frontends.replay.peers.highs import MILP, WAYS, HighsPeer
 
-        return HighsPeer({way: WAYS[way]})
+        return HighsPeer({way: (WAYS | MILP)[way]})
     if way == "glop_warm":
         from copter_frontends.replay.peers.glop import GlopPeer
 
