@@ -143,14 +143,37 @@ class Exchange:
     def _call(
         self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
     ) -> dict[int, Any]:
-        """Call shards and return their answers; a shard that has restarted becomes out of step."""
-        answers = self.transport.call(method, arguments, self.turn.next(), seconds)
+        """Call shards and return their answers. A call that a restarted shard has refused counts as lost.
+
+        A shard whose birth is unknown is asked for it first: a message that was sent to its earlier life, and arrives
+        after its restart, must not be taken for one of now.
+        """
+        started = CLOCK.get().monotonic()
+        new = {shard: () for shard in arguments if shard not in self._births and method != "hello"}
+        hellos = self._send("hello", new, seconds) if new else {}
+        silent = {shard: answer for shard, answer in hellos.items() if answer is LOST or answer is LATE}
+        known = {shard: given for shard, given in arguments.items() if shard not in silent}
+        if new and seconds is not None:
+            seconds = max(seconds - (CLOCK.get().monotonic() - started), 0.0)
+        answers = silent | (self._send(method, known, seconds) if known else {})
+        return {shard: answers[shard] for shard in arguments}
+
+    def _send(
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
+    ) -> dict[int, Any]:
+        """Send a call; a shard that has restarted becomes out of step."""
+        births = [self._births[shard] for shard in arguments if shard in self._births]
+        answers = self.transport.call(method, arguments, self.turn.next(births), seconds)
         for shard, answer in answers.items():
-            if answer is not LOST and answer is not LATE:
-                birth = answer[2]
-                if self._births.setdefault(shard, birth) != birth:
+            if answer is LOST or answer is LATE:
+                continue
+            birth = answer[2]
+            if self._births.setdefault(shard, birth) != birth:
+                if method == "hello":
                     self._births[shard] = birth
                     self.found_dead(shard)
+                else:
+                    answers[shard] = LOST
         return answers
 
     def found_dead(self, shard: int) -> None:
@@ -189,7 +212,10 @@ class Exchange:
             if not alone:
                 self._write_down(number, given, versions)
         except BaseException:
-            self.transport.call("abort", dict.fromkeys(given, ()), self.turn.next())
+            # a shard of unknown birth has died, and the batch with it
+            there = {shard: () for shard in given if shard in self._births}
+            if there:
+                self.transport.call("abort", there, self.turn.next(self._births[shard] for shard in there))
             raise
         try:
             changes = self._decide(number, given, versions)

@@ -111,7 +111,7 @@ class Shard:
         self._renewed_templates: set[int] = set()
         self._declared: tuple[Template, ...] | None = None
         self._reach: tuple[Floats, Floats] | None = None
-        self._last: Order = (read_terms(directory).now, 0)
+        self._last = (read_terms(directory).now, 0)  # term and number of the last call
 
     @property
     def model(self) -> Model:
@@ -122,16 +122,21 @@ class Shard:
         """Run a call and return (True, result, birth), or (False, error, birth) if it raises a CopterError.
 
         The birth distinguishes this shard from earlier and later ones of the same number. SupersededError refuses a
-        call that comes twice, comes after a later call, or was sent by a coordinator whose term is over; `hello`, which
-        changes nothing, is never refused.
+        call that was sent by a coordinator whose term is over, comes twice, comes after a later call, or was sent to
+        the shard's earlier life; `hello`, which changes nothing, is never refused.
         """
         if method != "hello":
-            if order <= self._last:
-                why = (
-                    "another coordinator goes on with this session" if order[0] < self._last[0] else "a later call came"
-                )
-                return False, SupersededError(f"{method} of call {order[1]} is refused: {why}"), self.birth
-            self._last = order
+            term, number, births = order
+            why = None
+            if term < self._last[0]:
+                why = "another coordinator goes on with this session"
+            elif self.birth not in births:
+                why = "it was sent before this shard was started again"
+            elif (term, number) <= self._last:
+                why = "a later call came"
+            if why is not None:
+                return False, SupersededError(f"{method} of call {number} is refused: {why}"), self.birth
+            self._last = term, number
         try:
             return True, getattr(self, method)(*arguments), self.birth
         except CopterError as error:

@@ -85,8 +85,9 @@ class Transport(Protocol):
             Name of a method of :class:`Shard`.
         arguments : mapping of int to tuple
             Arguments by shard number.
-        order : tuple of (term, number)
-            Order of the call: a shard refuses a call that comes after a later one.
+        order : tuple of (term, number, births)
+            Order of the call, and whom it is meant for: a shard refuses a call that comes after a later one, or that
+            was sent before its last restart.
         seconds : float, optional
             Longest wait for late answers; None for no limit.
 

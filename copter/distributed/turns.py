@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,8 +17,9 @@ from copter.storage.sealing import Seal
 
 TERM = Seal(b"\x89COPTERT", 1, "the term of a distributed session")
 
-Order = tuple[int, int]
-"""(term of the coordinator, number of its call). A shard runs calls in ascending order and refuses any other."""
+Order = tuple[int, int, frozenset[int]]
+"""(term of the coordinator, number of its call, births of the shards that it is meant for). A shard runs calls for its
+own birth, in ascending order of term and number, and refuses any other."""
 
 PENDING = "pending-"
 """Prefix of the name of a file with a decided batch; the coordinator's term follows."""
@@ -82,10 +84,10 @@ class Turn:
         self.term = ((known.now >> 32) + 1) << 32 | int.from_bytes(os.urandom(4), "little")
         write_terms(directory, Terms(self.term, known.settled))
 
-    def next(self) -> Order:
-        """Return the order (term and number) of the next call."""
+    def next(self, births: Iterable[int] = ()) -> Order:
+        """Return the order of the next call, meant for the shards of these births."""
         self._calls += 1
-        return self.term, self._calls
+        return self.term, self._calls, frozenset(births)
 
     def require_current(self) -> None:
         """Raise SupersededError if another coordinator has begun."""

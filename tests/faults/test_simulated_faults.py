@@ -32,7 +32,7 @@ def test_seeds_that_broke_a_promise(seed: int) -> None:
     run_world(seed, 300, Counter(), astray=False)
 
 
-@pytest.mark.parametrize("seed", [1_001_660, 1_013_797, 1_014_371, 1_016_962, 1_007_547])
+@pytest.mark.parametrize("seed", [1_001_660, 1_013_797, 1_014_371, 1_016_962, 1_007_547, 1_016_260])
 def test_seeds_of_the_long_run_that_broke_a_promise(seed: int) -> None:
     simulate.run(seed, simulate.STEPS, Counter())
 

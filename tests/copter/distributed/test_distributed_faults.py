@@ -309,6 +309,27 @@ def test_a_coordinator_that_was_replaced_changes_nothing(tmp_path: Path) -> None
     assert distributed.Session.load(str(tmp_path), EXACT, transport).solve().status is copter.Status.OPTIMAL
 
 
+def test_messages_sent_before_a_shard_was_started_again_change_nothing(tmp_path: Path) -> None:
+    """A batch that came a second time after a restart was open in the shard, and read with its costs."""
+    transport = Heard()
+    session = distributed.Session(
+        sia_like_model(9, 64), copter.Settings(), shards=2, directory=str(tmp_path), transport=transport, sync="always"
+    )
+    name = next(iter(session.model.requests))
+    session.model.rescale_cost(name, 0.5)
+    old = [each for each in transport.sent if each[0] in ("prepare", "commit")][-2:]
+    session.model.rescale_cost(name, 3.0)
+    before = session.model.cost(name).copy()
+    transport.kill(session._deal.owner[name])
+    for message in old:
+        (answer,) = LocalTransport.call(transport, *message).values()
+        assert not answer[0]
+        assert "before this shard was started again" in str(answer[1])
+    assert np.array_equal(session.model.cost(name), before)
+    session.model.rescale_cost(name, 2.0)
+    assert np.array_equal(session.model.cost(name), 2.0 * before)
+
+
 def test_a_shard_whose_disk_refuses_for_good_is_an_error_and_the_batch_is_carried_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
