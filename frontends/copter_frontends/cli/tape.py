@@ -30,7 +30,7 @@ def tape() -> None:
 
 @tape.command()
 @click.argument("file", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def info(file: str, as_json: bool) -> None:
     """Describe the contents of the tape FILE."""
     found = _of(file, "described")
@@ -44,7 +44,7 @@ def info(file: str, as_json: bool) -> None:
 @tape.command()
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--rounds", required=True, metavar="A:B", help="Rounds A to B - 1; the rest is left out.")
+@click.option("--rounds", required=True, metavar="A:B", help="Copy rounds A to B - 1.")
 def cut(file: str, out: str, rounds: str) -> None:
     """Copy rounds of the tape FILE to the tape OUT. Unless round A is the first, its sessions start cold there."""
     from copter_frontends.cli.replay import _rounds
@@ -64,7 +64,7 @@ def anonymise(file: str, out: str) -> None:
 @tape.command()
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--round", "number", type=click.IntRange(min=0), required=True)
+@click.option("--round", "number", type=click.IntRange(min=0), required=True, help="Number of the round.")
 def mps(file: str, out: str, number: int) -> None:
     """Write the program of one round of the tape FILE to the MPS file OUT."""
     _of(file, "as_mps", out, number)
