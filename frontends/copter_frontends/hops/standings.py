@@ -27,7 +27,7 @@ class Standings:
 
     def __init__(self, book: JobBook, priority: Priority) -> None:
         self.book, self.queue = book, LatencyQueue(priority)
-        self._done: dict[str, float] = {}  # estimated progress, where the priority goes by what is left
+        self._done: dict[str, float] = {}  # estimated progress, for priorities that depend on the remaining work
         self._updated_s = 0.0
 
     def remove(self, job: Job, service: Service, now_s: float | None) -> None:
