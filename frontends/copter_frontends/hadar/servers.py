@@ -73,7 +73,7 @@ class Servers:
         return self.allocation(shares, rates)
 
     def find_whole(self, kind: int, gpus: int) -> Allocation | None:
-        """Return free GPUs of the type with number `kind`, on no more servers than necessary; None if they do not fit."""
+        """Return free GPUs of the type numbered `kind`, on no more servers than necessary; None if they do not fit."""
         name = self.types[kind]
         shares = self.nodes.find(name, gpus)
         if shares is None or len(shares) > -(-gpus // self.nodes.node_gpus(name)):
