@@ -28,7 +28,7 @@ def tape() -> None:
     """Describe a tape, cut it, make it anonymous, or write one of its programs as MPS."""
 
 
-@tape.command()
+@tape.command(short_help="Describe a tape.")
 @click.argument("file", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def info(file: str, as_json: bool) -> None:
@@ -41,7 +41,7 @@ def info(file: str, as_json: bool) -> None:
         click.echo(f"{name}: {json.dumps(value) if isinstance(value, dict) else value}")
 
 
-@tape.command()
+@tape.command(short_help="Copy some rounds.")
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--rounds", required=True, metavar="A:B", help="Copy rounds A to B - 1.")
@@ -53,7 +53,7 @@ def cut(file: str, out: str, rounds: str) -> None:
     _of(file, "cut", out, first, last)
 
 
-@tape.command()
+@tape.command(short_help="Replace names by numbers.")
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
 def anonymise(file: str, out: str) -> None:
@@ -61,7 +61,7 @@ def anonymise(file: str, out: str) -> None:
     _of(file, "anonymised", out)
 
 
-@tape.command()
+@tape.command(short_help="Write a round's program as MPS.")
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--round", "number", type=click.IntRange(min=0), required=True, help="Number of the round.")

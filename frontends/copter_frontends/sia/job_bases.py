@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 class Base(NamedTuple):
-    """Base values of a job's configurations: (G_ic)^p or ln G_ic of S2, before scale and offset.
+    """Base values of a job's configurations: sgn(p) (G_ic)^p, or ln G_ic if p = 0 (S2).
 
     Attributes
     ----------

@@ -46,3 +46,14 @@ def test_an_option_of_several_commands_has_the_same_words() -> None:
                     said.setdefault(option.opts[0], set()).add(option.help or "")
     same = ("--json", "--quiet", "--tape", "--config")
     assert {name: texts for name, texts in said.items() if name in same and len(texts) > 1} == {}
+
+
+def test_the_list_of_commands_has_a_whole_line_for_each() -> None:
+    groups = [cli, *(each for each in cli.commands.values() if isinstance(each, click.Group))]
+    cut = [
+        f"{group.name} {name}: {command.get_short_help_str(60)}"
+        for group in groups
+        for name, command in group.commands.items()
+        if command.get_short_help_str(60).endswith("...")
+    ]
+    assert cut == []
