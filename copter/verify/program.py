@@ -62,8 +62,13 @@ def decoded(data: BytesIO) -> Any:
 def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
     """Yield (kind, stream, round, value) of each whole record of a tape; copter/tape/layout.py describes the layout."""
     with open(path, "rb") as file:
-        if file.read(16) != HEAD:
-            raise Unusable("its head is damaged, or it is no copter tape of format 1")
+        if (head := file.read(16)) != HEAD:
+            later = head[:8] == HEAD[:8] and zlib.crc32(head[:12]).to_bytes(4, "little") == head[12:]
+            raise Unusable(
+                f"it has format {head[8] + 256 * head[9]}, this verifier reads format 1: use a newer copter"
+                if later
+                else "its head is damaged, or it is no copter tape"
+            )
         size, at, digest, number = file.seek(0, 2), file.seek(16), bytes(16), 0
         while len(front := file.read(28)) == 28:
             kind, stream, stored, length, checksum = struct.unpack("<4sIQQI", front)
