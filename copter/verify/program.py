@@ -216,7 +216,7 @@ class Program:
 
 
 def halves(rest: Any, count: int) -> Any:
-    """Return (least sums, lower and upper bounds of private rows) of what an edit ends with, each None if left out."""
+    """Split an edit's last arguments: (least sums, lower, upper bounds of private rows), each None if left out."""
     least, own = (*rest, None, None)[:2]
     return least, *((None, None) if own is None else np.reshape(own, (count, 2, -1)).swapaxes(0, 1))
 
