@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -96,6 +97,12 @@ def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints
     return [int(row) for row in rows]
 
 
+@cache
+def draws_loads(kind: type) -> bool:
+    """Whether facts of a type draw loads; remembered, because checking a protocol takes long."""
+    return issubclass(kind, DrawnLoads)
+
+
 class ExactTraining:
     """Training at the goodput model's rates, exact over phases and at completion; `facts` may draw loads."""
 
@@ -114,7 +121,7 @@ class ExactTraining:
     def begin(self, row: int, allocation: Allocation) -> None:
         """Look up the job's rate curve."""
         self._table.curve[row] = self._rates.curve(self._table.jobs[row], allocation)
-        if isinstance(self._facts.get(self._table.jobs[row].application), DrawnLoads):
+        if draws_loads(type(self._facts.get(self._table.jobs[row].application))):
             self._where[row] = (allocation.gpu_type, allocation.gpus)
 
     def halt(self, row: int) -> None:
