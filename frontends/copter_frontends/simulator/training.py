@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -97,17 +96,12 @@ def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints
     return [int(row) for row in rows]
 
 
-@cache
-def draws_loads(kind: type) -> bool:
-    """Whether facts of a type draw loads; remembered, because checking a protocol takes long."""
-    return issubclass(kind, DrawnLoads)
-
-
 class ExactTraining:
     """Training at the goodput model's rates, exact over phases and at completion; `facts` may draw loads."""
 
     def __init__(self, table: JobTable, rates: RateTable, facts: Mapping[str, object] | None = None) -> None:
         self._table, self._rates, self._facts = table, rates, facts or {}
+        self._draws: dict[str, bool] = {}  # whether an application's facts draw loads: to ask a protocol takes long
         self._where: dict[int, tuple[str, int]] = {}  # GPU type and number of GPUs of jobs whose loads can be drawn
 
     def arrive(self, row: int) -> Mapping[str, Any]:
@@ -121,7 +115,10 @@ class ExactTraining:
     def begin(self, row: int, allocation: Allocation) -> None:
         """Look up the job's rate curve."""
         self._table.curve[row] = self._rates.curve(self._table.jobs[row], allocation)
-        if draws_loads(type(self._facts.get(self._table.jobs[row].application))):
+        application = self._table.jobs[row].application
+        if application not in self._draws:
+            self._draws[application] = isinstance(self._facts.get(application), DrawnLoads)
+        if self._draws[application]:
             self._where[row] = (allocation.gpu_type, allocation.gpus)
 
     def halt(self, row: int) -> None:
