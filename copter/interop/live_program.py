@@ -138,7 +138,8 @@ class LiveProgram:
 
     def _begin_anew(self) -> None:
         self._allowance: Allowance | None = None
-        self._optimum: tuple[LinearProgram, Floats] | None = None  # the last program with an optimum, and its x
+        # the last program with an optimum, its x and y
+        self._optimum: tuple[LinearProgram, Floats, Floats] | None = None
         self._basis: KeptBasis | None = None
         self._session: Session | None = None
         self._held: LinearProgram | None = None  # the program that the session's model holds
@@ -209,7 +210,7 @@ class LiveProgram:
 
     def _noted(self, answer: Answer) -> Answer:
         if answer.status is Status.OPTIMAL and self._lp is not None:
-            self._optimum = self._lp, answer.x
+            self._optimum = self._lp, answer.x, answer.y
         return answer
 
     def _kept(self, lp: LinearProgram, settings: Settings, way: Way, may_s: float) -> Answer | None:

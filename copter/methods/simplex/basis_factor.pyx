@@ -471,7 +471,7 @@ cdef class BasisFactor:
         self.eta_start[self.updates] = self.eta.size
         append(&self.eta, row, alpha[row])
         for i in range(self.rows):
-            if i != row and fabs(alpha[i]) > TINY:
+            if alpha[i] != 0.0 and i != row and fabs(alpha[i]) > TINY:
                 append(&self.eta, i, alpha[i])
         self.updates += 1
         self.eta_start[self.updates] = self.eta.size

@@ -42,7 +42,7 @@ cdef class Tableau:
         cdef Py_ssize_t nnz = len(index), total = m + n
         cdef dict arrays = {"cost": cost, "lower": lower, "upper": upper}
         cdef _Store reals = _Store(np.zeros(2 * nnz + 6 * total + 6 * m + 16), arrays)
-        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 2 * m + 3 * total + 16, dtype=np.int32), arrays)
+        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 3 * m + 3 * total + 16, dtype=np.int32), arrays)
         cdef double[::1] x = reals.whole, costs = cost, lowers = lower, uppers = upper
         cdef int[::1] i = whole.whole
         cdef Py_ssize_t k
@@ -55,6 +55,7 @@ cdef class Tableau:
         self.row_start, self.row_index = &i[whole.take("row_start", m + 1)], &i[whole.take("row_index", nnz)]
         self.touched, self.candidate = &i[whole.take("touched", total)], &i[whole.take("candidate", total)]
         self.head, self.place = &i[whole.take("head", m)], &i[whole.take("place", total)]
+        self.spots = &i[whole.take("spots", m)]
         self.value, self.row_value = &x[reals.take("value", nnz)], &x[reals.take("row_value", nnz)]
         self.lower, self.upper, self.cost = &lowers[0], &uppers[0], &costs[0]
         self.x, self.d = &x[reals.take("x", total)], &x[reals.take("d", total)]
@@ -285,14 +286,19 @@ cdef class Tableau:
         for p in range(self.start[j], self.start[j + 1]):
             into[self.index[p]] += factor * self.value[p]
 
-    cdef void load(self, int j, double *into) noexcept nogil:
-        """Write B^-1 a_j to a vector."""
-        memset(into, 0, self.rows * sizeof(double))
-        self.add(j, 1.0, into)
-        self.factor.ftran(into)
+    cdef void load(self, int j) noexcept nogil:
+        """Write B^-1 a_j to `alpha`; `spots` lists the rows in which it is not zero."""
+        cdef int i, count = 0
+        memset(self.alpha, 0, self.rows * sizeof(double))
+        self.add(j, 1.0, self.alpha)
+        self.factor.ftran(self.alpha)
+        for i in range(self.rows):
+            self.spots[count] = i
+            count += self.alpha[i] != 0.0
+        self.spot_count = count
 
     cdef void pivot_row(self, int p) noexcept nogil:
-        """Compute rho = B^-T e_p and the row's entries rho'a_j of all nonbasic variables, listed in `touched`."""
+        """Compute rho = B^-T e_p, its squared `norm`, and the entries rho'a_j of nonbasic variables, in `touched`."""
         cdef int i, j, q, k, count = 0
         cdef double factor
         for k in range(self.touched_count):
@@ -300,11 +306,15 @@ cdef class Tableau:
         memset(self.rho, 0, self.rows * sizeof(double))
         self.rho[p] = 1.0
         self.factor.btran(self.rho)
+        self.norm = 0.0
         for i in range(self.rows):
             factor = self.rho[i]
+            if factor == 0.0:
+                continue
             if fabs(factor) <= TINY:
                 self.rho[i] = 0.0
                 continue
+            self.norm += factor * factor
             j = self.columns + i
             if self.place[j] < 0:
                 self.row[j] = factor
