@@ -20,6 +20,7 @@ from kube_cluster import (
     node,
     pod,
     served,
+    sharing_teams,
     two_teams,
     workload,
 )  # fmt: skip
@@ -275,3 +276,30 @@ def test_kais_snapshot_zipped_and_plain() -> None:
             kai_kinds("here", data)
     with pytest.raises(ViewError, match="there is no Node"):
         pod_group_view("kai", kai_kinds("here", json.dumps({"rawObjects": raw | {"nodes": []}}).encode()))
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_weights_of_fair_sharing(version: str) -> None:
+    documents = sharing_teams(version, blue="2500m")
+    tree = kueue_view(documents).tree
+    assert tree.fair
+    assert {name: node.weight for name, node in tree.queues.items()} == {"red": 1.0, "blue": 2.5}
+    for each in documents:
+        each.pop("status", None)
+    assert not kueue_view([each for each in documents if each["kind"] != "Workload"]).tree.fair
+
+
+@pytest.mark.parametrize(("weight", "told"), [("-1", "must be a number of 0 or more"), ("much", "is not a quantity")])
+def test_a_weight_that_cannot_be_read(weight: str, told: str) -> None:
+    with pytest.raises(QueueError, match=rf"ClusterQueue red: fairSharing\.weight: '{weight}' {told}"):
+        kueue_view(sharing_teams(red=weight))
+
+
+@pytest.mark.parametrize("kind", ["ClusterQueue", "LocalQueue"])
+def test_a_stopped_queue_holds_its_workloads(kind: str) -> None:
+    documents = two_teams()
+    for each in documents:
+        if each["kind"] == kind and each["metadata"]["name"] in ("blue", "main"):
+            each["spec"]["stopPolicy"] = "Hold"
+    name = "blue" if kind == "ClusterQueue" else "b/main"
+    assert {job.held for job in kueue_view(documents).jobs if not job.running} == {f"queue {name} is stopped"}
