@@ -208,7 +208,13 @@ def test_tasks_of_an_array_are_jobs_of_their_own_up_to_their_limit(tmp_path: Pat
 
 
 def test_an_array_of_very_many_tasks_is_cut(tmp_path: Path) -> None:
-    assert len(slurm(tmp_path, [slurm_job(1, 1, array_task_string="0-4000000,...")]).jobs) == 1000
+    jobs = [slurm_job(1, 1, array_task_string="0-4000000"), slurm_job(2, 1, array_task_string="3,...")]
+    view = slurm(tmp_path, jobs)
+    assert len(view.jobs) == 1001
+    assert view.skipped == [
+        "Slurm job 1: only 1000 waiting tasks of its array are read",
+        "Slurm job 2: only 1 waiting tasks of its array are read",
+    ]
 
 
 @pytest.mark.parametrize(
