@@ -165,17 +165,19 @@ def scrambled(value: Hashes) -> Hashes:
 
 
 def kinds_of(lp: LinearProgram) -> tuple[Indices, Indices]:
-    """Return a number for every column and row, equal if the number of entries and the kinds of bounds are equal."""
+    """Return a number for every column and row, equal if the number of entries, the kinds of bounds and, for columns,
+    the coefficients and the kinds of their rows are equal.
+    """
 
     def kind(count: Indices, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Indices:
         found: Indices = 8 * count + 4 * (lower == upper) + 2 * np.isfinite(lower) + np.isfinite(upper)
         return found
 
-    m = lp.shape[0]
-    return (
-        kind(np.diff(lp.A.indptr), lp.col_lower, lp.col_upper),
-        kind(np.bincount(lp.A.indices, minlength=m), lp.row_lower, lp.row_upper),
-    )
+    row = kind(np.bincount(lp.A.indices, minlength=lp.shape[0]), lp.row_lower, lp.row_upper)
+    column = kind(np.diff(lp.A.indptr), lp.col_lower, lp.col_upper)
+    entry = mixed(lp.A.data) + row.astype(np.uint64)[lp.A.indices]
+    of_rows = sums_between(scrambled(entry), lp.A.indptr)
+    return scrambled(column.astype(np.uint64) + of_rows).view(np.intp), row
 
 
 def match(old: Hashes, new: Hashes, place: Indices) -> None:
