@@ -78,15 +78,22 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
 
 cdef int leaving_row(Tableau t) noexcept nogil:
     """Return the row with the largest violation relative to its steepest edge norm; -1 if none is violated."""
-    cdef int i, best = -1
+    cdef int i, k = 0, best = -1
     cdef double largest = 0.0
     cdef double *squared = t.squared
     cdef double *edge = t.edge
-    for i in range(t.rows):
-        if squared[i] > 0.0 and squared[i] > largest * edge[i]:
+    t.factor.work += 0.5 * t.violated_count
+    while k < t.violated_count:  # ends: each pass goes on in the list, or shortens it
+        i = t.violated[k]
+        if squared[i] == 0.0:
+            t.violated_count -= 1
+            t.violated[k] = t.violated[t.violated_count]
+            t.is_listed[i] = False
+            continue
+        k += 1
+        if squared[i] > largest * edge[i]:
             largest = squared[i] / edge[i]
             best = i
-    t.factor.work += 0.5 * t.rows
     return best
 
 

@@ -46,7 +46,9 @@ cdef class Tableau:
     cdef double *gap
     cdef double *size
     cdef int *spots
-    cdef int touched_count, flips, spot_count
+    cdef int *violated
+    cdef int *is_listed
+    cdef int touched_count, flips, spot_count, violated_count
     cdef double norm
     cdef bint fresh, stale
     cdef double primal_tolerance, dual_tolerance

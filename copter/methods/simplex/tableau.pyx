@@ -42,7 +42,7 @@ cdef class Tableau:
         cdef Py_ssize_t nnz = len(index), total = m + n
         cdef dict arrays = {"cost": cost, "lower": lower, "upper": upper}
         cdef _Store reals = _Store(np.zeros(2 * nnz + 6 * total + 6 * m + 16), arrays)
-        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 3 * m + 3 * total + 16, dtype=np.int32), arrays)
+        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 5 * m + 3 * total + 16, dtype=np.int32), arrays)
         cdef double[::1] x = reals.whole, costs = cost, lowers = lower, uppers = upper
         cdef int[::1] i = whole.whole
         cdef Py_ssize_t k
@@ -55,7 +55,8 @@ cdef class Tableau:
         self.row_start, self.row_index = &i[whole.take("row_start", m + 1)], &i[whole.take("row_index", nnz)]
         self.touched, self.candidate = &i[whole.take("touched", total)], &i[whole.take("candidate", total)]
         self.head, self.place = &i[whole.take("head", m)], &i[whole.take("place", total)]
-        self.spots = &i[whole.take("spots", m)]
+        self.spots, self.violated = &i[whole.take("spots", m)], &i[whole.take("violated", m)]
+        self.is_listed, self.violated_count = &i[whole.take("is_listed", m)], 0
         self.value, self.row_value = &x[reals.take("value", nnz)], &x[reals.take("row_value", nnz)]
         self.lower, self.upper, self.cost = &lowers[0], &uppers[0], &costs[0]
         self.x, self.d = &x[reals.take("x", total)], &x[reals.take("d", total)]
@@ -244,9 +245,13 @@ cdef class Tableau:
         return 0.0
 
     cdef inline void measure(self, int i) noexcept nogil:
-        """Store the squared violation of a row's basic variable, for the pricing."""
+        """Store the squared violation of a row's basic variable, for the pricing; `violated` lists such rows."""
         cdef double violation = self.violation(self.head[i])
         self.squared[i] = violation * violation
+        if violation != 0.0 and not self.is_listed[i]:
+            self.violated[self.violated_count] = i
+            self.violated_count += 1
+            self.is_listed[i] = True
 
     cdef inline double misfit(self, int j) noexcept nogil:
         """Return a nonbasic variable's reduced cost if it has the wrong sign for its bound, else zero."""
