@@ -46,9 +46,10 @@ cdef class Tableau:
     cdef double *gap
     cdef double *size
     cdef int *spots
+    cdef int *rho_spots
     cdef int *violated
     cdef int *is_listed
-    cdef int touched_count, flips, spot_count, violated_count
+    cdef int touched_count, flips, spot_count, rho_count, violated_count
     cdef double norm
     cdef bint fresh, stale
     cdef double primal_tolerance, dual_tolerance
