@@ -96,18 +96,18 @@ class Allowance:
         """Record the cost of a fresh solve."""
         self._fresh.append((cost_s, wall_s))
 
-    def begin(self) -> list[tuple[Way, float]]:
+    def begin(self, first: str = "") -> list[tuple[Way, float]]:
         """Return the ways to try on the next program, in order, each with the processor seconds that it may take.
 
-        If none of them solves it, the caller solves it afresh. Call this once for every program, after at least one
-        :meth:`fresh`.
+        Of ways that have not been tried, that of the name `first` comes first. If none of them solves the program, the
+        caller solves it afresh. Call this once for every program, after at least one :meth:`fresh`.
         """
         self._solves += 1
         for way in self.ways:
             way.rests = max(0, way.rests - 1)
         ready = [way for way in self.ways if not way.rests]
         proven = sorted((way for way in ready if way.seconds), key=lambda way: way.usual_s)
-        new = [way for way in ready if not way.seconds]
+        new = sorted((way for way in ready if not way.seconds), key=lambda way: way.name != first)
         fresh_s = self.fresh_s
         if proven:
             best = proven[0]

@@ -34,6 +34,7 @@ BROAD = 20  # from this many columns per row on, a session is tried before the b
 # Seconds of processor time; if a fresh solve takes less, a session, which works in Python, cannot be faster.
 SESSION_S = 0.02
 LEAST_S = 0.005  # least seconds that a try may take
+NUDGE = 0.005  # relative change of bounds up to which the basis of the whole program is tried first
 MOST_KEPT = 4  # most structures that one cache keeps
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
 
@@ -169,20 +170,34 @@ class LiveProgram:
         """
         settings = settings or Settings()
         started = time.perf_counter()
+        first = ""
         if self._lp is not None and same_structure(self._lp, lp):
-            self.edits, self._lp = difference(self._lp, lp), lp
+            self.edits = difference(self._lp, lp)
+            first = "basis" if self._is_nudged(lp) else ""
+            self._lp = lp
         elif not self.follow(self, lp):
             self.edits, self._lp = Edits(rebuilt=True), lp
             self._begin_anew()
             return self._afresh(lp, settings)
         allowance = self._allowance if settings.method == "auto" else None
-        for way, may_s in () if allowance is None else allowance.begin():
+        for way, may_s in () if allowance is None else allowance.begin(first):
             answer = self._kept(lp, settings, way, may_s)
             if answer is not None:
                 return self._noted(answer)
             left_s = settings.time_limit_s - (time.perf_counter() - started)
             settings = replace(settings, time_limit_s=max(left_s, 1e-3))
         return self._afresh(lp, settings)
+
+    def _is_nudged(self, lp: LinearProgram) -> bool:
+        """Whether only bounds of rows and columns have changed, by so little that few pivots will do."""
+        if self._lp is None or self.edits.costs or self.edits.coefficients:
+            return False
+        for name in ("row_lower", "row_upper", "col_lower", "col_upper"):
+            before, now = getattr(self._lp, name), getattr(lp, name)
+            at = np.flatnonzero(before != now)
+            if not (np.abs(now[at] - before[at]) <= NUDGE * np.abs(before[at])).all():
+                return False
+        return True
 
     def follow(self, other: LiveProgram, lp: LinearProgram) -> bool:
         """Take over the kept basis of another live program, or of this one, if `lp` is that program's window shifted.

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import copter
 from copter import LinearProgram, Settings, Status
 from copter.interop import live_program
+from copter.interop.allowance import Allowance
 from copter.interop.live_program import Edits, LiveProgram, LivePrograms, block_starts
 from copter.methods.simplex.kept import KeptBasis
 
@@ -166,6 +167,35 @@ def test_a_way_that_is_too_slow_is_abandoned_in_one_round(monkeypatch: pytest.Mo
         warm.append(live.solve(lp).warm)
     assert warm == [False, True, *[False] * 10]
     assert not live.is_warm
+
+
+@pytest.mark.parametrize(
+    ("what", "by", "first"), [("row_upper", 1.001, "basis"), ("row_upper", 1.1, ""), ("c", 1.001, "")]
+)
+def test_small_changes_of_bounds_try_the_basis_first(
+    monkeypatch: pytest.MonkeyPatch, what: str, by: float, first: str
+) -> None:
+    asked, real = [], Allowance.begin
+
+    def begin(self: Allowance, name: str = "") -> Any:
+        asked.append(name)
+        return real(self, name)
+
+    monkeypatch.setattr(Allowance, "begin", begin)
+    live, lp = LiveProgram(), program(3)
+    live.solve(lp)
+    live.solve(replace(lp, **{what: getattr(lp, what) * by}))
+    assert asked == [first]
+
+
+def test_the_way_that_is_asked_for_comes_first_until_one_is_proven() -> None:
+    allowance = Allowance(["session", "basis"])
+    allowance.fresh(1.0, 1.0)
+    ((way, _),) = allowance.begin("basis")
+    assert way.name == "basis"
+    allowance.end(way, True, 0.2)
+    ((way, _),) = allowance.begin("session")
+    assert way.name == "basis"
 
 
 @pytest.mark.usefixtures("still_clock")
