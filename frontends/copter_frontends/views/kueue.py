@@ -176,7 +176,7 @@ def _job(
             raise ViewError(f"is admitted by ClusterQueue {queue}, which is not among the documents")
         started = condition(document, "Admitted") or condition(document, "QuotaReserved")
         time = unix_time("lastTransitionTime", started.get("lastTransitionTime"))
-        return WatchedJob(name, queue, priority, (_assigned(admission),), True, came, time, pod=largest)
+        return WatchedJob(name, queue, priority, (_assigned(document, admission),), True, came, time, pod=largest)
     local = f"{name.rpartition('/')[0]}/{part(document, 'spec', 'queueName')}"
     queue = queue_of.get(local, "")
     if queue not in groups:
@@ -200,18 +200,26 @@ def _held(document: Document) -> str:
     return "it is not active" if part(document, "spec", "active") is False else ""
 
 
-def _assigned(admission: Mapping[str, Any]) -> Amounts:
-    """Return the amounts that an admitted workload takes."""
+def _assigned(document: Document, admission: Mapping[str, Any]) -> Amounts:
+    """Return the amounts that an admitted workload takes, without those of pods that have ended (reclaimable)."""
+    ended = {
+        str(part({"at": each}, "at", "name")): whole(
+            "status.reclaimablePods.count", part({"at": each}, "at", "count"), 0
+        )
+        for each in entries("status.reclaimablePods", part(document, "status", "reclaimablePods"))
+    }
     taken: dict[Share, float] = {}
     for at, each in enumerate(entries("status.admission.podSetAssignments", admission.get("podSetAssignments"))):
         flavors = part({"at": each}, "at", "flavors") or {}
         used = amounts(
             f"status.admission.podSetAssignments[{at}].resourceUsage", part({"at": each}, "at", "resourceUsage")
         )
+        count = whole(f"status.admission.podSetAssignments[{at}].count", part({"at": each}, "at", "count"), 1)
+        left = max(0.0, 1.0 - ended.get(str(part({"at": each}, "at", "name")), 0) / max(count, 1))
         for resource, amount in used.items():
             if resource in flavors:
                 share = (str(flavors[resource]), resource)
-                taken[share] = taken.get(share, 0.0) + amount
+                taken[share] = taken.get(share, 0.0) + amount * left
     return taken
 
 

@@ -388,3 +388,11 @@ def test_kais_shares_of_a_gpu_and_limits_that_are_none() -> None:
     assert "annotation gpu-fraction: 'half' is not a quantity" in view(raw(-1, "half")).skipped[0]
     with pytest.raises(ViewError, match=r"Queue red: spec.resources.gpu.limit is '4': it must be a number, -1 for no"):
         view(raw("4"))
+
+
+def test_pods_that_have_ended_give_their_quota_back() -> None:
+    documents = two_teams()
+    big = next(each for each in documents if each["metadata"]["name"] == "big")
+    big["status"]["admission"]["podSetAssignments"][0]["count"] = 6
+    big["status"]["reclaimablePods"] = [{"name": "main", "count": 4}]
+    assert kueue_view(documents).used() == 4.0
