@@ -41,6 +41,11 @@ class Way:
         """Median processor time of its last solves, in seconds."""
         return median(self.seconds)
 
+    def except_once(self) -> None:
+        """Note a failure after a full record of successes: the way stays, but the next failure ends its turn."""
+        while len(self.seconds) > 1:
+            self.seconds.popleft()
+
     def fail(self) -> None:
         """Note a failure: skip this way for a number of solves that doubles each time."""
         self.seconds.clear()
@@ -120,11 +125,17 @@ class Allowance:
         return [(new[0], may_s)]
 
     def end(self, way: Way, solved: bool, cost_s: float, once_s: float = 0.0) -> None:
-        """Record a try: its processor time `cost_s`, and the one-time cost `once_s` of building the kept state."""
+        """Record a try: its processor time `cost_s`, and the one-time cost `once_s` of building the kept state.
+
+        A way with a full record survives one failure if the time that tries have saved pays for another.
+        """
         fresh_s = self.fresh_s
         self._extra_s += cost_s + once_s - (fresh_s if solved else 0.0)
         if not solved or cost_s > fresh_s:
-            way.fail()
+            if len(way.seconds) == way.seconds.maxlen and self.spare_s >= fresh_s:
+                way.except_once()
+            else:
+                way.fail()
             return
         way.seconds.append(cost_s)
         if len(way.seconds) == way.seconds.maxlen:

@@ -245,7 +245,7 @@ class LiveProgram:
                 limit_s = min(settings.time_limit_s, max(may_s * allowance.clock_ratio, LEAST_S))
                 answer = self._edit(lp, replace(self._by_edits(lp, settings, way.name), time_limit_s=limit_s))
         allowance.end(way, answer is not None, self._clock() - prepared, prepared - started)
-        if way.rests and by_basis:
+        if by_basis and (answer is None or way.rests):
             self._basis = None
         elif way.rests:
             self._session = self._held = None

@@ -188,6 +188,18 @@ def test_small_changes_of_bounds_try_the_basis_first(
     assert asked == [first]
 
 
+def test_a_proven_way_survives_one_failure_that_its_savings_pay_for() -> None:
+    allowance = Allowance(["basis"])
+    allowance.fresh(1.0, 1.0)
+    offered = []
+    for solved in (True, True, True, False, True, False):
+        found = allowance.begin()
+        offered.append(len(found))
+        allowance.end(found[0][0], solved, 0.3 if solved else 1.0)
+    assert offered == [1] * 6
+    assert allowance.begin() == []  # the second failure came before the record was full again
+
+
 def test_the_way_that_is_asked_for_comes_first_until_one_is_proven() -> None:
     allowance = Allowance(["session", "basis"])
     allowance.fresh(1.0, 1.0)
