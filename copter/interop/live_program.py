@@ -4,6 +4,7 @@ edits.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -35,6 +36,7 @@ BROAD = 20  # from this many columns per row on, a session is tried before the b
 SESSION_S = 0.02
 LEAST_S = 0.005  # least seconds that a try may take
 NUDGE = 0.005  # relative change of bounds up to which the basis of the whole program is tried first
+MOST_WAITING = 3.0  # most times that a session's limit, in wall-clock time, is longer because the machine is busy
 MOST_KEPT = 4  # most structures that one cache keeps
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
 
@@ -242,7 +244,8 @@ class LiveProgram:
             if by_basis:
                 answer = self._pivot(lp, settings, max(may_s, LEAST_S))
             else:
-                limit_s = min(settings.time_limit_s, max(may_s * allowance.clock_ratio, LEAST_S))
+                ratio = max(allowance.clock_ratio, waiting_ratio())
+                limit_s = min(settings.time_limit_s, max(may_s * ratio, LEAST_S))
                 answer = self._edit(lp, replace(self._by_edits(lp, settings, way.name), time_limit_s=limit_s))
         allowance.end(way, answer is not None, self._clock() - prepared, prepared - started)
         if by_basis and (answer is None or way.rests):
@@ -303,6 +306,13 @@ class LiveProgram:
         if n >= WIDE * m and (self.edits.costs or self.edits.coefficients):
             return replace(settings, basis_columns=0, interior_rows=max(m, settings.interior_rows))
         return replace(settings, basis_columns=n)
+
+
+def waiting_ratio() -> float:
+    """Return about how many wall-clock seconds a second of processor time takes now, from the machine's load; at most
+    :data:`MOST_WAITING`.
+    """
+    return min(os.getloadavg()[0] / (os.cpu_count() or 1), MOST_WAITING)
 
 
 def ways_for(lp: LinearProgram, fresh_s: float) -> list[str]:

@@ -188,6 +188,24 @@ def test_small_changes_of_bounds_try_the_basis_first(
     assert asked == [first]
 
 
+@pytest.mark.parametrize(("load", "times"), [(0.1, 1.0), (2.0, 2.0), (50.0, 3.0)])
+def test_a_session_has_more_time_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch, load: float, times: float) -> None:
+    limits: list[float] = []
+
+    def edited(self: LiveProgram, lp: LinearProgram, settings: Settings) -> None:
+        limits.append(settings.time_limit_s)
+
+    monkeypatch.setattr(LiveProgram, "_edit", edited)
+    monkeypatch.setattr(live_program, "ways_for", lambda lp, fresh_s: ["session"])
+    monkeypatch.setattr("os.getloadavg", lambda: (load * live_program.os.cpu_count(), 0.0, 0.0))
+    live, lp = LiveProgram(Ticking(monkeypatch, 1.0, 1.0)), program(3)
+    monkeypatch.setattr(Allowance, "clock_ratio", 1.0)
+    monkeypatch.setattr(live_program, "LEAST_S", 0.005)
+    for step in range(2):
+        live.solve(replace(lp, offset=float(step)))
+    assert limits == [pytest.approx(0.8 * times)]  # of a fresh solve of one second
+
+
 def test_a_proven_way_survives_one_failure_that_its_savings_pay_for() -> None:
     allowance = Allowance(["basis"])
     allowance.fresh(1.0, 1.0)
