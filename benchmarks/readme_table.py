@@ -61,7 +61,7 @@ def inserted(readme: str, page: str) -> str:
         raise ValueError(f"README.md needs one {BEGIN!r} and one {END!r}")
     date = re.search(r"^\| date \| (\S+) \|", page, flags=re.MULTILINE)
     lines = [
-        "| recorded rounds of | copter, median | fastest other, median | its total / copter's |",
+        "| recorded rounds of | copter, median | fastest other, median | other's total / copter's |",
         "|---|---|---|---|",
     ]
     found = {name: cells for name, cells in rows_of(page).items() if cells[5]}  # those with a time to compare

@@ -8,9 +8,8 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# OpenMP's threads shall sleep while they wait: on a busy machine, spinning threads take the processor from the thread
-# they wait for (with one of two processors taken, a round at 10,000 GPUs took 89 ms instead of 23). OpenMP reads this
-# variable when it is loaded.
+# Let OpenMP's threads sleep while they wait: on a busy machine, spinning threads take the processor from the thread
+# that they wait for. OpenMP reads this variable when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from copter.errors import (

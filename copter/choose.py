@@ -3,18 +3,18 @@
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
 0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. The rules below are
-for larger models, and for small ones whose pivots do not end at a proven optimum. 1. Private rows: the block methods go
-first, because no other method for models supports private rows. If they do not finish, or the program is infeasible or
-unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns) and then to the interior-point
-method. 2. Few coupling rows (`Settings.interior_rows`, 64) and few columns (`Settings.basis_columns`, 40,000): pivots
-from the
+   for larger models, and for small ones whose pivots do not end at a proven optimum.
+1. Private rows: the block methods, because no other method for models supports private rows. If they do not finish, or
+   the program is infeasible or unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns)
+   and then to the interior-point method.
+2. Few coupling rows (`Settings.interior_rows`, 64) and few columns (`Settings.basis_columns`, 40,000): pivots from the
    basis of the last round. The first round has no basis; up to `COLD_COLUMNS` columns pivots start from nothing, above
    that the proximal method solves the first round and its prices start the basis of the second. Up to `COLD_COLUMNS`
    the simplex method of the whole program decides where those pivots do not end at an optimum.
 3. Few coupling rows and more columns than that: the proximal method, which looks at most columns only to price them.
 4. Many coupling rows: pivots from the last basis if there is one, then the block interior-point method. If neither
    ends at an optimum, the proximal method goes on from where they stopped, up to `PRICED_ROWS` rows; with more rows
-   the interior-point method of the whole program goes first.
+   the interior-point method of the whole program goes first, and at once for up to `FEW_REQUESTS` requests.
 5. Wherever the proximal method stalls, the interior-point method of the whole program has one try, up to
    `Settings.interior_columns` columns.
 
@@ -42,7 +42,9 @@ COLD_COLUMNS: Final = 1000
 """Columns up to which a model's first solve pivots as well: its few pivots cost less than one proximal step."""
 
 SMALL_COLUMNS: Final = 5_000
-"""Columns up to which the first method of a model is pivots of its whole program from the last basis."""
+"""Columns up to which the first method of a model is pivots of its whole program from the last basis. With private
+rows the limit is `Settings.basis_columns`, because no other pivots are left for such a model.
+"""
 
 FEW_REQUESTS: Final = 64
 """Requests up to which a model counts as small whatever its number of coupling rows (:func:`is_small`)."""
@@ -156,6 +158,7 @@ SMALL_COLD: Final = Choice("basis", "a small model: pivots of the whole program 
 _PRIVATE: Final = Choice("blocks", "requests have private rows")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")
+_UNCOUPLED: Final = Choice("interior", "many coupling rows and few requests: nothing is eliminated")
 _STALLED: Final = Choice("interior", "the proximal method stalled")
 _PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis")
@@ -175,7 +178,8 @@ def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
 def is_small(facts: ModelFacts, settings: Settings) -> bool:
     """Whether a model is so small that pivots of its whole program, with a row for every request, solve it fastest."""
     few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
-    return 0 < facts.columns <= min(SMALL_COLUMNS, settings.basis_columns) and few_requests
+    most = settings.basis_columns if facts.private_rows else min(SMALL_COLUMNS, settings.basis_columns)
+    return 0 < facts.columns <= most and few_requests
 
 
 def many_rows(facts: ModelFacts, settings: Settings) -> bool:
@@ -206,11 +210,13 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
                 order.append(WHOLE_PIVOTS)
         elif many:
             order.append(_ROW_PIVOTS)
-    if many and not facts.unchanged:
-        order.append(_BLOCKS)
     whole = facts.columns <= settings.interior_columns
     if many and whole and facts.rows > PRICED_ROWS:
-        return *order, _WHOLE, _GOES_ON
+        if 0 < facts.requests <= FEW_REQUESTS:
+            return *order, _UNCOUPLED, _GOES_ON
+        return (*order, _WHOLE, _GOES_ON) if facts.unchanged else (*order, _BLOCKS, _WHOLE, _GOES_ON)
+    if many and not facts.unchanged:
+        order.append(_BLOCKS)
     order.append(_GOES_ON if many else _INSTEAD if order else _FIRST if few else _PRICES)
     return (*order, _STALLED) if whole else tuple(order)
 

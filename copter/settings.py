@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from copter.errors import SettingsError
 
 NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
+FORMER = frozenset({"max_sigma", "dense_rows", "settle_columns", "purify_rows", "refinements"})
+"""Settings that earlier versions had; they are ignored where a file has them."""
 LARGEST_WHOLE = 10**300  # largest int accepted where a float is expected, so that its float does not overflow
 
 
@@ -44,22 +47,14 @@ class Settings:
     warm_sigma : float
         Upper limit of the proximal parameter at the start of a warm solve. After an edit, a moderate parameter finds
         the new active set in fewer Newton steps than the large one with which the last solve ended.
-    sigma_growth, max_sigma : float
-        Factor by which the proximal parameter grows after an easy step, and its largest value.
-    dense_rows : int
-        Newton systems of at most this many rows are factorised (Cholesky); larger ones are solved by
-        conjugate gradients.
-    settle_columns : int
-        From this many working columns on, a solve leaves out the groups whose best column is the same at all nearby
-        prices.
+    sigma_growth : float
+        Factor by which the proximal parameter grows after an easy step.
     price_reach : float
         Trust radius of a warm solve: how far prices may move between two pricing passes, in units of their size;
         inf for no bound.
     purify : bool
         Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
         requests are fractional. Models without integer columns get the optimum as it is found.
-    purify_rows : int
-        If pivots have not found a vertex, a walk to one is tried up to this many tight coupling rows.
     keep_slack : float
         A column at its bound leaves the working set when its reduced cost, less the least of its block, exceeds this
         factor times the largest absolute cost of the block's working columns.
@@ -74,8 +69,6 @@ class Settings:
         Presolve the linear program of a one-shot solve.
     max_interior_iterations : int
         Interior-point iterations of a one-shot solve before ITERATION_LIMIT.
-    refinements : int
-        Rounds of iterative refinement of an interior-point answer that is not within tolerance.
     interior_rows : int
         With more coupling rows than this, a session begins with the interior-point method unless the last answer is
         still optimal. With fewer, the interior-point method is the fallback if the proximal method stalls.
@@ -108,17 +101,12 @@ class Settings:
     sigma: float = 10.0
     warm_sigma: float = 160.0
     sigma_growth: float = 4.0
-    max_sigma: float = 1e6
-    dense_rows: int = 1500
-    settle_columns: int = 1000
     price_reach: float = 0.5
     purify: bool = True
-    purify_rows: int = 64
     keep_slack: float = 0.05
     method: NamedMethod = "auto"
     presolve: bool = True
     max_interior_iterations: int = 300
-    refinements: int = 3
     interior_rows: int = 64
     interior_columns: int = 1_000_000
     basis_columns: int = 40_000
@@ -129,18 +117,14 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             self._require_type(field.name, getattr(self, field.name), type(field.default))
-        for name in ("tolerance", "absolute_tolerance", "sigma", "warm_sigma", "max_sigma"):
+        for name in ("tolerance", "absolute_tolerance", "sigma", "warm_sigma"):
             value = getattr(self, name)
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
         for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps", "max_interior_iterations"):
             self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
         for name in (
             "descent_sweeps",
-            "dense_rows",
-            "settle_columns",
-            "purify_rows",
             "threads",
-            "refinements",
             "interior_rows",
             "interior_columns",
             "basis_columns",
@@ -152,6 +136,11 @@ class Settings:
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.price_reach > 0, "price_reach", self.price_reach, "> 0")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
+
+    @classmethod
+    def saved(cls, values: Mapping[str, Any]) -> Settings:
+        """Return settings from a file's values by name; raises TypeError for a name that no version had."""
+        return cls(**{name: value for name, value in values.items() if name not in FORMER})
 
     def limited_to(self, seconds: float) -> Settings:
         """Return these settings with the shorter of the two time limits; the other settings are not checked again."""

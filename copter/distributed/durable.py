@@ -102,7 +102,7 @@ class Remembered:
             return None
         values = Reader(COORDINATOR.open(read_file(path), path), path).whole()
         try:
-            settings = Settings(**values["settings"])
+            settings = Settings.saved(values["settings"])
             plan = values["plan"]
             chosen, shares = (None, None) if plan is None else (dict(plan[0]), by_id(plan[1]))
             return cls(settings, by_id(values["values"]), dict(values["prices"]), chosen, shares)

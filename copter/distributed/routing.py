@@ -80,7 +80,7 @@ class Routing:
         self._calls.setdefault(shard, []).append(Call(call.method, arguments, named))
 
     def _placed(self, value: Any) -> Any:
-        """The place of a template; any other value as it is."""
+        """Return a template's place among the templates, and any other value unchanged."""
         if not isinstance(value, Template):
             return value
         for place, each in enumerate(self._templates):

@@ -368,7 +368,7 @@ def same_structure(one: LinearProgram, other: LinearProgram) -> bool:
 
 
 def difference(one: LinearProgram, other: LinearProgram) -> Edits:
-    """Return which kinds of numbers differ."""
+    """Return which numbers of two programs of one structure differ: costs, coefficients, column bounds, row bounds."""
 
     def differ(*names: str) -> bool:
         return any(not np.array_equal(getattr(one, name), getattr(other, name)) for name in names)

@@ -96,7 +96,7 @@ class WholeSolve:
         return self.ended(found, choice)
 
     def by_blocks(self, choice: Choice) -> tuple[Found | None, Choice]:
-        """Solve by the blocks' methods; returns what was found, None if another method must try, and by what."""
+        """Solve by the block methods; returns (the result, None if another method must try; the choice behind it)."""
         usual = self.of.settings
         closer = replace(
             usual, tolerance=CLOSER * usual.tolerance, absolute_tolerance=CLOSER * usual.absolute_tolerance

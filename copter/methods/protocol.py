@@ -1,4 +1,4 @@
-"""What a method of a session's rounds is: how it starts, what it proves, and what it leaves for the next round.
+"""The interface of a method for a session's rounds: its start, its answer, and the state that it leaves.
 
 The loop of a round (:func:`copter.methods.warm.answered`) is written against :class:`Method` alone. Implementations:
 `by_vertex.py`, `by_coupling.py`, `by_whole.py`, `by_prices.py`.

@@ -94,7 +94,7 @@ class Ledger:
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._records: list[list[bytes | memoryview]] = []
         self._told: list[bytes] = []
-        self._spent_s = 0.0  # seconds of the batch's edits, if somebody is told
+        self._spent_s = 0.0  # seconds of the batch's edits, measured if there is a listener
         self._disordered = False
         self._found: tuple[list[Hashable], Ints] | None = None
         # cost arrays, by their bytes, that requests share

@@ -123,7 +123,7 @@ class Playback:
             except WRONG as error:
                 raise SnapshotError(f"{record.where} cannot be played, edit {done} of the round: {error}") from error
         try:
-            session.settings = Settings(**{**mark["settings"], **self.instead})
+            session.settings = Settings.saved({**mark["settings"], **self.instead})
             (mark["deadline_s"], mark["watched"], mark["answer"]["status"], mark["answer"]["objective"])
         except WRONG as error:
             raise SnapshotError(f"{record.where} cannot be played: {error}") from error

@@ -132,7 +132,7 @@ def state_from(values: Plain, settings: Settings | None, where: str) -> SessionS
         model = model_from(values["model"])
         return SessionState(
             model,
-            settings or Settings(**values["settings"]),
+            settings or Settings.saved(values["settings"]),
             iterate_from(values["iterate"], model),
             values["restart"],
             plan_from(values["plan"]),

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from copter.errors import SnapshotError
+from copter.formats.mps import write_mps
 from copter.session.playback import Playback, Round
 from copter.session.session import Session
 from copter.session.snapshot import plain
@@ -173,8 +174,6 @@ def as_mps(path: PathLike, out: PathLike, number: int) -> None:
     SnapshotError
         If the tape has no such round.
     """
-    from copter.formats.mps import write_mps
-
     for played in Playback(path):
         if played.number == number:
             write_mps(played.session.model.to_linear_program(), out)

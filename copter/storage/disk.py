@@ -21,7 +21,7 @@ Kind = Literal["file", "folder", "link", "other"]
 
 
 class Writer(Protocol):
-    """Interface of an object that appends to files and syncs them, one order at a time; see :class:`.DiskThread`."""
+    """Appends to files and syncs them, usually in another thread; holds one order at a time (:class:`.DiskThread`)."""
 
     def fileno(self) -> int:
         """Return a file descriptor that becomes readable when an order is done."""

@@ -166,7 +166,7 @@ cdef class Encoder:
         cdef unsigned long long size = <unsigned long long> (-(number + 1) if number < 0 else number)
         if beyond or number < 0:  # rare: Python's own way
             return self.counted(73, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
-        while length < 8 and size >> (8 * length - 1):
+        while length < 8 and size >> (8 * length - 1):  # ends: length counts to 8
             length += 1
         self.tagged(73, length)
         return self.raw(&number, length)

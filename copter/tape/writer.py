@@ -20,12 +20,12 @@ Later = Callable[[], tuple[bytes, int, Buffers] | None]
 
 
 class TapeWriter:
-    """Appends records to a file of its own.
+    """Creates a tape and appends records to it.
 
     Parameters
     ----------
     path : path
-        A file that is not there yet.
+        File to create; it must not exist yet.
 
     Raises
     ------

@@ -62,8 +62,10 @@ def decoded(data: BytesIO) -> Any:
 def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
     """Yield (kind, stream, round, value) of each whole record of a tape; copter/tape/layout.py describes the layout."""
     with open(path, "rb") as file:
-        if file.read(16) != HEAD:
-            raise Unusable("its head is damaged, or it is no copter tape of format 1")
+        if (head := file.read(16)) != HEAD:
+            whole = head[:8] == HEAD[:8] and zlib.crc32(head[:12]).to_bytes(4, "little") == head[12:]
+            other = f"it has format {int.from_bytes(head[8:10], 'little')}, this reads format 1: use a newer copter"
+            raise Unusable(other if whole else "its head is damaged, or it is no copter tape")
         size, at, digest, number = file.seek(0, 2), file.seek(16), bytes(16), 0
         while len(front := file.read(28)) == 28:
             kind, stream, stored, length, checksum = struct.unpack("<4sIQQI", front)
@@ -214,7 +216,7 @@ class Program:
 
 
 def halves(rest: Any, count: int) -> Any:
-    """Return (least sums, lower and upper bounds of private rows) of what an edit ends with, each None if left out."""
+    """Split an edit's last arguments: (least sums, lower, upper bounds of private rows), each None if left out."""
     least, own = (*rest, None, None)[:2]
     return least, *((None, None) if own is None else np.reshape(own, (count, 2, -1)).swapaxes(0, 1))
 

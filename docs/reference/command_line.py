@@ -24,6 +24,17 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("*", "\\*")
 
 
+def default_of(option: click.Option) -> str:
+    """The default value, if the command's help shows it and the text does not say it."""
+    if not option.show_default or option.is_flag or option.required:
+        return ""
+    value = option.default
+    shown = (
+        ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else value
+    )
+    return f" Default: {shown}."
+
+
 def rows_of(command: click.Command) -> list[str]:
     """A row for each option of the command."""
     rows = []
@@ -33,7 +44,7 @@ def rows_of(command: click.Command) -> list[str]:
             choices = ""
             if isinstance(parameter.type, click.Choice):
                 choices = " One of " + ", ".join(f"`{each}`" for each in parameter.type.choices) + "."
-            rows.append(f"| {names} | {cell((parameter.help or '') + choices)} |")
+            rows.append(f"| {names} | {cell((parameter.help or '') + choices + default_of(parameter))} |")
     return rows
 
 
@@ -55,8 +66,9 @@ def page() -> str:
     parts = [HEAD]
     for name, command in sorted(cli.commands.items()):
         parts += section(name, command)
-        for inner, each in getattr(command, "commands", {}).items():
-            parts += section(f"{name} {inner}", each)
+        inner = getattr(command, "commands", {}) or (getattr(command, "problems", {}) if name == "simulate" else {})
+        for second, each in inner.items():
+            parts += section(f"{name} {second}", each)
     return "\n".join(parts)
 
 

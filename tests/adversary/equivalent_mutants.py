@@ -58,12 +58,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "it is written in the next line",
     (
         "copter_frontends.hops.formulation",
-        "SPARE_TEMPLATES = 64  # unused templates that are kept before they are given to other offers",
+        "SPARE_TEMPLATES = 64  # number of unused templates that are kept before they are reused for other offers",
         "64 -> 65",
     ): "one block more that is kept",
     (
         "copter_frontends.hops.formulation",
-        "MOST_TEMPLATES = 4  # templates over jobs from which a change of groups writes the program anew",
+        "MOST_TEMPLATES = 4  # after a change of groups, the program is rebuilt if it has more than this many templates per job",  # noqa: E501
         "4 -> 5",
     ): "how often programs are written anew",
     (
@@ -88,7 +88,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a tie of measured numbers with a tolerance",
     (
         "copter_frontends.hops.server_speeds",
-        "ERROR = -1  # type of the unknown that stands for the profiles' error and for no server",
+        "ERROR = -1  # type number of the profiles' errors, which are unknowns like servers",
         "1 -> 2",
     ): "any number below zero says the same",
     (
@@ -159,7 +159,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "entry 0 is nothing, and no entry is worth less",
     (
         "copter_frontends.sia.objective",
-        "INVALID_VALUE = -1.0  # worth of a configuration that the job cannot run on: below zero, the worth of no GPUs",
+        "INVALID_VALUE = -1.0  # value of a configuration on which the job cannot run: below zero, the value of no GPUs",  # noqa: E501
         "1.0 -> 2.0",
     ): "any value below zero says the same",
     (
@@ -205,7 +205,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "with one option nobody can get a better one",
     (
         "copter_frontends.chronus.policy",
-        "self._changed = False  # GPUs have come or gone since the last plan",
+        "self._changed = False  # whether GPUs were added or removed since the last plan",
         "False -> True",
     ): "the first plan is made afresh in any case",
     (
@@ -266,7 +266,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "one or two do, and what so many do not bring down none does",
     (
         "copter_frontends.traffic.shim",
-        "found[found <= least] = 0.0  # negative ones among them",
+        "found[found <= least] = 0.0  # this includes negative values",
         "found <= least -> found < least",
     ): "a flow that is exactly the tolerance",
     (

@@ -68,7 +68,7 @@ SHIMS: dict[tuple[str, str, str], str] = {
     ): "any number below zero differs from the first slot",
     (
         "copter.shims.shares",
-        "error = 2.0**-50 * np.diff(self.start) * size  # more than the sums lose, and what is scaled",
+        "error = 2.0**-50 * np.diff(self.start) * size  # exceeds the rounding errors of the sums and of the scaling",
         "50 -> 51",
     ): "the sums and the scaling lose less than half as much",
     (

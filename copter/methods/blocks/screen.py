@@ -52,7 +52,7 @@ def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], b
 
 
 def near(program: BlockProgram, x: Floats) -> Mask:
-    """Mark the coupling rows whose distance from a bound is at most a quarter of their size, (rows,)."""
+    """Mark the coupling rows close to a bound at x: within a quarter of the row's size (K6), (rows,)."""
     low, high, activity, size = _rows(program, x)
     return np.asarray((high - activity <= NEAR * size) | (activity - low <= NEAR * size))
 

@@ -37,6 +37,7 @@ WORTH_REFINING = 1e-1  # a point with a larger residual is not refined
 FAR_START = 1e3  # least distance of a second run's starting point from every bound
 WELL_WITHIN = 0.1  # an answer within this share of the tolerance gets no second try
 MOST_FILL = 10.0  # if the factor has more than this many entries per entry of the matrix, the augmented system is tried
+REFINEMENTS = 3  # most rounds of iterative refinement
 ENOUGH = 1e-2  # polishing ends at this share of the tolerance
 ROUNDED = 1e-12  # a residual of this size is rounding only
 UNJUDGED = Judged(np.nan, np.nan, False, *(np.inf for _ in range(7)))
@@ -210,7 +211,7 @@ class InteriorSolve:
     def refined(self, answer: Answer) -> Answer:
         """Improve the answer by iterative refinement while each round at least halves the worst residual."""
         lp = self.lp
-        for _ in range(self.settings.refinements):
+        for _ in range(REFINEMENTS):
             judged = answer.judged
             if self.optimal(answer) or self.exhausted or self.watch() or not demerit(judged) <= WORTH_REFINING:
                 break

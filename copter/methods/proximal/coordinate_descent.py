@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.proximal_point import Control, Progress, restricted_dual, signed_prices
+from copter.methods.proximal.proximal_point import MAX_SIGMA, Control, Progress, restricted_dual, signed_prices
 from copter.methods.proximal.sweep import refresh_prices, sweep
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import relative_gap
@@ -166,5 +166,5 @@ class Descending:
                 self.penalty = min(self.penalty * PENALTY_STEP, MOST_PENALTY)
             last = left
             if not done:
-                sigma = min(sigma * settings.sigma_growth, settings.max_sigma)
+                sigma = min(sigma * settings.sigma_growth, MAX_SIGMA)
         return Progress(y, sigma, step, sweeps, gap, done, displacement, price_step=y - old)

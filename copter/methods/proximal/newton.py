@@ -22,6 +22,7 @@ REGULARISATION = 1e-12  # added to the Newton matrix's diagonal, relative to the
 RADIUS = 10.0  # the first trial step moves prices by at most this many times their size
 GROWTH = 4.0  # factor by which a step grows while the slope along it stays too large
 SMALL_WORKING_SET = 50_000  # columns below which one thread is faster than several
+DENSE_ROWS = 1500  # Newton systems of more rows are solved by conjugate gradients, not factorised
 MAX_TRIALS = 40  # most evaluations in one line search
 
 
@@ -195,7 +196,7 @@ def maximise(
     stop, inside : callable
         Called before every step; `inside` gets the prices.
     """
-    dense = len(y) <= settings.dense_rows
+    dense = len(y) <= DENSE_ROWS
     point = problem.evaluate(y)
     for step in range(settings.max_newton_steps):
         if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):

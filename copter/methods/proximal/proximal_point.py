@@ -23,7 +23,8 @@ Ints = NDArray[np.int32]
 
 MAX_VIOLATED_STEPS = 8  # the solve ends after this many proximal steps in a row that leave a row violated
 EASY_STEPS = 20  # sigma grows after a proximal step of at most this many Newton steps
-LEAST_SIGMA = 1e-6  # least proximal parameter sigma
+LEAST_SIGMA, MAX_SIGMA = 1e-6, 1e6  # least and largest proximal parameter sigma
+SETTLE_COLUMNS = 1000  # working columns below which no group is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
     A9), because so far from the last pricing pass the working set lacks too many columns. Several steps in a row that
     leave rows violated end the solve too, so that the caller can look for a certificate.
     """
-    settling = Settling(ws, rows, y) if ws.size >= control.settings.settle_columns else None
+    settling = Settling(ws, rows, y) if ws.size >= SETTLE_COLUMNS else None
     proximal_steps = newton_steps = 0
     while True:
         part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
@@ -201,7 +202,7 @@ def proximal_point(
         if control.stop() or violated >= MAX_VIOLATED_STEPS:
             return Progress(y, sigma, step, newton_steps, gap, False, displacement)
         if feasible and taken <= EASY_STEPS:
-            sigma = min(sigma * settings.sigma_growth, settings.max_sigma)
+            sigma = min(sigma * settings.sigma_growth, MAX_SIGMA)
         elif not feasible:
             sigma = max(sigma / settings.sigma_growth, LEAST_SIGMA)
     return Progress(y, sigma, settings.max_proximal_steps, newton_steps, gap, False, displacement)

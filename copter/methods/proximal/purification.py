@@ -23,20 +23,20 @@ Bytes = NDArray[np.uint8]
 
 SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on it
 TIGHT = 1e-7  # a row this close to a bound (relative) counts as tight
+WALK_ROWS = 64  # tight rows above which there is no walk
 MAX_STEPS = 20_000  # most steps of one walk to a vertex
 
 
 def purify(
     ws: WorkingSet,
     rows: Rows,
-    max_rows: int,
     must_stop: Callable[[], bool] = lambda: False,
     crossover: Crossover = lambda: None,
 ) -> int:
     """Move ws.x to a vertex of its face, in place; returns the number of steps.
 
     A walk suits a few fractional columns and never worsens the objective. For many, `crossover` is first asked for the
-    values of a vertex. If it has none and more than `max_rows` rows are tight, nothing is done, because the walk's
+    values of a vertex. If it has none and more than :data:`WALK_ROWS` rows are tight, nothing is done: the walk's
     linear algebra is dense in these rows. `must_stop` is called before every step; an interrupted walk leaves an
     optimal point that is not a vertex.
     """
@@ -58,7 +58,7 @@ def purify(
             settle(ws)
             return 0
     steps = 0
-    if int(tight.sum()) <= max_rows:
+    if int(tight.sum()) <= WALK_ROWS:
         steps = walk(ws, rows, activity, tight.astype(np.uint8), span).run(MAX_STEPS, must_stop)
     settle(ws)
     return steps

@@ -275,7 +275,7 @@ class Solve:
         iterate, settings = self.iterate, self.settings
         if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
             before = iterate.ws.x.copy()
-            purify(iterate.ws, self.rows, settings.purify_rows, self.must_stop, lambda: self.crossover(self.rows))
+            purify(iterate.ws, self.rows, self.must_stop, lambda: self.crossover(self.rows))
             after = self.residuals(best)
             if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 residuals = after

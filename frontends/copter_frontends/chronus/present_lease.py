@@ -93,7 +93,7 @@ class PresentLease:
         self.used[mode.kind] += mode.taken
 
     def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
-        """Return GPU type and GPUs of the lease's jobs except pinned ones, and subtract these GPUs from `left`."""
+        """Choose the lease's unpinned jobs that fit into the GPUs `left`, and subtract their GPUs from `left`."""
         result: Wanted = {}
         for job_id, record in self.records.items():
             mode = record.modes[record.mode]

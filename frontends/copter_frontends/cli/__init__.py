@@ -30,7 +30,7 @@ from copter_frontends.cli.solve import solve
 from copter_frontends.cli.tape import tape, verify
 
 
-@click.group(epilog="Colours go off with NO_COLOR=1 in the environment, and where stdout is no terminal.")
+@click.group(epilog="Output has no colours with NO_COLOR=1 in the environment, or if stdout is not a terminal.")
 @click.version_option(package_name="copter-lp", prog_name="copter")
 def cli() -> None:
     """Continual optimization for round-based GPU-cluster schedulers."""
@@ -40,18 +40,24 @@ for command in (simulate, compare, *simulate.problems.values(), *compare.problem
     command.params += [config_option(), quiet_option()]
 for command in (replay, resume, solve):
     command.params.append(quiet_option())
-cli.add_command(compare)
-cli.add_command(doctor)
-cli.add_command(explain)
-cli.add_command(kueue_controller)
-cli.add_command(replay)
-cli.add_command(resume)
-cli.add_command(serve)
-cli.add_command(shadow)
-cli.add_command(simulate)
-cli.add_command(solve)
-cli.add_command(tape)
-cli.add_command(verify)
+# What `copter --help` says of each command, in one line.
+LINES = (
+    (compare, "Compare policies on the same jobs."),
+    (doctor, "Check this installation."),
+    (explain, "Explain a job's allocation in a saved run."),
+    (kueue_controller, "Write decisions that Kueue leaves to others."),
+    (replay, "Replay a tape with copter and other solvers."),
+    (resume, "Continue a saved run."),
+    (serve, "Schedule clusters over HTTP."),
+    (shadow, "Watch another scheduler's cluster; decide nothing."),
+    (simulate, "Simulate a policy on a cluster, round by round."),
+    (solve, "Solve the linear program in a file."),
+    (tape, "Describe, cut, anonymise or export a tape."),
+    (verify, "Check the answers on tapes without a solver."),
+)
+for command, line in LINES:
+    command.short_help = line
+    cli.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:

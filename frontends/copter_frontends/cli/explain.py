@@ -10,13 +10,25 @@ from copter_frontends.cli.output import FiniteRange, InputError, print_json
 @click.command()
 @click.argument("run", type=click.Path(dir_okay=False))
 @click.argument("job", required=False)
-@click.option("--what-if", "what_if", metavar="CHANGE", help='Such as "add 8 a100, quota vision 16, remove job old".')
+@click.option(
+    "--what-if",
+    "what_if",
+    metavar="CHANGE",
+    help='Change to ask about, such as "add 8 a100, quota vision 16, remove job old".',
+)
 @click.option(
     "--hours",
     type=FiniteRange(min=0, min_open=True),
-    help="With --what-if: go on so long with the change and without it, and compare the jobs.",
+    help="With --what-if: simulate so many hours with and without the change, and compare the jobs.",
 )
-@click.option("--options", "most", type=click.IntRange(min=1), default=8, show_default=True, help="Options to show.")
+@click.option(
+    "--options",
+    "most",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Most options of the job to show.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def explain(run: str, job: str | None, what_if: str | None, hours: float | None, most: int, as_json: bool) -> int:
     """Explain JOB's allocation in the last program of a run saved by `copter simulate --save RUN`.

@@ -15,7 +15,11 @@ LONGEST = 1 << 20  # most bytes of a file of options
 def quiet_option() -> click.Option:
     """Return the option ``--quiet``: no progress and no table; files, JSON and errors are unaffected."""
     return click.Option(
-        ["--quiet", "-q"], is_flag=True, expose_value=False, callback=_take_quiet, help="No progress and no table."
+        ["--quiet", "-q"],
+        is_flag=True,
+        expose_value=False,
+        callback=_take_quiet,
+        help="Print no progress and no table.",
     )
 
 
@@ -37,7 +41,7 @@ def config_option() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=_take_config,
-        help="TOML or YAML file of these options, by their long names; the command line's win.",
+        help="TOML or YAML file of these options, by their long names; the command line takes precedence.",
     )
 
 

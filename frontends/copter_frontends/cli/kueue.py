@@ -23,15 +23,18 @@ def _workers(context: click.Context, parameter: click.Parameter, value: tuple[st
 
 
 @click.command("kueue-controller")
-@click.option("--address", metavar="URL", help="API server without credentials (`kubectl proxy`).")
-@click.option("--context", metavar="NAME", help="Of the kubeconfig  [default: its current one, or the pod's account]")
+@click.option("--address", metavar="URL", help="Address of an API server without credentials (`kubectl proxy`).")
+@click.option(
+    "--context", metavar="NAME", help="Context of the kubeconfig  [default: its current one, or the pod's account]"
+)
 @click.option("--write", "writes", type=click.Choice(WRITES), multiple=True, default=WRITES, show_default=True,
-              help="What may be written. May be given again.")  # fmt: skip
+              help="Fields that may be written. May be given again.")  # fmt: skip
 @click.option("--worker", "workers", multiple=True, callback=_workers, metavar="NAME=CONTEXT|URL",
-              help="A worker cluster of MultiKueue's, to nominate. May be given again.")  # fmt: skip
-@click.option("--every", type=FiniteRange(min=0, min_open=True), default=2.0, show_default=True, metavar="SECONDS")
-@click.option("--steps", type=click.IntRange(min=1), help="Steps  [default: until Ctrl-C]")
-@click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing.")
+              help="Worker cluster of MultiKueue that may be nominated. May be given again.")  # fmt: skip
+@click.option("--every", type=FiniteRange(min=0, min_open=True), default=2.0, show_default=True, metavar="SECONDS",
+              help="Seconds between steps.")  # fmt: skip
+@click.option("--steps", type=click.IntRange(min=1), help="Number of steps  [default: until Ctrl-C]")
+@click.option("--dry-run", is_flag=True, help="Print what would be written, and write nothing.")
 def kueue_controller(**given: Any) -> int:
     """Write decisions that Kueue leaves to others, by copter's plans: boosts, gates, AdmissionChecks, nominations."""
     # Imported late, as in simulate.py; the Kubernetes client belongs to the optional extra "kubernetes".

@@ -58,25 +58,39 @@ def _scheme_option(known: tuple[str, ...], several: bool) -> click.Option:
     if several:
         return click.Option(
             ["--schemes"], callback=_schemes(known, True), required=True, metavar="NAME,NAME,...",
-            help=f"Of {', '.join(known)}, pop-K.",
+            help=f"Schemes to compare, separated by commas: {', '.join(known)}, pop-K.",
         )  # fmt: skip
     return click.Option(
         ["--scheme", "schemes"], callback=_schemes(known, False), default="copter", show_default=True,
-        help=f"One of {', '.join(known)}, pop-K.",
+        help=f"Scheme: one of {', '.join(known)}, pop-K.",
     )  # fmt: skip
 
 
 def _shared() -> list[click.Parameter]:
     """Return the options that both problems have."""
     return [
-        click.Option(["--rounds"], type=_COUNT, default=20, show_default=True),
-        click.Option(["--warmup-rounds"], type=_FROM_ZERO, default=0, show_default=True, help="Left out of figures."),
-        click.Option(["--seed"], type=_FROM_ZERO, help="Of what changes  [default: the published one]"),
+        click.Option(["--rounds"], type=_COUNT, default=20, show_default=True, help="Simulated rounds."),
+        click.Option(
+            ["--warmup-rounds"],
+            type=_FROM_ZERO,
+            default=0,
+            show_default=True,
+            help="First rounds, simulated and not measured.",
+        ),
+        click.Option(
+            ["--seed"], type=_FROM_ZERO, help="Seed of the changes between rounds  [default: the published one]"
+        ),
         click.Option(["--deadline"], type=_POSITIVE, help="Seconds for every plan  [default: none]"),
         click.Option(["--threads"], type=_COUNT, help="Threads of the solver  [default: all]"),
-        click.Option(["--tape"], type=click.Path(dir_okay=False), help="Record the rounds here, for `copter replay`."),
-        click.Option(["--out"], type=click.Path(file_okay=False), help="Directory for plots and report.html."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object, the last line of stdout."),
+        click.Option(
+            ["--tape"],
+            type=click.Path(dir_okay=False),
+            help="Record the rounds here, for `copter replay` and `verify`.",
+        ),
+        click.Option(["--out"], type=click.Path(file_okay=False), help="Folder for plots and report.html."),
+        click.Option(
+            ["--json", "as_json"], is_flag=True, help="Print one JSON object, the last line of stdout, and no table."
+        ),
     ]
 
 
@@ -86,23 +100,47 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
         _scheme_option(TRAFFIC_SCHEMES, several),
         click.Option(
             ["--network"], default="random-30", show_default=True,
-            help="A published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, sample, or a file.",
+            help="Network: a published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, sample, or a file.",
         ),
-        click.Option(["--capacity"], type=_POSITIVE, default=1000.0, show_default=True, help="Of links that say none."),
-        click.Option(["--model"], type=choice(DEMAND_MODELS), default="gravity", show_default=True),
-        click.Option(["--scale"], type=_POSITIVE, help="Of the demands  [default: 64; 1 of measured ones]"),
-        click.Option(["--matrix-seed"], type=_FROM_ZERO, default=0, show_default=True, help="Of the demands."),
+        click.Option(
+            ["--capacity"], type=_POSITIVE, default=1000.0, show_default=True,
+            help="Capacity of links without one.",
+        ),
+        click.Option(
+            ["--model"], type=choice(DEMAND_MODELS), default="gravity", show_default=True,
+            help="Model of the demands.",
+        ),
+        click.Option(["--scale"], type=_POSITIVE, help="Factor on the demands  [default: 64; 1 for measured ones]"),
+        click.Option(["--matrix-seed"], type=_FROM_ZERO, default=0, show_default=True, help="Seed of the demands."),
         click.Option(["--matrices"], type=click.Path(), help="File of measured demand matrices, one a round."),
-        click.Option(["--unit"], type=_POSITIVE, default=1.0, show_default=True, help="Of that file."),
-        click.Option(["--stream"], type=choice(TRAFFIC_STREAMS), default="perturbed", show_default=True),
-        click.Option(["--objective"], type=choice(TRAFFIC_OBJECTIVES), default="total", show_default=True),
-        click.Option(["--paths", "rule"], type=choice(PATH_RULES), default="disjoint", show_default=True),
-        click.Option(["--most-paths", "most"], type=click.IntRange(1, 64), default=4, show_default=True),
-        click.Option(["--cache"], type=click.Path(file_okay=False), help="Folder that path sets are kept in."),
-        click.Option(["--interval"], type=_POSITIVE, help="Seconds of a round: slower solves are served by old flows."),
+        click.Option(
+            ["--unit"], type=_POSITIVE, default=1.0, show_default=True,
+            help="Unit of that file, in the network's unit.",
+        ),
+        click.Option(
+            ["--stream"], type=choice(TRAFFIC_STREAMS), default="perturbed", show_default=True,
+            help="Changes between rounds.",
+        ),
+        click.Option(
+            ["--objective"], type=choice(TRAFFIC_OBJECTIVES), default="total", show_default=True,
+            help="Objective of the flows.",
+        ),
+        click.Option(
+            ["--paths", "rule"], type=choice(PATH_RULES), default="disjoint", show_default=True,
+            help="Rule for the paths of a pair.",
+        ),
+        click.Option(
+            ["--most-paths", "most"], type=click.IntRange(1, 64), default=4, show_default=True,
+            help="Most paths of a pair.",
+        ),
+        click.Option(["--cache"], type=click.Path(file_okay=False), help="Folder in which path sets are kept."),
+        click.Option(
+            ["--interval"], type=_POSITIVE,
+            help="Seconds of a round; during a slower solve the old flows remain.",
+        ),
         click.Option(
             ["--carried"], type=FiniteRange(min=0, max=1), default=0.0, show_default=True,
-            help="Share of unmet demand that is asked for again in the next round.",
+            help="Share of unmet demand that is added to the next round's.",
         ),
         click.Option(
             ["--client-split"], type=FiniteRange(min=0, max=100), default=0.0, show_default=True,
@@ -117,9 +155,9 @@ def _router_options() -> list[click.Parameter]:
     return [
         click.Option(
             ["--splits"], type=click.Path(dir_okay=False),
-            help="CSV file for the last round's flows as routers hold them: whole weights of paths.",
+            help="CSV file for the last round's flows, as integer weights of paths for routers.",
         ),
-        click.Option(["--buckets"], type=_COUNT, default=64, show_default=True, help="That a pair's weights sum to."),
+        click.Option(["--buckets"], type=_COUNT, default=64, show_default=True, help="Sum of a pair's weights."),
     ]  # fmt: skip
 
 
@@ -152,30 +190,39 @@ def _round_and_server(context: click.Context, parameter: click.Parameter, value:
 def _shard_options(several: bool) -> list[click.Parameter]:
     return [
         _scheme_option(SHARD_SCHEMES, several),
-        click.Option(["--shards"], type=_COUNT, default=1024, show_default=True),
-        click.Option(["--servers"], type=_COUNT, default=128, show_default=True),
-        click.Option(["--replicas"], type=_COUNT, default=1, show_default=True, help="Copies of a shard, at least."),
+        click.Option(["--shards"], type=_COUNT, default=1024, show_default=True, help="Number of shards."),
+        click.Option(["--servers"], type=_COUNT, default=128, show_default=True, help="Number of servers."),
+        click.Option(["--replicas"], type=_COUNT, default=1, show_default=True, help="Fewest copies of a shard."),
         click.Option(
             ["--memory"], callback=_number_or_file, metavar="NUMBER|FILE",
-            help="Of a server, in the unit of --sizes; a file: one number a server  [default: 16 a replica]",
+            help="Memory of a server, in the unit of --sizes, or a file with one number each  [default: 16 a replica]",
         ),
         click.Option(["--sizes"], type=click.Path(), help="File of the shards' sizes  [default: 1 each]"),
         click.Option(
-            ["--cost"], type=click.Choice(SHARD_COSTS), default="unit", show_default=True, help="Of a new copy."
+            ["--cost"], type=click.Choice(SHARD_COSTS), default="unit", show_default=True, help="Cost of a new copy."
         ),
-        click.Option(["--loads-file"], type=click.Path(), help="Measured loads, a line a round, not --loads."),
+        click.Option(
+            ["--loads-file"], type=click.Path(),
+            help="File of measured loads, one line a round, instead of --loads.",
+        ),
         click.Option(
             ["--lose"], multiple=True, callback=_round_and_server, metavar="ROUND:SERVER",
-            help="A server is lost before a round (from 0). May be given again.",
+            help="Lose a server before a round, both counted from 0. May be given again.",
         ),
         click.Option(
             ["--back"], multiple=True, callback=_round_and_server, metavar="ROUND:SERVER",
-            help="A lost server is back, empty. May be given again.",
+            help="Restore a lost server, empty, before a round. May be given again.",
         ),
         click.Option(["--band"], type=FiniteRange(min=0, max=1, min_open=True, max_open=True), default=0.05,
-                     show_default=True, help="Of the mean load, to either side."),
-        click.Option(["--loads"], type=click.Choice(LOAD_SEQUENCES), default="stateless", show_default=True),
-        click.Option(["--time-limit"], type=_POSITIVE, default=600.0, show_default=True, help="Of HiGHS, per program."),
+                     show_default=True, help="Largest deviation from the mean load, as a share of it."),
+        click.Option(
+            ["--loads"], type=click.Choice(LOAD_SEQUENCES), default="stateless", show_default=True,
+            help="Sequence of loads.",
+        ),
+        click.Option(
+            ["--time-limit"], type=_POSITIVE, default=600.0, show_default=True,
+            help="Seconds of HiGHS for each program.",
+        ),
         *_shared(),
     ]  # fmt: skip
 
@@ -205,11 +252,17 @@ def _kueue_command() -> click.Command:
     params: list[click.Parameter] = [
         click.Option(
             ["--test"], default=LOAD_TESTS[0], show_default=True, metavar="NAME|FILE",
-            help=f"{', '.join(LOAD_TESTS)}, or a generator file of Kueue's.",
+            help=f"Test: {', '.join(LOAD_TESTS)}, or a generator file of Kueue's.",
         ),
         click.Option(["--threads"], type=_COUNT, help="Threads of the solver  [default: all]"),
-        click.Option(["--tape"], type=click.Path(dir_okay=False), help="Record the moments here, for `copter replay`."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object, the last line of stdout."),
+        click.Option(
+            ["--tape"], type=click.Path(dir_okay=False),
+            help="Record the rounds here, for `copter replay` and `verify`.",
+        ),
+        click.Option(
+            ["--json", "as_json"], is_flag=True,
+            help="Print one JSON object, the last line of stdout, and no table.",
+        ),
     ]  # fmt: skip
     return click.Command("kueue", callback=_run_kueue, params=params, help=_run_kueue.__doc__)
 

@@ -52,19 +52,44 @@ def _picture(context: click.Context, parameter: click.Parameter, value: str | No
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--method", help="Setting method of copter instead of the recorded one.")
-@click.option("--threads", type=click.IntRange(min=1), help="Of copter and of peers that take threads.")
-@click.option("--deadline-s", type=FiniteRange(min=0), help="Of copter's rounds, 0 for none  [default: as recorded]")
-@click.option("--rounds", callback=_rounds, metavar="A:B", help="Rounds A to B - 1 count; those before are played too.")
-@click.option("--peers", default="", callback=_peers, metavar="NAME,...", help=f"Of {', '.join(PEER_NAMES)}.")
-@click.option("--peer-time-limit", type=_POSITIVE, default=60.0, show_default=True, help="Seconds of one solve.")
-@click.option("--peer-memory", type=_POSITIVE, metavar="GIB", help="Address space of a peer  [default: the machine's]")
-@click.option("--peer-budget", type=_POSITIVE, metavar="SECONDS", help="Of all a peer's rounds  [default: no limit]")
+@click.option("--method", help="How copter solves linear programs (Settings.method)  [default: as recorded]")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    help="Threads of copter, and of peers that can use several  [default: as recorded; the peers' own]",
+)
+@click.option(
+    "--deadline-s",
+    type=FiniteRange(min=0),
+    help="Seconds for each of copter's rounds, 0 for no deadline  [default: as recorded]",
+)
+@click.option(
+    "--rounds",
+    callback=_rounds,
+    metavar="A:B",
+    help="Count rounds A to B - 1; earlier ones are only replayed  [default: all]",
+)
+@click.option(
+    "--peers",
+    default="",
+    callback=_peers,
+    metavar="NAME,...",
+    help=f"Other solvers, separated by commas: {', '.join(PEER_NAMES)}.",
+)
+@click.option(
+    "--peer-time-limit", type=_POSITIVE, default=60.0, show_default=True, help="Seconds for each solve of a peer."
+)
+@click.option(
+    "--peer-memory", type=_POSITIVE, metavar="GIB", help="GiB of address space of a peer  [default: the machine's]"
+)
+@click.option(
+    "--peer-budget", type=_POSITIVE, metavar="SECONDS", help="Seconds for all rounds of a peer  [default: no limit]"
+)
 @click.option(
     "--picture",
     callback=_picture,
     type=click.Path(dir_okay=False),
-    help="Draw the rounds' times here (.svg, .png or .pdf).",
+    help="File for a picture of the rounds' times (.svg, .png or .pdf).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def replay(

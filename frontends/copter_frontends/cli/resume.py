@@ -11,13 +11,26 @@ from copter_frontends.cli.output import InputError
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="Simulated hours in all.")
-@click.option("--rounds", type=click.IntRange(min=1), help="Simulated rounds in all, those before the save included.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Simulated hours in all, from the start of the run  [default: as saved]",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    help="Simulated rounds in all, from the start of the run  [default: as saved]",
+)
 @click.option("--to-end", is_flag=True, help="Run until the last job ends.")
-@click.option("--out", type=click.Path(file_okay=False), help="Directory for Parquet files, plots and report.html.")
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for Parquet files, plots and report.html.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
-@click.option("--save", type=click.Path(dir_okay=False), help="Save the run here  [default: not saved again]")
-@click.option("--save-every", type=click.IntRange(min=1), metavar="ROUNDS", help="Save every so many rounds, too.")
+@click.option("--save", type=click.Path(dir_okay=False), help="File to save the run in  [default: not saved again]")
+@click.option(
+    "--save-every",
+    type=click.IntRange(min=1),
+    metavar="ROUNDS",
+    help="Rounds between saves  [default: one save, at the end]",
+)
 def resume(
     file: str,
     hours: float | None,

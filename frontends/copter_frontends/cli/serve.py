@@ -19,27 +19,45 @@ _COUNT = click.IntRange(min=1)
 @click.command()
 @click.option("--data", type=click.Path(file_okay=False), required=True, help="Folder of journals and snapshots.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0: any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8470,
+    show_default=True,
+    help="Port to listen on; 0 for any free one.",
+)
 @click.option("--token-file", type=click.Path(dir_okay=False), help=f"File with the token  [or: {TOKEN_VARIABLE}]")
 @click.option("--tenants", type=click.Path(dir_okay=False), help="File of tenants: tokens, clusters, limits.")
-@click.option("--audit", type=click.Path(dir_okay=False), help="File that every change is noted in.")
-@click.option("--insecure", is_flag=True, help="Listen to other machines without a token.")
-@click.option("--tls-cert", type=click.Path(dir_okay=False), help="Certificate, for HTTPS.")
-@click.option("--tls-key", type=click.Path(dir_okay=False), help="Its key.")
+@click.option("--audit", type=click.Path(dir_okay=False), help="File to which every requested change is appended.")
+@click.option("--insecure", is_flag=True, help="Serve other machines without a token.")
+@click.option("--tls-cert", type=click.Path(dir_okay=False), help="File of the certificate, for HTTPS.")
+@click.option("--tls-key", type=click.Path(dir_okay=False), help="File of the certificate's key.")
 @click.option(
     "--sync",
     type=click.Choice(["always", "never"]),
     default="always",
     show_default=True,
-    help="Whether an acknowledgement waits for the disk; killed processes lose nothing either way.",
+    help="Whether an acknowledgement waits for the disk; a killed process loses nothing either way.",
 )
-@click.option("--threads", type=_COUNT, default=1, show_default=True, help="Of each cluster's solver.")
-@click.option("--max-body", type=_POSITIVE, default=4.0, show_default=True, metavar="MIB", help="Of a delta.")
+@click.option("--threads", type=_COUNT, default=1, show_default=True, help="Threads of each cluster's solver.")
 @click.option(
-    "--patience", type=_POSITIVE, default=20.0, show_default=True, metavar="SECONDS", help="For a request to arrive."
+    "--max-body",
+    type=_POSITIVE,
+    default=4.0,
+    show_default=True,
+    metavar="MIB",
+    help="Largest body of a request, in MiB.",
 )
-@click.option("--max-clusters", type=_COUNT, default=16, show_default=True, help="Each has a process.")
-@click.option("--connections", type=_COUNT, default=12_000, show_default=True, help="At a time.")
+@click.option(
+    "--patience",
+    type=_POSITIVE,
+    default=20.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Seconds in which a request must arrive.",
+)
+@click.option("--max-clusters", type=_COUNT, default=16, show_default=True, help="Most clusters; each has a process.")
+@click.option("--connections", type=_COUNT, default=12_000, show_default=True, help="Most connections at a time.")
 def serve(**options: Any) -> int:
     """Schedule clusters over HTTP: deltas in, plans out.
 

@@ -15,19 +15,33 @@ _FILE = click.Path(dir_okay=False)
 
 
 @click.command()
-@click.option("--kueue", metavar="FILE|URL", help="Kueue's objects: a file, or an API server (`kubectl proxy`).")
-@click.option("--volcano", metavar="FILE|URL", help="Volcano's queues and pod groups, with nodes and pods.")
-@click.option("--kai", metavar="FILE|URL", help="What KAI's /get-snapshot answers.")
-@click.option("--slurm", nargs=2, type=_FILE, metavar="SQUEUE SINFO", help="What squeue --json and sinfo --json print.")
+@click.option(
+    "--kueue", metavar="FILE|URL", help="Kueue's objects: a file, or an API server's address (`kubectl proxy`)."
+)
+@click.option(
+    "--volcano",
+    metavar="FILE|URL",
+    help="Volcano's queues, pod groups, nodes and pods: a file, or an API server's address.",
+)
+@click.option("--kai", metavar="FILE|URL", help="KAI's /get-snapshot: a file, or the scheduler's address.")
+@click.option(
+    "--slurm", nargs=2, type=_FILE, metavar="SQUEUE SINFO", help="Files of what squeue --json and sinfo --json print."
+)
 @click.option("--token-file", type=_FILE, help="File with the token for the API server.")
-@click.option("--every", type=_POSITIVE, default=30.0, show_default=True, metavar="SECONDS", help="Between rounds.")
-@click.option("--rounds", type=click.IntRange(min=1), help="Rounds  [default: 1 of a file, of an address until Ctrl-C]")
+@click.option(
+    "--every", type=_POSITIVE, default=30.0, show_default=True, metavar="SECONDS", help="Seconds between rounds."
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    help="Number of rounds  [default: 1 for a file, until Ctrl-C for an address]",
+)
 @click.option("--grace", type=FiniteRange(min=0), default=30.0, show_default=True, metavar="SECONDS",
-              help="A job that waits for less is not counted as left waiting.")  # fmt: skip
+              help="Seconds that a job may wait before it counts as left waiting.")  # fmt: skip
 @click.option("--tape", type=_FILE, help="Record the rounds here, for `copter replay` and `verify`.")
-@click.option("--out", type=_FILE, help="HTML file of the report, written every round.")
+@click.option("--out", type=_FILE, help="HTML file for the report, written every round.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Show the live page on this port of this machine.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def shadow(**given: Any) -> int:
     """Watch a cluster of another scheduler, decide nothing, and report what that scheduler leaves unused.
 

@@ -24,29 +24,31 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     epilog="`copter simulate traffic`, `shards` and `kueue` have options of their own: see their --help.",
 )
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
-@click.option("--gpus", type=_GPUS, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
+@click.option("--gpus", type=_GPUS, help="GPUs of a cluster of seven types, 8 per node.")
 @click.option(
     "--cluster",
-    help="A paper's cluster (sia-het, hadar-60, ...; hare-15, hops-64, hops-512 with jobs of their own) or a .yaml.",
+    help="A paper's cluster (sia-het, hadar-60, ...; hare-15, hops-64, hops-512 with their own jobs) or a .yaml file.",
 )
-@click.option("--hours", type=_POSITIVE, help="Simulated hours.")
-@click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
-@click.option("--trace", type=click.Path(), help="Trace file, or `sample`; without one the jobs are made up.")
+@click.option("--hours", type=_POSITIVE, help="Simulated hours  [default: until the last job ends]")
+@click.option("--rounds", type=_COUNT, help="Simulated rounds  [default: until the last job ends]")
+@click.option("--trace", type=click.Path(), help="Trace file, or `sample`  [default: generated jobs]")
 @click.option(
     "--work",
     type=click.Choice(["trace", "full"]),
     default="trace",
     show_default=True,
-    help="A sampled job's work: as long as the trace says, or its model's full training run.",
+    help="Work of a sampled job: the trace's duration, or its model's full training run.",
 )
 @click.option("--jobs", type=_JOBS, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all that is drawn.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything that is drawn."
+)
 @click.option(
     "--mode",
     type=click.Choice(["full", "capped"]),
     default="full",
     show_default=True,
-    help="Configurations: all sizes, or up to 64 GPUs.",
+    help="Sizes of a job: all, or up to 64 GPUs.",
 )
 @click.option(
     "--semantics",
@@ -66,22 +68,29 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     type=FiniteRange(min=0.0),
     default=0.0,
     metavar="TIMES",
-    help="Jobs that start or change wait so many times the seconds of their plan  [default: 0]",
+    help="Seconds that starting and changing jobs wait for each second of planning  [default: 0]",
 )
 @click.option("--applications", type=click.Path(), help="YAML file of further applications and GPU types.")
 @click.option("--power", type=FiniteRange(), help="Sia: fairness power p  [default: -0.5]")
 @click.option("--incentive", type=_POSITIVE, help="Sia: queue-occupancy incentive lambda  [default: 1.1]")
-@click.option("--time-sharing", type=_POSITIVE, metavar="SECONDS", help="Sia: jobs take turns of tau seconds.")
+@click.option(
+    "--time-sharing", type=_POSITIVE, metavar="SECONDS", help="Sia: seconds of a job's turn  [default: no turns]"
+)
 @click.option(
     "--penalty",
     type=click.Choice(["ours", "published"]),
-    help="Sia: what --time-sharing does; published: as in the thesis, a job that had its turn is worth least.",
+    help="Sia: how --time-sharing weighs jobs; published: a job that had its turn is worth least, as in the thesis.",
 )
-@click.option("--growth", type=_COUNT, metavar="TIMES", help="Sia: most GPUs next, in times the most so far (2).")
+@click.option(
+    "--growth",
+    type=_COUNT,
+    metavar="TIMES",
+    help="Sia: most GPUs of a job, as a multiple of the most that it has had  [default: as in --semantics]",
+)
 @click.option(
     "--shim",
     type=click.Choice(["filled", "rounded", "exact"]),
-    help="Sia: from the LP to a plan. filled (default): rounded, GPUs left given to idle jobs; rounded: the thesis's; "
+    help="Sia: from the LP to a plan. filled (default): round, then fill with idle jobs; rounded: only round; "
     "exact: the integer optimum by HiGHS.",
 )
 @click.option(
@@ -91,19 +100,21 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     metavar="TENANT=GPUS",
     help="Sia: most GPUs of a tenant's jobs. May be given again.",
 )
-@click.option("--non-preemptible", multiple=True, metavar="JOB", help="Never stop or move it. May be given again.")
+@click.option(
+    "--non-preemptible", multiple=True, metavar="JOB", help="Job that is never stopped or moved. May be given again."
+)
 @click.option(
     "--reserve",
     multiple=True,
     callback=reservations,
     metavar="JOB=TYPE:GPUS",
-    help="Sia: GPUs kept for a job. May be given again.",
+    help="Sia: GPUs reserved for a job. May be given again.",
 )
 @click.option(
     "--deadlines",
     "deadline_source",
     type=click.Choice(["own", "drawn"]),
-    help="Deadlines: the trace's own (expect_time_list), or drawn by --mix  [default: own where there are any]",
+    help="Deadlines: the trace's own (expect_time_list), or drawn by --mix  [default: own, if there are any]",
 )
 @click.option(
     "--mix",
@@ -111,13 +122,16 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     help="Drawn deadlines: shares of strict, soft and best-effort jobs  [default: mix2]",
 )
 @click.option("--lease-s", type=FiniteRange(min=1.0, max=1e7), help="Chronus: seconds of a lease  [default: 1200]")
-@click.option("--profiling", is_flag=True, help="Chronus: jobs run for some minutes first, to measure their speed.")
-@click.option("--tuned", metavar="TYPE", help="Tune rigid policies' jobs on this GPU type, to 64 GPUs (TunedJobs).")
-@click.option("--round-s", type=_ROUND, help="Seconds between plans  [default: the policy's paper's]")
+@click.option("--profiling", is_flag=True, help="Chronus: run jobs for some minutes first, to measure their speed.")
+@click.option(
+    "--tuned", metavar="TYPE", help="GPU type on which rigid policies' jobs are tuned, up to 64 GPUs  [default: none]"
+)
+@click.option("--round-s", type=_ROUND, help="Seconds of a round  [default: as in the policy's paper]")
 @click.option(
     "--warmup-rounds",
     type=click.IntRange(min=0),
-    help=f"Rounds simulated first and not measured  [default: {WARMUP_HOURS} h of a sampled day with --rounds, else 0]",
+    help="First rounds, simulated and not measured  "
+    f"[default: {WARMUP_HOURS} h of a sampled day with --rounds, else 0]",
 )
 @click.option("--events", type=click.Path(), help="YAML file of node failures, repairs and changes of capacity.")
 @click.option(
@@ -125,13 +139,19 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     metavar="CHANGE",
     help='Simulate twice, as asked and with a change such as "add 8 a100" from the start, and compare the jobs.',
 )
-@click.option("--compare", type=click.Choice(["highs"]), help="Solve the same linear programs with another solver too.")
+@click.option("--compare", type=click.Choice(["highs"]), help="Solve the same linear programs with this solver too.")
 @click.option("--compare-every", type=_COUNT, default=10, show_default=True, help="Rounds between comparisons.")
-@click.option("--compare-time-limit", type=_POSITIVE, default=120.0, show_default=True, help="Seconds for each.")
+@click.option(
+    "--compare-time-limit",
+    type=_POSITIVE,
+    default=120.0,
+    show_default=True,
+    help="Seconds for each solve of --compare.",
+)
 @click.option(
     "--tape", type=click.Path(dir_okay=False), help="Record the rounds here, for `copter replay` and `verify`."
 )
-@click.option("--out", type=click.Path(file_okay=False), help="Directory for Parquet files, plots and report.html.")
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for Parquet files, plots and report.html.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 @click.option("--threads", type=_COUNT, help="Threads of the solver  [default: all]")
 @click.option(
@@ -139,11 +159,11 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     type=click.Choice(METHOD_CHOICES),
     default="auto",
     show_default=True,
-    help="How the policy's linear programs are solved (Settings.method); auto: the order of copter/choose.py.",
+    help="How linear programs are solved (Settings.method); auto: the order of copter/choose.py.",
 )
-@click.option("--save", type=click.Path(dir_okay=False), help="Save the run here, to go on with `copter resume`.")
+@click.option("--save", type=click.Path(dir_okay=False), help="File to save the run in, for `copter resume`.")
 @click.option(
-    "--save-every", type=_COUNT, metavar="ROUNDS", help="Save every so many rounds, too  [default: at the end]"
+    "--save-every", type=_COUNT, metavar="ROUNDS", help="Rounds between saves  [default: one save, at the end]"
 )
 def simulate(**options: Any) -> int:
     """Simulate POLICY on a cluster, round by round.

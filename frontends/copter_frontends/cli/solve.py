@@ -17,9 +17,11 @@ _FAILED = ("numerical_error", "interrupted")
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--tolerance", type=_POSITIVE, default=1e-6, show_default=True, help="Of residuals and gap.")
-@click.option("--time-limit", type=_POSITIVE, help="Seconds  [default: none]")
-@click.option("--integer", is_flag=True, help="Find a point with whole integer columns; without it they are relaxed.")
+@click.option(
+    "--tolerance", type=_POSITIVE, default=1e-6, show_default=True, help="Relative tolerance of residuals and gap."
+)
+@click.option("--time-limit", type=_POSITIVE, help="Seconds for the solve  [default: no limit]")
+@click.option("--integer", is_flag=True, help="Find a point with whole integer columns  [default: they are relaxed]")
 @click.option(
     "--shim",
     type=click.Choice(SHIM_NAMES),
@@ -33,7 +35,7 @@ _FAILED = ("numerical_error", "interrupted")
     type=click.Choice(METHOD_CHOICES),
     default="auto",
     show_default=True,
-    help="How the linear program is solved (Settings.method); basis, blocks and the proximal ones need a session.",
+    help="How linear programs are solved (Settings.method); basis needs a session.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def solve(

@@ -28,9 +28,9 @@ def tape() -> None:
     """Describe a tape, cut it, make it anonymous, or write one of its programs as MPS."""
 
 
-@tape.command()
+@tape.command(short_help="Describe a tape.")
 @click.argument("file", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def info(file: str, as_json: bool) -> None:
     """Describe the contents of the tape FILE."""
     found = _of(file, "described")
@@ -41,10 +41,10 @@ def info(file: str, as_json: bool) -> None:
         click.echo(f"{name}: {json.dumps(value) if isinstance(value, dict) else value}")
 
 
-@tape.command()
+@tape.command(short_help="Copy some rounds.")
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--rounds", required=True, metavar="A:B", help="Rounds A to B - 1; the rest is left out.")
+@click.option("--rounds", required=True, metavar="A:B", help="Copy rounds A to B - 1.")
 def cut(file: str, out: str, rounds: str) -> None:
     """Copy rounds of the tape FILE to the tape OUT. Unless round A is the first, its sessions start cold there."""
     from copter_frontends.cli.replay import _rounds
@@ -53,7 +53,7 @@ def cut(file: str, out: str, rounds: str) -> None:
     _of(file, "cut", out, first, last)
 
 
-@tape.command()
+@tape.command(short_help="Replace names by numbers.")
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
 def anonymise(file: str, out: str) -> None:
@@ -61,10 +61,10 @@ def anonymise(file: str, out: str) -> None:
     _of(file, "anonymised", out)
 
 
-@tape.command()
+@tape.command(short_help="Write a round's program as MPS.")
 @click.argument("file", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--round", "number", type=click.IntRange(min=0), required=True)
+@click.option("--round", "number", type=click.IntRange(min=0), required=True, help="Number of the round.")
 def mps(file: str, out: str, number: int) -> None:
     """Write the program of one round of the tape FILE to the MPS file OUT."""
     _of(file, "as_mps", out, number)

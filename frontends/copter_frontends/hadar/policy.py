@@ -220,8 +220,9 @@ class HadarPolicy(LpPolicy):
             }
             self.book.note_progress(alone)
             if len(alone) < len(told):
-                for job_id in told.keys() - alone.keys():
-                    self.update_job(job_id, **told[job_id])
+                for job_id, facts in told.items():
+                    if job_id not in alone:
+                        self.update_job(job_id, **facts)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a job; raises UnknownJobError if its id is unknown."""

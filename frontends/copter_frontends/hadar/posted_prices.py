@@ -28,7 +28,11 @@ class PriceFunction:
 
     @classmethod
     def of(cls, values: RoundValues, gpus: Ints, capacity: Ints) -> PriceFunction:
-        """Set the price bounds from the largest and least worth of a GPU to any current job for a round."""
+        """Return the prices of H17.
+
+        U_max of a type is the largest worth of one of its GPUs to a current job for a round; U_min is the least such
+        worth on any type, divided by 4 eta.
+        """
         runs = values.worth > 0
         per_gpu = np.where(runs, values.worth, 0.0) / np.maximum(gpus, 1)[:, None]
         if not runs.any():

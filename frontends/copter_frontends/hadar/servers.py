@@ -73,7 +73,7 @@ class Servers:
         return self.allocation(shares, rates)
 
     def find_whole(self, kind: int, gpus: int) -> Allocation | None:
-        """Servers for GPUs of one type, by its number, that are no more than need be; None if there are none."""
+        """Return free GPUs of the type numbered `kind`, on no more servers than necessary; None if they do not fit."""
         name = self.types[kind]
         shares = self.nodes.find(name, gpus)
         if shares is None or len(shares) > -(-gpus // self.nodes.node_gpus(name)):

@@ -152,7 +152,7 @@ class Draft:
         self.value += value
 
     def hold_all(self, jobs: Sequence[str], kept: Sequence[Kept], weights: Iterable[float]) -> None:
-        """Let jobs keep what they have, one after the other, at these weights; none of them is fixed."""
+        """Let unpinned jobs keep their GPUs, in this order; a job's gain counts with its weight."""
         used: dict[int, int] = {}  # in the order in which servers are touched last, as :meth:`_set` leaves them
         for each in kept:
             for server, count in each.shares:

@@ -179,7 +179,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         super().update_job(job_id, **what_changed)
 
     def update_jobs(self, told: Mapping[str, Mapping[str, Any]]) -> None:
-        """Do :meth:`update_job` for each job; progress alone, which most are told of, is only stored."""
+        """Call :meth:`update_job` for each job; a job's progress alone, the usual case, is only stored."""
         for job_id, facts in told.items():
             progress, had = facts.get("progress"), self.service.get(job_id)
             if had is not None and len(facts) == 1 and type(progress) is float and 0.0 <= progress <= 1.0:

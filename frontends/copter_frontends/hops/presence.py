@@ -1,4 +1,4 @@
-"""What running jobs have, in the terms of a draft: kept from round to round, made anew where something changed."""
+"""The GPUs of running jobs as a draft needs them: kept from round to round, and derived again only after a change."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Standings:
 
     def __init__(self, book: JobBook, priority: Priority) -> None:
         self.book, self.queue = book, LatencyQueue(priority)
-        self._done: dict[str, float] = {}  # estimated progress, where the priority goes by what is left
+        self._done: dict[str, float] = {}  # estimated progress, for priorities that depend on the remaining work
         self._updated_s = 0.0
 
     def remove(self, job: Job, service: Service, now_s: float | None) -> None:
@@ -55,8 +55,8 @@ class Standings:
         service : mapping of job id to Service
         running : iterable of job ids
             Jobs with GPUs in the last plan; they are assumed to have run at the estimated speed since then.
-        drafting : Drafting
-            Knows the jobs' current GPUs.
+        present : mapping of job id to Present
+            The jobs' current GPUs; from them the progress of `running` since the last update is estimated.
         """
         ages, order = self.book.age_s, self.queue
         elapsed_s, self._updated_s = max(now_s - self._updated_s, 0.0), now_s

@@ -40,7 +40,10 @@ class Inversions:
         self.idle = 0
 
     def look(self, kinds: Iterable[Kind]) -> None:
-        """Judge one moment; its admissions must have been counted in the tree."""
+        """Count the inversions and the idle room of one moment.
+
+        `kinds` are all kinds of workloads at this moment; the tree's usage includes the admissions.
+        """
         listed = list(kinds)
         quota: dict[str, float] = {}
         used: dict[str, float] = {}

@@ -78,7 +78,17 @@ class CohortSet:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Ranges that Kueue's own checker requires of a run, where given: usage, wall time, mean times to admission."""
+    """Limits that Kueue's own checker sets for a run; the defaults are no limits.
+
+    Attributes
+    ----------
+    wall_ms : float
+        Most milliseconds from start to end.
+    usage : float
+        Least mean usage, as a share of nominal quota.
+    admission_ms : mapping of class to float, or None
+        Most milliseconds that workloads of a class wait for admission in the mean.
+    """
 
     wall_ms: float = math.inf
     usage: float = 0.0

@@ -71,7 +71,7 @@ class Joining:
         self._loop.call_later(LINGER_S, self._transport.close)
 
     def drop(self, data: bytes) -> None:
-        """Discard input after the response."""
+        """Discard input that arrives after the response; close the connection if it is more than LINGER_BYTES."""
         self._dropped += len(data)
         if self._dropped > LINGER_BYTES:
             self._transport.close()

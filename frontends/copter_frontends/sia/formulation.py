@@ -176,7 +176,7 @@ class SiaFormulation:
             self._rebase(state)
 
     def note_progress(self, progress: Mapping[str, float]) -> None:
-        """Do :meth:`update_job` for jobs that are told of their progress alone, fractions from 0 to 1."""
+        """Call :meth:`update_job` for jobs of which only the progress changes; progress is from 0 to 1."""
         jobs, phase_at = self.jobs, self.goodput.phase
         for job_id, done in progress.items():
             state = jobs[job_id]

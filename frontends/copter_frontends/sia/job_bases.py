@@ -19,18 +19,18 @@ Floats = NDArray[np.float64]
 
 
 class Base(NamedTuple):
-    """Base of a job's values.
+    """Base values of a job's configurations: sgn(p) (G_ic)^p, or ln G_ic if p = 0 (S2).
 
     Attributes
     ----------
     values : float64 array (configurations,)
         NaN where the job cannot run.
     smallest : float
-        Smallest usable entry.
+        Smallest value of `values` that is not NaN.
     live : float64 array (n,)
-        Entries of the configurations that the job has columns for.
+        Values of the configurations for which the job has columns.
     holed : bool
-        Whether some of these are NaN.
+        Whether `live` has NaN.
     """
 
     values: Floats

@@ -145,7 +145,7 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
 
 
 def value_kept(formulation: SiaFormulation) -> float | None:
-    """Return the value of :meth:`keep_previous`'s assignment, if all jobs can keep what they have; None if not so."""
+    """Return the value of :meth:`keep_previous`'s assignment; None if some job cannot keep its configuration."""
     if formulation.rows:
         return None
     book, rows = formulation.jobs.numbers, formulation.jobs.rows()

@@ -101,6 +101,7 @@ class ExactTraining:
 
     def __init__(self, table: JobTable, rates: RateTable, facts: Mapping[str, object] | None = None) -> None:
         self._table, self._rates, self._facts = table, rates, facts or {}
+        self._draws: dict[str, bool] = {}  # whether an application's facts draw loads: to ask a protocol takes long
         self._where: dict[int, tuple[str, int]] = {}  # GPU type and number of GPUs of jobs whose loads can be drawn
 
     def arrive(self, row: int) -> Mapping[str, Any]:
@@ -114,7 +115,10 @@ class ExactTraining:
     def begin(self, row: int, allocation: Allocation) -> None:
         """Look up the job's rate curve."""
         self._table.curve[row] = self._rates.curve(self._table.jobs[row], allocation)
-        if isinstance(self._facts.get(self._table.jobs[row].application), DrawnLoads):
+        application = self._table.jobs[row].application
+        if application not in self._draws:
+            self._draws[application] = isinstance(self._facts.get(application), DrawnLoads)
+        if self._draws[application]:
             self._where[row] = (allocation.gpu_type, allocation.gpus)
 
     def halt(self, row: int) -> None:

@@ -34,10 +34,10 @@ class TrafficOptions:
         A published topology, a file, or ``random-N``.
     capacity : float or None
         Capacity of links without one in the file, and of all links of ``random-N``.
-    model, scale, matrix_seed
-        Of the demands; or
+    model, scale, matrix_seed : str, float, int
+        Generator of the demands, factor on them, and seed.
     matrices : str or None
-        A file of measured matrices; `unit` converts its numbers to the network's unit.
+        A file of measured demand matrices to be used instead; `unit` converts its numbers to the network's unit.
     stream : str
         One of :data:`copter_frontends.traffic.streams.STREAMS`.
     rounds, seed : int
@@ -83,7 +83,7 @@ class TrafficWorkload:
 
 
 def make_workload(options: TrafficOptions) -> TrafficWorkload:
-    """Read or generate what the options name.
+    """Read or generate the network, the demands and the paths that the options name.
 
     Raises
     ------

@@ -18,7 +18,7 @@ LINKS, REQUESTS, PATHS = 20, 60, 3
 def kept_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program is kept by pivots of the whole of it, or of its blocks."""
     if request.param == "blocks":
-        monkeypatch.setattr(choose, "SMALL_COLUMNS", 0)
+        monkeypatch.setattr(choose, "is_small", lambda facts, settings: False)
 
 
 def network(rng: np.random.Generator) -> Model:

@@ -62,7 +62,10 @@ def facts(columns: int = 500, rows: int = 3, private: bool = False, basis: bool 
         (facts(columns=50_000, rows=2000), ["basis", "blocks", "interior", "proximal"]),
         (facts(columns=2_000_000, rows=2000), ["basis", "blocks", "proximal"]),
         (facts(private=True), ["basis", "blocks", "simplex", "interior"]),
-        (facts(columns=5001, private=True), ["blocks", "interior"]),
+        (facts(columns=40_000, private=True), ["basis", "blocks", "interior"]),
+        (facts(columns=40_001, private=True), ["blocks", "interior"]),
+        (ModelFacts(8_000, 2_000, False, False, requests=64), ["interior", "proximal"]),
+        (ModelFacts(8_000, 2_000, False, False, requests=65), ["blocks", "interior", "proximal"]),
         (facts(columns=0, basis=False), ["proximal", "interior"]),
     ],
 )

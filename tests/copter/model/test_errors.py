@@ -356,8 +356,8 @@ def test_a_program_is_frozen_and_its_own() -> None:
     ("name", "value"),
     [
         ("tolerance", 0.0), ("tolerance", -1.0), ("tolerance", NAN), ("tolerance", INF), ("absolute_tolerance", 0.0),
-        ("sigma", 0.0), ("sigma", INF), ("max_sigma", -1.0), ("max_pricing_passes", 0), ("max_proximal_steps", 0),
-        ("max_newton_steps", 0), ("descent_sweeps", -1), ("dense_rows", -1), ("purify_rows", -1), ("threads", -1),
+        ("sigma", 0.0), ("sigma", INF), ("max_pricing_passes", 0), ("max_proximal_steps", 0),
+        ("max_newton_steps", 0), ("descent_sweeps", -1), ("interior_rows", -1), ("threads", -1),
         ("keep_slack", -0.1), ("keep_slack", NAN), ("sigma_growth", 0.5), ("sigma_growth", NAN), ("time_limit_s", 0.0),
         ("time_limit_s", NAN),
     ],
@@ -403,3 +403,10 @@ def test_every_error_is_a_copter_error() -> None:
     assert len(errors) == 9
     assert all(issubclass(error, CopterError) for error in errors)
     assert str(UnknownHandleError("plain words")) == "plain words"
+
+
+def test_settings_of_an_earlier_version_are_read_without_those_that_are_gone() -> None:
+    saved = {"tolerance": 1e-5, "dense_rows": 20, "purify_rows": 3}
+    assert copter.Settings.saved(saved) == copter.Settings(tolerance=1e-5)
+    with pytest.raises(TypeError, match="mood"):
+        copter.Settings.saved({"mood": 1})

@@ -106,3 +106,11 @@ def test_what_a_job_keeps_is_worth_its_own_and_the_rest_is_valued_again() -> Non
             assert worth[row] == values.own[row]
         else:
             assert worth[row] == max(values.pure[row, 1], NO_VALUE)
+
+
+def test_news_is_taken_up_in_the_order_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once in the order of a set, which differs from process to process."""
+    policy, seen = policy_with(30), []
+    monkeypatch.setattr(policy, "update_job", lambda job_id, **_: seen.append(job_id))
+    policy.update_jobs({f"j{n}": {"restarts": 1} for n in reversed(range(30))})
+    assert seen == [f"j{n}" for n in reversed(range(30))]

@@ -253,7 +253,7 @@ def test_shares_that_stand_are_those_given_or_even() -> None:
 
 
 def test_settings_are_those_of_the_session() -> None:
-    cluster, settings = cluster_of([[0], [1]]), Settings(purify_rows=7)
+    cluster, settings = cluster_of([[0], [1]]), Settings(interior_rows=7)
     assert ShardFormulation(cluster, settings).session.settings is settings
 
 

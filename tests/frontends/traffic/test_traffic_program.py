@@ -153,7 +153,7 @@ def test_settings_of_the_session() -> None:
     """Without others: no vertex is looked for, and interior points may solve up to twenty million columns."""
     settings = TrafficFormulation(square(), np.ones(3)).session.settings
     assert settings.interior_columns == 20_000_000
-    given = Settings(purify_rows=7)
+    given = Settings(interior_rows=7)
     assert TrafficFormulation(square(), np.ones(3), settings=given).session.settings is given
 
 

@@ -109,7 +109,7 @@ RULES: dict[str, Callable[[HareInstance, bool], Choose]] = {
     "sched_homo": homo_rule,
     "sched_allox": allox_rule,
 }
-"""Rules by name: (instance, whether a job's GPUs are of one type and as many as its tasks) -> the rule."""
+"""Makers of rules by name: they take the instance, and whether a job needs a GPU of one type for each task."""
 
 
 def gavel_fifo(instance: HareInstance) -> JobLevelSchedule:

@@ -8,4 +8,4 @@ from copter import choose
 @pytest.fixture(autouse=True)
 def no_small_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pivots of the whole program would come before the methods that are tested here."""
-    monkeypatch.setattr(choose, "SMALL_COLUMNS", 0)
+    monkeypatch.setattr(choose, "is_small", lambda facts, settings: False)

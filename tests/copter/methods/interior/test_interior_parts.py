@@ -153,11 +153,12 @@ def test_the_error_program_is_solved_by_the_error(lp: LinearProgram) -> None:
     assert_optimal(lp, x + error.x[: lp.shape[1]] / 8.0, y + error.y / 4.0, 1e-6)
 
 
-def test_refinement_gives_digits_that_one_solve_does_not() -> None:
+def test_refinement_gives_digits_that_one_solve_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """With refinement off the answer is worse, or the same."""
     figures = []
     for refinements in (0, 3):
-        settings = Settings(presolve=False, tolerance=1e-12, absolute_tolerance=1e-12, refinements=refinements)
+        monkeypatch.setattr("copter.methods.interior.method.REFINEMENTS", refinements)
+        settings = Settings(presolve=False, tolerance=1e-12, absolute_tolerance=1e-12)
         worst = 0.0
         for seed in range(6):
             lp = random_program("big_numbers", seed)

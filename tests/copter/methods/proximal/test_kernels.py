@@ -456,7 +456,7 @@ def test_purification(seed: int, ties: bool) -> None:
     upper = np.where(rng.random(rows) < 0.7, activity, activity + rng.uniform(0, 3, rows))
     bounds = Rows(np.full(rows, -np.inf), upper, np.maximum(1.0, usage.max(axis=1)))
     ws = working_set(problem, x)
-    purify(ws, bounds, 256)
+    purify(ws, bounds)
     assert problem.cost @ ws.x <= problem.cost @ x + 1e-9
     assert np.all((ws.x >= 0.0) & (ws.x <= 1.0))
     assert np.all(usage @ ws.x <= upper + 1e-7 * (1 + upper))
@@ -479,11 +479,12 @@ def require_vertex(problem: Flat, usage: Floats, upper: Floats, x: Floats, total
         assert len(np.unique(group[between])) <= int(tight.sum())
 
 
-def test_purification_leaves_many_tight_rows_alone() -> None:
+def test_purification_leaves_many_tight_rows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("copter.methods.proximal.purification.WALK_ROWS", 1)
     group = Group(np.zeros(2), np.zeros(2), np.ones(2), 1.0, np.eye(2), np.zeros(2))
     problem, x = flat([group]), np.array([0.5, 0.5])
     ws = working_set(problem, x)
-    assert purify(ws, Rows(np.full(2, -np.inf), np.array([0.5, 0.5]), np.ones(2)), 1) == 0
+    assert purify(ws, Rows(np.full(2, -np.inf), np.array([0.5, 0.5]), np.ones(2))) == 0
     np.testing.assert_array_equal(ws.x, x)
 
 
@@ -493,6 +494,6 @@ def test_purification_of_a_face_without_vertices(make: Callable[[], Floats]) -> 
     free = np.full(2, np.inf)
     group = Group(np.zeros(2), -free, free, np.inf, np.array([[1.0, 0.0]]), np.zeros(2))
     ws = working_set(flat([group]), make())
-    steps = purify(ws, Rows(np.array([-np.inf]), np.array([np.inf]), np.ones(1)), 256)
+    steps = purify(ws, Rows(np.array([-np.inf]), np.array([np.inf]), np.ones(1)))
     assert steps <= 4
     assert np.isfinite(ws.x).all()
