@@ -41,6 +41,11 @@ class Way:
         """Median processor time of its last solves, in seconds."""
         return median(self.seconds)
 
+    def except_once(self) -> None:
+        """Note a failure after a full record of successes: the way stays, but the next failure ends its turn."""
+        while len(self.seconds) > 1:
+            self.seconds.popleft()
+
     def fail(self) -> None:
         """Note a failure: skip this way for a number of solves that doubles each time."""
         self.seconds.clear()
@@ -96,18 +101,18 @@ class Allowance:
         """Record the cost of a fresh solve."""
         self._fresh.append((cost_s, wall_s))
 
-    def begin(self) -> list[tuple[Way, float]]:
+    def begin(self, first: str = "") -> list[tuple[Way, float]]:
         """Return the ways to try on the next program, in order, each with the processor seconds that it may take.
 
-        If none of them solves it, the caller solves it afresh. Call this once for every program, after at least one
-        :meth:`fresh`.
+        Of ways that have not been tried, that of the name `first` comes first. If none of them solves the program, the
+        caller solves it afresh. Call this once for every program, after at least one :meth:`fresh`.
         """
         self._solves += 1
         for way in self.ways:
             way.rests = max(0, way.rests - 1)
         ready = [way for way in self.ways if not way.rests]
         proven = sorted((way for way in ready if way.seconds), key=lambda way: way.usual_s)
-        new = [way for way in ready if not way.seconds]
+        new = sorted((way for way in ready if not way.seconds), key=lambda way: way.name != first)
         fresh_s = self.fresh_s
         if proven:
             best = proven[0]
@@ -120,11 +125,17 @@ class Allowance:
         return [(new[0], may_s)]
 
     def end(self, way: Way, solved: bool, cost_s: float, once_s: float = 0.0) -> None:
-        """Record a try: its processor time `cost_s`, and the one-time cost `once_s` of building the kept state."""
+        """Record a try: its processor time `cost_s`, and the one-time cost `once_s` of building the kept state.
+
+        A way with a full record survives one failure if the time that tries have saved pays for another.
+        """
         fresh_s = self.fresh_s
         self._extra_s += cost_s + once_s - (fresh_s if solved else 0.0)
         if not solved or cost_s > fresh_s:
-            way.fail()
+            if len(way.seconds) == way.seconds.maxlen and self.spare_s >= fresh_s:
+                way.except_once()
+            else:
+                way.fail()
             return
         way.seconds.append(cost_s)
         if len(way.seconds) == way.seconds.maxlen:

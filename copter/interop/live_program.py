@@ -4,6 +4,7 @@ edits.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -34,6 +35,8 @@ BROAD = 20  # from this many columns per row on, a session is tried before the b
 # Seconds of processor time; if a fresh solve takes less, a session, which works in Python, cannot be faster.
 SESSION_S = 0.02
 LEAST_S = 0.005  # least seconds that a try may take
+NUDGE = 0.005  # relative change of bounds up to which the basis of the whole program is tried first
+MOST_WAITING = 3.0  # most times that a session's limit, in wall-clock time, is longer because the machine is busy
 MOST_KEPT = 4  # most structures that one cache keeps
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
 
@@ -138,7 +141,8 @@ class LiveProgram:
 
     def _begin_anew(self) -> None:
         self._allowance: Allowance | None = None
-        self._optimum: tuple[LinearProgram, Floats] | None = None  # the last program with an optimum, and its x
+        # the last program with an optimum, its x and y
+        self._optimum: tuple[LinearProgram, Floats, Floats] | None = None
         self._basis: KeptBasis | None = None
         self._session: Session | None = None
         self._held: LinearProgram | None = None  # the program that the session's model holds
@@ -168,20 +172,34 @@ class LiveProgram:
         """
         settings = settings or Settings()
         started = time.perf_counter()
+        first = ""
         if self._lp is not None and same_structure(self._lp, lp):
-            self.edits, self._lp = difference(self._lp, lp), lp
+            self.edits = difference(self._lp, lp)
+            first = "basis" if self._is_nudged(lp) else ""
+            self._lp = lp
         elif not self.follow(self, lp):
             self.edits, self._lp = Edits(rebuilt=True), lp
             self._begin_anew()
             return self._afresh(lp, settings)
         allowance = self._allowance if settings.method == "auto" else None
-        for way, may_s in () if allowance is None else allowance.begin():
+        for way, may_s in () if allowance is None else allowance.begin(first):
             answer = self._kept(lp, settings, way, may_s)
             if answer is not None:
                 return self._noted(answer)
             left_s = settings.time_limit_s - (time.perf_counter() - started)
             settings = replace(settings, time_limit_s=max(left_s, 1e-3))
         return self._afresh(lp, settings)
+
+    def _is_nudged(self, lp: LinearProgram) -> bool:
+        """Whether only bounds of rows and columns have changed, by so little that few pivots will do."""
+        if self._lp is None or self.edits.costs or self.edits.coefficients:
+            return False
+        for name in ("row_lower", "row_upper", "col_lower", "col_upper"):
+            before, now = getattr(self._lp, name), getattr(lp, name)
+            at = np.flatnonzero(before != now)
+            if not (np.abs(now[at] - before[at]) <= NUDGE * np.abs(before[at])).all():
+                return False
+        return True
 
     def follow(self, other: LiveProgram, lp: LinearProgram) -> bool:
         """Take over the kept basis of another live program, or of this one, if `lp` is that program's window shifted.
@@ -209,7 +227,7 @@ class LiveProgram:
 
     def _noted(self, answer: Answer) -> Answer:
         if answer.status is Status.OPTIMAL and self._lp is not None:
-            self._optimum = self._lp, answer.x
+            self._optimum = self._lp, answer.x, answer.y
         return answer
 
     def _kept(self, lp: LinearProgram, settings: Settings, way: Way, may_s: float) -> Answer | None:
@@ -226,10 +244,11 @@ class LiveProgram:
             if by_basis:
                 answer = self._pivot(lp, settings, max(may_s, LEAST_S))
             else:
-                limit_s = min(settings.time_limit_s, max(may_s * allowance.clock_ratio, LEAST_S))
+                ratio = max(allowance.clock_ratio, waiting_ratio())
+                limit_s = min(settings.time_limit_s, max(may_s * ratio, LEAST_S))
                 answer = self._edit(lp, replace(self._by_edits(lp, settings, way.name), time_limit_s=limit_s))
         allowance.end(way, answer is not None, self._clock() - prepared, prepared - started)
-        if way.rests and by_basis:
+        if by_basis and (answer is None or way.rests):
             self._basis = None
         elif way.rests:
             self._session = self._held = None
@@ -287,6 +306,13 @@ class LiveProgram:
         if n >= WIDE * m and (self.edits.costs or self.edits.coefficients):
             return replace(settings, basis_columns=0, interior_rows=max(m, settings.interior_rows))
         return replace(settings, basis_columns=n)
+
+
+def waiting_ratio() -> float:
+    """Return about how many wall-clock seconds a second of processor time takes now, from the machine's load; at most
+    :data:`MOST_WAITING`.
+    """
+    return min(os.getloadavg()[0] / (os.cpu_count() or 1), MOST_WAITING)
 
 
 def ways_for(lp: LinearProgram, fresh_s: float) -> list[str]:

@@ -84,6 +84,34 @@ def two_teams(version: str = "v1beta2") -> list[Document]:
     ]
 
 
+def sharing_teams(version: str = "v1beta2", **weights: int | str) -> list[Document]:
+    """Two teams of 4 GPUs that share 8 more; red uses 10 in jobs of 2, and blue has 4 such jobs that wait."""
+    quota = [{"name": "a100", "resources": [{"name": GPU, "nominalQuota": "8"}]}]
+    groups = {"resourceGroups": [{"coveredResources": [GPU], "flavors": quota}]}
+    queues = [
+        cluster_queue(
+            name,
+            4,
+            "lab",
+            version,
+            fairSharing={"weight": weights.get(name, 1)},
+            preemption={"reclaimWithinCohort": "Any"},
+        )
+        for name in ("red", "blue")
+    ]
+    for each in queues:
+        each["status"] = {"fairSharing": {"weightedShare": 0}}
+    return [
+        document("Cohort", "lab", groups, version),
+        *queues,
+        local_queue("r/main", "red", version),
+        local_queue("b/main", "blue", version),
+        *(workload(f"r/{at}", 2, version=version, admitted="red", priority=5) for at in range(5)),
+        workload("r/more", 2, version=version, priority=9),
+        *(workload(f"b/{at}", 2, version=version) for at in range(4)),
+    ]
+
+
 def pod(name: str, group: str, gpus: int, node: str | None = None, note: str = "pod-group-name") -> Document:
     spec: Document = {"containers": [{"resources": {"requests": {GPU: gpus}}}]}
     meta = {"name": name, "namespace": "ns", "annotations": {note: group}}

@@ -44,7 +44,7 @@ cdef class BasisFactor:
     ) noexcept nogil
     cdef void ftran(self, double *x) noexcept nogil
     cdef void btran(self, double *y) noexcept nogil
-    cdef int update(self, const double *alpha, int row) noexcept nogil
+    cdef int update(self, const double *alpha, const int *spots, int count, int row) noexcept nogil
     cdef bint worn(self) noexcept nogil
     cdef int _load(self, const int *start, const int *index, const double *value, int columns, int *head) noexcept nogil
     cdef int _choose(self, int *row, int *column) noexcept nogil

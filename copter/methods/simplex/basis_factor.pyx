@@ -462,15 +462,19 @@ cdef class BasisFactor:
                 touched += self.lower_row_start[row + 1] - self.lower_row_start[row]
         self.work += touched
 
-    cdef int update(self, const double *alpha, int row) noexcept nogil:
-        """Replace the basic column at a row by a, given alpha = B^-1 a; return -1 if memory is short."""
-        cdef int i
+    cdef int update(self, const double *alpha, const int *spots, int count, int row) noexcept nogil:
+        """Replace the basic column at a row by a, given alpha = B^-1 a, not zero in `count` rows `spots`.
+
+        Returns -1 if memory is short.
+        """
+        cdef int i, k
         if ensure(&self.eta, self.rows + 1) < 0:
             return -1
         self.eta_row[self.updates] = row
         self.eta_start[self.updates] = self.eta.size
         append(&self.eta, row, alpha[row])
-        for i in range(self.rows):
+        for k in range(count):
+            i = spots[k]
             if i != row and fabs(alpha[i]) > TINY:
                 append(&self.eta, i, alpha[i])
         self.updates += 1
@@ -512,5 +516,6 @@ cdef class BasisFactor:
         if self.updates >= self.most_updates:
             raise ValueError(f"{self.updates} columns have been exchanged: make fresh factors first")
         cdef double[::1] alpha = self.solve(column)
-        if self.update(&alpha[0], row) < 0:
+        cdef int[::1] spots = np.arange(self.rows, dtype=np.int32)
+        if self.update(&alpha[0], &spots[0], self.rows, row) < 0:
             raise MemoryError(f"the factors of a basis of {self.rows} rows")

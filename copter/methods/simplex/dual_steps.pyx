@@ -48,10 +48,7 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
             t.stale = True
             continue
         t.pivot_row(p)
-        true_weight = 0.0
-        for i in range(t.rows):
-            true_weight += t.rho[i] * t.rho[i]
-        i = t.head[p]
+        true_weight, i = t.norm, t.head[p]
         if true_weight > FORGOTTEN * t.edge[p]:
             t.edge[p] = true_weight
             continue
@@ -63,7 +60,7 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
                 return BLOCKED
             t.stale = True
             continue
-        t.load(q, t.alpha)
+        t.load(q)
         if fabs(t.alpha[p] - t.row[q]) > AGREEMENT * (1.0 + fabs(t.alpha[p])) or (
             fabs(t.alpha[p]) < LEAST_PIVOT and not t.fresh
         ):
@@ -81,15 +78,22 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
 
 cdef int leaving_row(Tableau t) noexcept nogil:
     """Return the row with the largest violation relative to its steepest edge norm; -1 if none is violated."""
-    cdef int i, best = -1
+    cdef int i, k = 0, best = -1
     cdef double largest = 0.0
     cdef double *squared = t.squared
     cdef double *edge = t.edge
-    for i in range(t.rows):
+    t.factor.work += 0.5 * t.violated_count
+    while k < t.violated_count:  # ends: each pass goes on in the list, or shortens it
+        i = t.violated[k]
+        if squared[i] == 0.0:
+            t.violated_count -= 1
+            t.violated[k] = t.violated[t.violated_count]
+            t.is_listed[i] = False
+            continue
+        k += 1
         if squared[i] > largest * edge[i]:
             largest = squared[i] / edge[i]
             best = i
-    t.factor.work += 0.5 * t.rows
     return best
 
 
@@ -205,9 +209,8 @@ cdef int step(Tableau t, int p, int q, double side, double weight) noexcept nogi
     length = (t.x[out] - bound) / entry
     memcpy(t.tau, t.rho, t.rows * sizeof(double))
     t.factor.ftran(t.tau)
-    for i in range(t.rows):
-        if t.alpha[i] == 0.0:
-            continue
+    for k in range(t.spot_count):
+        i = t.spots[k]
         j = t.head[i]
         t.x[j] -= length * t.alpha[i]
         if i != p:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.methods.simplex.form import FEASIBLE, FITTING, Form, bounds_of, costs_of, formed
@@ -21,6 +22,7 @@ Floats = NDArray[np.float64]
 
 # solves without a search for shifts after a search that did not pay: first and longest number
 SHORTEST_REST, LONGEST_REST = 4, 64
+COMPLETIONS = 3  # most factorisations in which variables without a reduced cost replace others in the first basis
 BETWEEN = 1e-7  # a value at least this scaled distance from both bounds is basic at the start
 
 
@@ -38,9 +40,11 @@ class KeptBasis:
     lp : LinearProgram
     x : ndarray (n,)
         A point near its optimum; variables strictly between their bounds start in the basis.
+    y : ndarray (m,), optional
+        Its prices; at a degenerate vertex they decide which variables at their bounds are basic.
     """
 
-    def __init__(self, lp: LinearProgram, x: Floats) -> None:
+    def __init__(self, lp: LinearProgram, x: Floats, y: Floats | None = None) -> None:
         self.lp = lp
         self.shift: Shift | None = None  # the shift between the last two programs of one structure
         # solves left without a search for shifts; number of them after the next failure
@@ -49,7 +53,7 @@ class KeptBasis:
         self.form: Form | None = None
         if 0 not in self.slim.lp.shape:
             self.form = formed(self.slim.lp)
-            start_at(self.form, self.slim.lp, x)
+            start_at(self.form, self.slim.lp, x, None if y is None else y[self.slim.others])
 
     def solve(self, lp: LinearProgram, settings: Settings, watch: Watch, work: float = np.inf) -> Solution | None:
         """Solve the next program; None if the method gives up, after which this object is unusable.
@@ -228,24 +232,54 @@ class KeptSolve(SimplexSolve):
         return None if found is None else replace(found, iterations=self.tableau.iterations - self.first)
 
 
-def start_at(form: Form, lp: LinearProgram, x: Floats) -> None:
-    """Begin with a basis of the variables strictly between their bounds at a point; dependent ones are removed."""
+def start_at(form: Form, lp: LinearProgram, x: Floats, y: Floats | None) -> None:
+    """Begin with a basis of the variables strictly between their bounds at a point; dependent ones are removed.
+
+    With prices y, variables at a bound without a reduced cost complete it (:func:`complete`).
+    """
     arrays, m, n = form.tableau.arrays, form.tableau.rows, form.tableau.columns
     value = np.concatenate((x / form.column, -(lp.A @ x) * form.row))
     below, above = value - form.lower, form.upper - value
     distance = np.minimum(below, above)
     inside = np.flatnonzero(distance > BETWEEN)
     inside = inside[np.argsort(-distance[inside], kind="stable")][:m]
-    basic = np.zeros(n + m, dtype=bool)
-    basic[inside] = True
-    logical = n + np.flatnonzero(~basic[n:])
-    basic[logical[: m - len(inside)]] = True
-    head = np.flatnonzero(basic)
-    arrays["head"][:m] = head
+    arrays["head"][:m] = -1
+    arrays["head"][: len(inside)] = inside
     arrays["place"][: n + m] = -1
-    arrays["place"][head] = np.arange(m)
+    arrays["place"][inside] = np.arange(len(inside))
     arrays["x"][: n + m] = 0.0
     rest(form, above < below)
+    if y is not None:
+        reduced = np.concatenate(((lp.c - lp.A.T @ y) * form.column, y / form.row)) / abs(form.unit)
+        complete(form, lp.A, (np.abs(reduced) <= FITTING) & (form.lower < form.upper))
+
+
+def complete(form: Form, A: sp.csc_array, free: NDArray[np.bool_]) -> None:
+    """Replace basic logical variables that are not `free`, which means without a reduced cost, by columns that are.
+
+    At a degenerate vertex fewer variables are strictly between their bounds than there are rows. The factorisation puts
+    logical variables into the rows that are left, also those of rows with a price; then the basis is not optimal.
+    """
+    arrays, m, n = form.tableau.arrays, form.tableau.rows, form.tableau.columns
+    column = np.repeat(np.arange(n), np.diff(A.indptr))
+    for _ in range(COMPLETIONS):
+        form.tableau.renew()
+        head, place = arrays["head"][:m], arrays["place"][: n + m]
+        priced = np.zeros(m, dtype=bool)
+        priced[head[(head >= n) & ~free[head]] - n] = True
+        usable = free[:n] & (place[:n] < 0)
+        entries = np.flatnonzero(priced[A.indices] & usable[column])
+        if not len(entries):
+            return
+        for _ in range(COMPLETIONS):  # each row takes the first of its columns, unless another row has
+            rows, at = np.unique(A.indices[entries], return_index=True)
+            columns, first = np.unique(column[entries[at]], return_index=True)
+            rows = rows[first]
+            at = place[n + rows]
+            place[n + rows], place[columns], head[at] = -1, at, columns
+            priced[rows] = usable[columns] = False
+            entries = entries[priced[A.indices[entries]] & usable[column[entries]]]
+        form.tableau.restart()
 
 
 def enter_better(form: Form, here: Standing, there: Standing) -> bool:

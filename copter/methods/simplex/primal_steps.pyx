@@ -46,7 +46,7 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
             t.stale = True
             continue
         sign = -1.0 if t.d[q] > 0.0 else 1.0
-        t.load(q, t.alpha)
+        t.load(q)
         length = longest(t, q, sign, &p)
         if length == INFINITY:
             t.candidate[0] = q
@@ -96,9 +96,10 @@ cdef double longest(Tableau t, int q, double sign, int *leaving) noexcept nogil:
 
     `leaving` is the pivot's row, or -1 if q reaches its own other bound first.
     """
-    cdef int i, j
+    cdef int i, j, k
     cdef double rate, gap, bound = INFINITY, largest = 0.0, length = INFINITY
-    for i in range(t.rows):
+    for k in range(t.spot_count):
+        i = t.spots[k]
         rate = -sign * t.alpha[i]
         if fabs(rate) <= LEAST_PIVOT:
             continue
@@ -106,7 +107,8 @@ cdef double longest(Tableau t, int q, double sign, int *leaving) noexcept nogil:
         gap = (t.upper[j] - t.x[j] if rate > 0.0 else t.x[j] - t.lower[j]) + t.primal_tolerance
         bound = min(bound, max(gap, 0.0) / fabs(rate))
     leaving[0] = -1
-    for i in range(t.rows):
+    for k in range(t.spot_count):
+        i = t.spots[k]
         rate = -sign * t.alpha[i]
         if fabs(rate) <= LEAST_PIVOT or fabs(rate) <= largest:
             continue
@@ -125,9 +127,9 @@ cdef int step(Tableau t, int p, int q, double sign, double size) noexcept nogil:
     """Move q upwards (sign 1) or downwards (-1); it replaces p's variable in the basis unless p is -1."""
     cdef int i, j, k, out
     cdef double theta, ratio, reference = t.weight[q], entry, length = sign * size
-    for i in range(t.rows):
-        if t.alpha[i] != 0.0:
-            t.x[t.head[i]] -= length * t.alpha[i]
+    for k in range(t.spot_count):
+        i = t.spots[k]
+        t.x[t.head[i]] -= length * t.alpha[i]
     if p < 0:
         t.x[q] = t.upper[q] if sign > 0.0 else t.lower[q]
         t.fresh = False

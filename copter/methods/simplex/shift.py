@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,15 +129,22 @@ def signatures(lp: LinearProgram) -> list[tuple[Hashes, Hashes]]:
     """
     column, row = mixed(lp.c, lp.col_lower, lp.col_upper), mixed(lp.row_lower, lp.row_upper)
     entry, index, start = mixed(lp.A.data), lp.A.indices, lp.A.indptr
-    width = np.diff(start)
+    at = np.repeat(np.arange(lp.shape[1]), np.diff(start))
+    by_row = np.argsort(index, kind="stable")
+    row_start = np.concatenate(([0], np.cumsum(np.bincount(index, minlength=lp.shape[0]))))
     found = [(column, row)]
     for _ in range(DEPTH):
-        whole = row.copy()
-        np.add.at(whole, index, scrambled(entry + np.repeat(column, width)))
-        sums = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(scrambled(entry + row[index]), dtype=np.uint64)))
-        column = scrambled(column + (sums[start[1:]] - sums[start[:-1]]))
-        row = scrambled(whole)
+        by_entry = scrambled(entry + column[at])[by_row]
+        column = scrambled(column + sums_between(scrambled(entry + row[index]), start))
+        row = scrambled(row + sums_between(by_entry, row_start))
         found.append((column, row))
+    return found
+
+
+def sums_between(values: Hashes, start: NDArray[np.integer[Any]]) -> Hashes:
+    """Return the sums, modulo 2**64, of consecutive groups of hashes that begin at `start`."""
+    sums = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)))
+    found: Hashes = sums[start[1:]] - sums[start[:-1]]
     return found
 
 
@@ -157,21 +165,25 @@ def scrambled(value: Hashes) -> Hashes:
 
 
 def kinds_of(lp: LinearProgram) -> tuple[Indices, Indices]:
-    """Return a number for every column and row, equal if the number of entries and the kinds of bounds are equal."""
+    """Return a number for every column and row, equal if the number of entries, the kinds of bounds and, for columns,
+    the coefficients and the kinds of their rows are equal.
+    """
 
     def kind(count: Indices, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Indices:
         found: Indices = 8 * count + 4 * (lower == upper) + 2 * np.isfinite(lower) + np.isfinite(upper)
         return found
 
-    m = lp.shape[0]
-    return (
-        kind(np.diff(lp.A.indptr), lp.col_lower, lp.col_upper),
-        kind(np.bincount(lp.A.indices, minlength=m), lp.row_lower, lp.row_upper),
-    )
+    row = kind(np.bincount(lp.A.indices, minlength=lp.shape[0]), lp.row_lower, lp.row_upper)
+    column = kind(np.diff(lp.A.indptr), lp.col_lower, lp.col_upper)
+    entry = mixed(lp.A.data) + row.astype(np.uint64)[lp.A.indices]
+    of_rows = sums_between(scrambled(entry), lp.A.indptr)
+    return scrambled(column.astype(np.uint64) + of_rows).view(np.intp), row
 
 
 def match(old: Hashes, new: Hashes, place: Indices) -> None:
     """Match unmatched rows or columns whose hash occurs once in each program."""
+    if (place >= 0).all():
+        return
     (values, mine), (others, theirs) = once(new), once(old)
     _, one, other = np.intersect1d(values, others, assume_unique=True, return_indices=True)
     mine, theirs = mine[one], theirs[other]
@@ -182,8 +194,12 @@ def match(old: Hashes, new: Hashes, place: Indices) -> None:
 
 def once(values: Hashes) -> tuple[Hashes, Indices]:
     """Return the values that occur once, ascending, and their positions."""
-    distinct, first, count = np.unique(values, return_index=True, return_counts=True)
-    return distinct[count == 1], first[count == 1]
+    order = np.argsort(values)
+    ranked = values[order]
+    apart = np.ones(len(values) + 1, dtype=bool)
+    apart[1:-1] = ranked[1:] != ranked[:-1]
+    alone = apart[1:] & apart[:-1]
+    return ranked[alone], order[alone]
 
 
 def unplaced(size: int, place: Indices) -> NDArray[np.bool_]:

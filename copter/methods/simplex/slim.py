@@ -32,7 +32,7 @@ class Slim:
     Attributes
     ----------
     rows : ndarray
-        Rows with one entry, in ascending order.
+        Rows with one entry, in the order of their columns.
     columns : ndarray
         The column of each of these rows.
     others : ndarray
@@ -46,12 +46,14 @@ class Slim:
         single = counts == 1
         places = np.flatnonzero(single[lp.A.indices])
         places = places[lp.A.data[places] != 0.0]
-        self._places = places[np.argsort(lp.A.indices[places])]
-        self.rows = lp.A.indices[self._places].astype(np.intp)
-        self.columns = np.searchsorted(lp.A.indptr, self._places, side="right") - 1
-        self.others: Indices = np.setdiff1d(np.arange(lp.shape[0]), self.rows)
+        self.rows = lp.A.indices[places].astype(np.intp)
+        self.columns = np.searchsorted(lp.A.indptr, places, side="right") - 1
+        self._first = np.flatnonzero(np.diff(self.columns, prepend=-1))  # of the rows of each column
+        kept = np.ones(lp.shape[0], dtype=bool)
+        kept[self.rows] = False
+        self.others: Indices = np.flatnonzero(kept)
         self._given = lp
-        self._value = lp.A.data[self._places]
+        self._value = lp.A.data[places]
         self._from_lower = self._from_upper = np.zeros(0, dtype=np.intp)
         lower, upper = self._bounds(lp)
         self.lp = LinearProgram(
@@ -71,8 +73,10 @@ class Slim:
             one, other = lp.row_lower[self.rows] / value, lp.row_upper[self.rows] / value
         low, high = np.where(value > 0.0, one, other), np.where(value > 0.0, other, one)
         lower, upper = lp.col_lower.copy(), lp.col_upper.copy()
-        np.maximum.at(lower, self.columns, low)
-        np.minimum.at(upper, self.columns, high)
+        if len(self.rows):
+            at = self.columns[self._first]
+            lower[at] = np.maximum(lower[at], np.maximum.reduceat(low, self._first))
+            upper[at] = np.minimum(upper[at], np.minimum.reduceat(high, self._first))
         crossed = lower - upper
         if (crossed > TOUCHING * (1.0 + np.abs(upper))).any():
             raise CrossedError("rows with one entry leave a column no value")

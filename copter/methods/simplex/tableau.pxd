@@ -45,7 +45,12 @@ cdef class Tableau:
     cdef int *candidate
     cdef double *gap
     cdef double *size
-    cdef int touched_count, flips
+    cdef int *spots
+    cdef int *rho_spots
+    cdef int *violated
+    cdef int *is_listed
+    cdef int touched_count, flips, spot_count, rho_count, violated_count
+    cdef double norm
     cdef bint fresh, stale
     cdef double primal_tolerance, dual_tolerance
 
@@ -57,7 +62,7 @@ cdef class Tableau:
     cdef void measure(self, int i) noexcept nogil
     cdef double misfit(self, int j) noexcept nogil
     cdef void settle_duals(self, bint shift) noexcept nogil
-    cdef void load(self, int j, double *into) noexcept nogil
+    cdef void load(self, int j) noexcept nogil
     cdef void add(self, int j, double factor, double *into) noexcept nogil
     cdef void pivot_row(self, int p) noexcept nogil
     cdef int exchange(self, int p, int q) noexcept nogil

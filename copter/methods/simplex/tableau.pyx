@@ -8,6 +8,7 @@ if it has none (equations D1 to D3).
 import numpy as np
 
 from libc.math cimport fabs, isfinite
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from copter.methods.simplex.basis_factor cimport BasisFactor
@@ -42,7 +43,7 @@ cdef class Tableau:
         cdef Py_ssize_t nnz = len(index), total = m + n
         cdef dict arrays = {"cost": cost, "lower": lower, "upper": upper}
         cdef _Store reals = _Store(np.zeros(2 * nnz + 6 * total + 6 * m + 16), arrays)
-        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 2 * m + 3 * total + 16, dtype=np.int32), arrays)
+        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 6 * m + 3 * total + 16, dtype=np.int32), arrays)
         cdef double[::1] x = reals.whole, costs = cost, lowers = lower, uppers = upper
         cdef int[::1] i = whole.whole
         cdef Py_ssize_t k
@@ -55,6 +56,9 @@ cdef class Tableau:
         self.row_start, self.row_index = &i[whole.take("row_start", m + 1)], &i[whole.take("row_index", nnz)]
         self.touched, self.candidate = &i[whole.take("touched", total)], &i[whole.take("candidate", total)]
         self.head, self.place = &i[whole.take("head", m)], &i[whole.take("place", total)]
+        self.spots, self.violated = &i[whole.take("spots", m)], &i[whole.take("violated", m)]
+        self.is_listed, self.rho_spots = &i[whole.take("is_listed", m)], &i[whole.take("rho_spots", m)]
+        self.violated_count = self.spot_count = self.rho_count = 0
         self.value, self.row_value = &x[reals.take("value", nnz)], &x[reals.take("row_value", nnz)]
         self.lower, self.upper, self.cost = &lowers[0], &uppers[0], &costs[0]
         self.x, self.d = &x[reals.take("x", total)], &x[reals.take("d", total)]
@@ -243,9 +247,13 @@ cdef class Tableau:
         return 0.0
 
     cdef inline void measure(self, int i) noexcept nogil:
-        """Store the squared violation of a row's basic variable, for the pricing."""
+        """Store the squared violation of a row's basic variable, for the pricing; `violated` lists such rows."""
         cdef double violation = self.violation(self.head[i])
         self.squared[i] = violation * violation
+        if violation != 0.0 and not self.is_listed[i]:
+            self.violated[self.violated_count] = i
+            self.violated_count += 1
+            self.is_listed[i] = True
 
     cdef inline double misfit(self, int j) noexcept nogil:
         """Return a nonbasic variable's reduced cost if it has the wrong sign for its bound, else zero."""
@@ -285,26 +293,33 @@ cdef class Tableau:
         for p in range(self.start[j], self.start[j + 1]):
             into[self.index[p]] += factor * self.value[p]
 
-    cdef void load(self, int j, double *into) noexcept nogil:
-        """Write B^-1 a_j to a vector."""
-        memset(into, 0, self.rows * sizeof(double))
-        self.add(j, 1.0, into)
-        self.factor.ftran(into)
+    cdef void load(self, int j) noexcept nogil:
+        """Write B^-1 a_j to `alpha`; `spots` lists the rows in which it is not zero."""
+        cdef int k
+        for k in range(self.spot_count):
+            self.alpha[self.spots[k]] = 0.0
+        self.add(j, 1.0, self.alpha)
+        self.factor.ftran(self.alpha)
+        self.spot_count = nonzeros(self.alpha, self.rows, self.spots)
 
     cdef void pivot_row(self, int p) noexcept nogil:
-        """Compute rho = B^-T e_p and the row's entries rho'a_j of all nonbasic variables, listed in `touched`."""
+        """Compute rho = B^-T e_p, its squared `norm`, and the entries rho'a_j of nonbasic variables, in `touched`."""
         cdef int i, j, q, k, count = 0
         cdef double factor
         for k in range(self.touched_count):
             self.row[self.touched[k]] = 0.0
-        memset(self.rho, 0, self.rows * sizeof(double))
+        for k in range(self.rho_count):
+            self.rho[self.rho_spots[k]] = 0.0
         self.rho[p] = 1.0
         self.factor.btran(self.rho)
-        for i in range(self.rows):
+        self.norm, self.rho_count = 0.0, nonzeros(self.rho, self.rows, self.rho_spots)
+        for k in range(self.rho_count):
+            i = self.rho_spots[k]
             factor = self.rho[i]
             if fabs(factor) <= TINY:
                 self.rho[i] = 0.0
                 continue
+            self.norm += factor * factor
             j = self.columns + i
             if self.place[j] < 0:
                 self.row[j] = factor
@@ -331,10 +346,28 @@ cdef class Tableau:
         self.d[q] = 0.0
         self.iterations += 1
         self.fresh = False
-        if self.factor.update(self.alpha, p) < 0:
+        if self.factor.update(self.alpha, self.spots, self.spot_count, p) < 0:
             return -1
         self.stale = self.factor.worn()
         return 0
+
+
+cdef int nonzeros(const double *x, int size, int *found) noexcept nogil:
+    """List the places of a vector that are not zero; return their number. Eight zeros in a row cost one test."""
+    cdef const uint64_t *bits = <const uint64_t *>x
+    cdef int i = 0, k, count = 0
+    while i + 8 <= size:  # ends: i grows
+        if bits[i] | bits[i + 1] | bits[i + 2] | bits[i + 3] | bits[i + 4] | bits[i + 5] | bits[i + 6] | bits[i + 7]:
+            for k in range(i, i + 8):
+                if x[k] != 0.0:
+                    found[count] = k
+                    count += 1
+        i += 8
+    for k in range(i, size):
+        if x[k] != 0.0:
+            found[count] = k
+            count += 1
+    return count
 
 
 cdef inline double nearest(double x, double lower, double upper) noexcept nogil:

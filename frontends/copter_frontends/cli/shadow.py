@@ -105,7 +105,7 @@ def _end(summary: dict[str, Any], as_json: bool) -> int:
         for each in now["starts"]:
             click.echo(f"  could start: {each['job']} ({each['units']:g}, waits {each['waits_s']:.0f} s)")
         for each in now["unfair"]:
-            click.echo(f"  waits within its own quota: {each['job']}; borrowed by {', '.join(each['borrowed_by'])}")
+            click.echo(f"  waits for borrowers: {each['job']}; borrowed by {', '.join(each['borrowed_by'])}")
         for each in now["overturned"]:
             click.echo(f"  was overtaken: {each['job']} by {', '.join(each['started_instead'])}")
         for each in now["scattered"]:

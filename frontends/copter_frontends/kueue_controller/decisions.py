@@ -10,6 +10,8 @@ from typing import Any
 from copter_frontends.queues import QueueError
 from copter_frontends.queues.admission_model import AdmissionModel
 from copter_frontends.queues.ask import Ask
+from copter_frontends.queues.fair_preemption import fair_victims
+from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.preemption import NEVER, Holder, Preemption, victims
 from copter_frontends.queues.preemption_rows import PreemptionRows
 from copter_frontends.views import ClusterView, ViewError, WatchedJob
@@ -74,7 +76,9 @@ def is_ours(job: WatchedJob) -> bool:
 
 
 def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preemption]) -> Decisions:
-    """Plan the waiting workloads, higher priorities first, then workloads for which others may be stopped."""
+    """Plan the waiting workloads, then those for which others may be stopped: higher priorities first, or, with fair
+    sharing, lower shares first.
+    """
     able = {job.id: job for job in view.jobs if not job.running and (not job.held or is_ours(job)) and job.options[0]}
     ranks = {priority: at + 1 for at, priority in enumerate(sorted({job.priority for job in view.jobs}))}
     holders = [
@@ -92,7 +96,7 @@ def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preempt
     rows.update(asks)
     plan = model.plan(searched=True)
     decisions = Decisions({str(key) for key in plan.starts}, bound=plan.bound, value=plan.value)
-    _stop(view, able, rules, plan.starts, holders, decisions)
+    _stop(view, able, asks, rules, plan.starts, holders, decisions)
     worth = {job.id: view.units(job.options[0]) * ranks[job.priority] for job in view.jobs}
     decisions.value += sum(worth[name] for name in decisions.stopping) - sum(worth[name] for name in decisions.stopped)
     decisions.bound = max(decisions.bound, decisions.value)
@@ -100,8 +104,8 @@ def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preempt
 
 
 def _stop(
-    view: ClusterView, able: Mapping[str, WatchedJob], rules: Mapping[str, Preemption], starts: Mapping[Any, list[int]],
-    holders: list[Holder], decisions: Decisions,
+    view: ClusterView, able: Mapping[str, WatchedJob], asks: Sequence[Ask], rules: Mapping[str, Preemption],
+    starts: Mapping[Any, list[int]], holders: list[Holder], decisions: Decisions,
 ) -> None:  # fmt: skip
     """Add workloads for which others are stopped to the admitted ones; the tree is left unchanged."""
     tree = view.tree
@@ -115,11 +119,13 @@ def _stop(
         for key, counts in starts.items():
             job = able[str(key)]
             use(job.queue, job.options[next(at for at, count in enumerate(counts) if count)], 1.0)
-        for job in sorted(able.values(), key=lambda each: (-each.priority, each.came_s)):
-            if decisions.goes(job.id):
-                continue
+        left = [ask for ask in asks if not decisions.goes(str(ask.key))]
+        by_priority = sorted(left, key=lambda ask: (-ask.priority, ask.since_s))
+        choose = fair_victims if tree.fair else victims
+        for ask in FairShares(tree).in_turn(left) if tree.fair else by_priority:
+            job = able[str(ask.key)]
             asking = Holder(job.id, job.queue, job.options[0], job.priority, job.came_s)
-            stopped = victims(tree, rules.get(job.queue, Preemption()), asking, holders)
+            stopped = choose(tree, rules.get(job.queue, Preemption()), asking, holders)
             if stopped is None:
                 continue
             for each in stopped:

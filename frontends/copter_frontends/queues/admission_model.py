@@ -22,9 +22,11 @@ import numpy as np
 from copter import Model, Session, Settings
 from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.errors import QueueError
+from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.quota_tree import Amounts, Node, QuotaTree, Share
 
 ORDERS = ("program", "large", "small")  # orders in which whole workloads are admitted
+FAIR = "fair"  # order in which fair sharing admits them
 WHOLE = 1e-6  # a value this close to a whole number counts as whole
 PREFERENCE = 1e-6  # relative loss of value of each option after the first
 Row = tuple[str, str, str, str, str]  # kind, queue or cohort, name, flavor, resource
@@ -226,13 +228,15 @@ class AdmissionModel:
         ----------
         deadline_s : float, optional
         searched : bool
-            Whether to also try large workloads first and small ones first, and return the best of the three plans.
+            Whether to also try large workloads first and small ones first, and return the best of the three plans. With
+            fair sharing there is one order, that of the shares.
         """
         solution = self.session.solve(deadline_s=deadline_s)
         keys = list(self.asks)
         offsets, values = solution.values_of(keys)
         wished = {key: values[offsets[at] : offsets[at + 1]] for at, key in enumerate(keys)}
-        found = [self._filled(wished, order) for order in ORDERS[: len(ORDERS) if searched else 1]]
+        orders = (FAIR,) if self.tree.fair else ORDERS[: len(ORDERS) if searched else 1]
+        found = [self._filled(wished, order) for order in orders]
         value, starts = max(found, key=lambda each: each[0])
         rows = solution.prices()[: len(self._rows)]
         prices = {row: float(price) for row, price in zip(self._rows, rows, strict=True) if price > 0.0}
@@ -263,6 +267,14 @@ class AdmissionModel:
         fit.
         """
         starts: dict[Hashable, list[int]] = {}
+        if order == FAIR:
+            for ask in FairShares(self.tree).in_turn(list(self.asks.values())):
+                for at in np.argsort(-wished[ask.key], kind="stable").tolist():
+                    before = sum(starts.get(ask.key, ()))
+                    self._start(ask, at, 1, starts, taken)
+                    if sum(starts.get(ask.key, ())) > before:
+                        break
+            return starts
         tiers: dict[int, list[Ask]] = {}
         for ask in self.asks.values():
             if ask.count > 0:

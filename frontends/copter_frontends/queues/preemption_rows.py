@@ -102,7 +102,7 @@ class PreemptionRows:
                 for each in self.holders
                 if each.queue != name and tree.root(each.queue) == tree.root(name) and across(rules, asking, each, True)
             )
-            if rules.borrow == NEVER:
+            if rules.borrow == NEVER and not tree.fair:  # with fair sharing, who borrows may stop who borrows more
                 left = node.quotas[share].nominal - node.used.get(share, 0.0) + own
                 waiting = sum(each.count for each in asks if each.queue == name)
                 others = min(

@@ -17,6 +17,7 @@ Share: TypeAlias = tuple[str, str]  # flavor, resource
 Amounts: TypeAlias = Mapping[Share, float]
 SLACK = 1e-9  # relative allowance for rounding in sums of amounts
 MOST_WORKLOADS = 10**9  # most workloads of one kind
+LEAST_WEIGHT = 1e-9  # weights of fair sharing are zero or above this
 MOST_LEVELS = 64  # most levels of nested cohorts
 
 
@@ -51,6 +52,8 @@ class Node:
     is_queue : bool
     parent : str or None
         Name of the parent cohort.
+    weight : float
+        Weight in fair sharing; 0 puts the node behind all others.
     quotas : dict of Share to Quota
     subtree : dict of Share to float
         Quota of the node plus the quota that its children lend.
@@ -61,6 +64,7 @@ class Node:
     name: str
     is_queue: bool
     parent: str | None = None
+    weight: float = 1.0
     quotas: dict[Share, Quota] = field(default_factory=dict)
     subtree: dict[Share, float] = field(default_factory=dict)
     used: dict[Share, float] = field(default_factory=dict)
@@ -84,24 +88,33 @@ class QuotaTree:
     ----------
     queues, cohorts : dict of str to Node
         A cohort that a queue names but that was not added has no quota of its own.
+    fair : bool
+        Whether queues of a cohort share what they borrow by their weights (:mod:`.fair_shares`).
     """
 
     def __init__(self) -> None:
+        self.fair = False
         self.queues: dict[str, Node] = {}
         self.cohorts: dict[str, Node] = {}
 
-    def add_queue(self, name: str, quotas: Mapping[Share, Quota], cohort: str | None = None) -> None:
-        """Add a queue; QuotaError if it exists, or has borrowing or lending limits but no cohort."""
-        self._add(self.queues, "queue", name, quotas, cohort)
+    def add_queue(
+        self, name: str, quotas: Mapping[Share, Quota], cohort: str | None = None, weight: float = 1.0
+    ) -> None:  # fmt: skip
+        """Add a queue; QuotaError if it exists, has a weight below 0, or borrowing or lending limits but no cohort."""
+        self._add(self.queues, "queue", name, quotas, cohort, weight)
 
-    def add_cohort(self, name: str, quotas: Mapping[Share, Quota] | None = None, parent: str | None = None) -> None:
+    def add_cohort(
+        self, name: str, quotas: Mapping[Share, Quota] | None = None, parent: str | None = None, weight: float = 1.0
+    ) -> None:  # fmt: skip
         """Add a cohort; QuotaError as for a queue."""
-        self._add(self.cohorts, "cohort", name, quotas or {}, parent)
+        self._add(self.cohorts, "cohort", name, quotas or {}, parent, weight)
 
     @staticmethod
     def _add(
-        nodes: dict[str, Node], kind: str, name: str, quotas: Mapping[Share, Quota], parent: str | None
+        nodes: dict[str, Node], kind: str, name: str, quotas: Mapping[Share, Quota], parent: str | None, weight: float
     ) -> None:  # fmt: skip
+        if not (weight == 0.0 or LEAST_WEIGHT < weight < math.inf):
+            raise QuotaError(f"{kind} {name!r} has the weight {weight:g}: it must be 0 or above {LEAST_WEIGHT:g}")
         if name in nodes:
             raise QuotaError(f"{kind} {name!r} is described twice: keep one of the two")
         if parent is None:
@@ -112,7 +125,7 @@ class QuotaTree:
                             f"{kind} {name!r}, {' '.join(share)}: a {limit} limit needs a cohort to {limit[:-3]} "
                             f"{'from' if limit == 'borrowing' else 'to'}; name the cohort, or take the limit away"
                         )
-        nodes[name] = Node(name, kind == "queue", parent, dict(quotas))
+        nodes[name] = Node(name, kind == "queue", parent, weight, dict(quotas))
 
     def settle(self) -> QuotaTree:
         """Sum the quotas up the tree and reset usage to zero; QuotaError if cohorts form a circle."""

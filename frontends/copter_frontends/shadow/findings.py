@@ -10,6 +10,7 @@ from typing import Any
 
 from copter_frontends.queues.admission_model import AdmissionModel, AdmissionPlan
 from copter_frontends.queues.ask import Ask
+from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.quota_tree import SLACK
 from copter_frontends.views import ClusterView, WatchedJob
 
@@ -32,9 +33,13 @@ class Findings:
     starts : list of dict
         Jobs that the plan would start now, with their flavors, units and seconds of waiting.
     unfair : list of dict
-        Queues whose jobs wait within their nominal quota while another borrows.
+        Queues whose jobs wait within their nominal quota while another borrows; with fair sharing, while others have a
+        larger share than theirs would be.
+    shares : list of dict
+        With fair sharing: queues with their weights and shares, the largest first.
     overturned : list of dict
-        Waiting jobs for which a job of lower priority, started after they came, took the room.
+        Waiting jobs for which a job of lower priority, started after they came, took the room; with fair sharing, a job
+        of their own queue, as shares come before priorities between queues.
     scattered : list of dict
         Waiting jobs whose pods fit on no node, though the nodes together have enough room.
     held : list of dict
@@ -51,6 +56,7 @@ class Findings:
     bound: float = 0.0
     starts: list[dict[str, Any]] = field(default_factory=list)
     unfair: list[dict[str, Any]] = field(default_factory=list)
+    shares: list[dict[str, Any]] = field(default_factory=list)
     overturned: list[dict[str, Any]] = field(default_factory=list)
     scattered: list[dict[str, Any]] = field(default_factory=list)
     held: list[dict[str, Any]] = field(default_factory=list)
@@ -105,6 +111,16 @@ def _plan(view: ClusterView, plan: AdmissionPlan, able: dict[str, WatchedJob], f
 def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
     """Add the queues whose jobs would fit their own quota and wait while another queue borrows."""
     tree = view.tree
+    fair = FairShares(tree) if tree.fair else None
+    if fair is not None:
+        shares = {name: fair.share(node) for name, node in tree.queues.items()}
+        ranked = sorted(tree.queues, key=lambda name: -shares[name])[:MOST_NAMED]
+        # no infinity in JSON: a queue of weight zero that borrows has no share
+        found.shares = [
+            {"queue": name, "weight": tree.queues[name].weight,
+             "share": shares[name] if math.isfinite(shares[name]) else None}
+            for name in ranked
+        ]  # fmt: skip
     over: dict[tuple[str, Any], list[str]] = {}
     for name, node in tree.queues.items():
         for share, used in node.used.items():
@@ -120,6 +136,10 @@ def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> Non
         )
         blocked = [share for share, amount in option.items() if amount > tree.available(job.queue, share) + SLACK]
         lenders = sorted({name for share in blocked for name in over.get((tree.root(job.queue), share), [])})
+        if fair is not None and not within:
+            mine = fair.standing(job.queue, option)
+            lenders = [name for name in lenders if name != job.queue and fair.standing(name) > mine]
+            within = bool(lenders)
         if within and lenders and len(found.unfair) < MOST_NAMED:
             found.unfair.append(
                 {"job": job.id, "queue": job.queue, "units": view.units(option), "borrowed_by": lenders[:MOST_NAMED]}
@@ -139,7 +159,9 @@ def _priorities(view: ClusterView, able: list[WatchedJob], found: Findings) -> N
         later = [
             each
             for each in running
-            if each.priority < job.priority and each.started_s > job.came_s and tree.root(each.queue) == root
+            if each.priority < job.priority
+            and each.started_s > job.came_s
+            and (each.queue == job.queue if tree.fair else tree.root(each.queue) == root)
         ]
         for each in later:
             tree.use(each.queue, each.options[0], -1.0)

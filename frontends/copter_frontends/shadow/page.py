@@ -30,8 +30,14 @@ def shadow_page(shadow: Shadow, live: bool = False) -> str:
                 "Waiting: jobs that could have run", _table(summary["jobs"], ("job", "waited_for_nothing_s")),
             ),
             _section(
-                "Fairness: jobs within their own queue's quota that wait for borrowers",
+                "Fairness: jobs that wait for borrowers, within their own queue's quota or with a smaller share",
                 _table(now["unfair"], ("job", "queue", "units", "borrowed_by")),
+            ),
+            *(
+                [_section("Fair sharing: part of what can be lent, divided by the weight",
+                          _table(now["shares"], ("queue", "weight", "share")))]
+                if now["shares"]
+                else []
             ),
             _section(
                 "Priority: jobs that others of lower priority were started before",

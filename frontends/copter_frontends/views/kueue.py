@@ -67,11 +67,12 @@ def kueue_view(documents: Sequence[Document]) -> ClusterView:
         raise ViewError("there is no ClusterQueue among the documents: give all objects of Kueue's")
     tree, groups = _tree(kinds)
     queue_of = {named(each): str(part(each, "spec", "clusterQueue")) for each in kinds.get("LocalQueue", [])}
+    halted = {named(each) for kind in ("ClusterQueue", "LocalQueue") for each in kinds.get(kind, []) if _halted(each)}
     labels = {named(each): part(each, "spec", "nodeLabels") or {} for each in kinds.get("ResourceFlavor", [])}
     jobs: list[WatchedJob] = []
     for each in kinds.get("Workload", []):
         try:
-            job = _job(each, queue_of, groups, labels)
+            job = _job(each, queue_of, groups, labels, halted)
         except QueueError as error:
             skipped.append(f"Workload {part(each, 'metadata', 'name')}: {error}")
             continue
@@ -88,13 +89,22 @@ def _tree(kinds: Mapping[str, list[Document]]) -> tuple[QuotaTree, dict[str, lis
     groups: dict[str, list[list[tuple[str, list[str]]]]] = {}
     for each in kinds.get("Cohort", []):
         parent = part(each, "spec", "parentName") or part(each, "spec", "parent")
-        tree.add_cohort(named(each), _quotas(f"Cohort {named(each)}", each)[0], parent or None)
+        tree.add_cohort(named(each), _quotas(f"Cohort {named(each)}", each)[0], parent or None, _weight(each))
     for each in kinds["ClusterQueue"]:
         cohort = part(each, "spec", "cohortName") or part(each, "spec", "cohort")
         quotas, found = _quotas(f"ClusterQueue {named(each)}", each)
-        tree.add_queue(named(each), quotas, cohort or None)
+        tree.add_queue(named(each), quotas, cohort or None, _weight(each))
         groups[named(each)] = found
+    # Kueue writes shares to the status if, and only if, its configuration enables fair sharing
+    tree.fair = any(part(each, "status", "fairSharing") is not None for each in kinds["ClusterQueue"])
     return tree.settle(), groups
+
+
+def _weight(document: Document) -> float:
+    """Return a queue's or cohort's weight in fair sharing, 1 if there is none."""
+    weight = part(document, "spec", "fairSharing", "weight")
+    where = f"{document['kind']} {named(document)}: fairSharing.weight"
+    return 1.0 if weight is None else quantity(where, weight)
 
 
 def _quotas(where: str, document: Document) -> tuple[dict[Share, Quota], list[list[tuple[str, list[str]]]]]:
@@ -139,8 +149,9 @@ def priority_of(document: Document) -> int:
 
 
 def _job(
-    document: Document, queue_of: Mapping[str, str], groups: Mapping[str, Any], labels: Mapping[str, Any]
-) -> WatchedJob | None:
+    document: Document, queue_of: Mapping[str, str], groups: Mapping[str, Any], labels: Mapping[str, Any],
+    halted: set[str],
+) -> WatchedJob | None:  # fmt: skip
     """Return the job of a workload; None if it has ended."""
     name = named(document)
     if condition(document, "Finished"):
@@ -165,14 +176,21 @@ def _job(
             raise ViewError(f"is admitted by ClusterQueue {queue}, which is not among the documents")
         started = condition(document, "Admitted") or condition(document, "QuotaReserved")
         time = unix_time("lastTransitionTime", started.get("lastTransitionTime"))
-        return WatchedJob(name, queue, priority, (_assigned(admission),), True, came, time, pod=largest)
+        return WatchedJob(name, queue, priority, (_assigned(document, admission),), True, came, time, pod=largest)
     local = f"{name.rpartition('/')[0]}/{part(document, 'spec', 'queueName')}"
     queue = queue_of.get(local, "")
     if queue not in groups:
         raise ViewError(f"waits in LocalQueue {local}, which leads to no ClusterQueue among the documents")
     options = _options(sets, groups[queue], labels)
-    held = _held(document) or ("" if options else "no flavor of its queue fits it")
+    stopped = next((name for name in (queue, local) if name in halted), "")
+    held = _held(document) or (f"queue {stopped} is stopped" if stopped else "")
+    held = held or ("" if options else "no flavor of its queue fits it")
     return WatchedJob(name, queue, priority, options or ({},), False, came, held=held, pod=largest)
+
+
+def _halted(document: Document) -> bool:
+    """Return whether a queue's stop policy keeps workloads from starting."""
+    return part(document, "spec", "stopPolicy") in ("Hold", "HoldAndDrain")
 
 
 def _held(document: Document) -> str:
@@ -182,18 +200,26 @@ def _held(document: Document) -> str:
     return "it is not active" if part(document, "spec", "active") is False else ""
 
 
-def _assigned(admission: Mapping[str, Any]) -> Amounts:
-    """Return the amounts that an admitted workload takes."""
+def _assigned(document: Document, admission: Mapping[str, Any]) -> Amounts:
+    """Return the amounts that an admitted workload takes, without those of pods that have ended (reclaimable)."""
+    ended = {
+        str(part({"at": each}, "at", "name")): whole(
+            "status.reclaimablePods.count", part({"at": each}, "at", "count"), 0
+        )
+        for each in entries("status.reclaimablePods", part(document, "status", "reclaimablePods"))
+    }
     taken: dict[Share, float] = {}
     for at, each in enumerate(entries("status.admission.podSetAssignments", admission.get("podSetAssignments"))):
         flavors = part({"at": each}, "at", "flavors") or {}
         used = amounts(
             f"status.admission.podSetAssignments[{at}].resourceUsage", part({"at": each}, "at", "resourceUsage")
         )
+        count = whole(f"status.admission.podSetAssignments[{at}].count", part({"at": each}, "at", "count"), 1)
+        left = max(0.0, 1.0 - ended.get(str(part({"at": each}, "at", "name")), 0) / max(count, 1))
         for resource, amount in used.items():
             if resource in flavors:
                 share = (str(flavors[resource]), resource)
-                taken[share] = taken.get(share, 0.0) + amount
+                taken[share] = taken.get(share, 0.0) + amount * left
     return taken
 
 

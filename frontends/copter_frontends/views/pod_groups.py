@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from copter_frontends.queues import QueueError
+from copter_frontends.queues.quantities import quantity
 from copter_frontends.queues.quota_tree import Share
 from copter_frontends.views.documents import (
     MOST_BYTES,
@@ -36,6 +37,7 @@ VOLCANO = "scheduling.volcano.sh"
 VOLCANO_VERSIONS = ("v1beta1",)
 KAI_LIST = "rawObjects"
 GROUP_NOTES = ("pod-group-name", "scheduling.k8s.io/group-name")
+FRACTION, DEVICES = "gpu-fraction", "gpu-fraction-num-devices"  # annotations of KAI's pods
 ENDED = ("Succeeded", "Failed")
 Kinds = Mapping[str, Sequence[Document]]  # Queue, PodGroup, Node, Pod, PriorityClass
 
@@ -134,6 +136,8 @@ def _queues(source: str, queues: Sequence[Document], total: Mapping[Share, float
             parents[name] = str(parent)
         if source == "kai":
             most = part(each, "spec", "resources", "gpu", "limit")
+            if most is not None and (isinstance(most, bool) or not isinstance(most, int | float)):
+                raise ViewError(f"{where}: spec.resources.gpu.limit is {most!r}: it must be a number, -1 for no limit")
             limits[name] = {
                 share: math.inf if share[1] == "cpu" or most is None or most < 0 else float(most) for share in total
             }
@@ -153,6 +157,7 @@ def _pods(pods: Sequence[Document], free: dict[str, dict[str, float]], skipped: 
             continue
         try:
             need = pod_requests(f"Pod {named(each)}", each.get("spec"))
+            _add_fraction(each, need)
         except QueueError as error:
             skipped.append(f"{error}: left out")
             continue
@@ -164,6 +169,15 @@ def _pods(pods: Sequence[Document], free: dict[str, dict[str, float]], skipped: 
         if group is not None:
             found.setdefault(f"{part(each, 'metadata', 'namespace')}/{group}", []).append((need, bool(node)))
     return found
+
+
+def _add_fraction(pod: Document, need: dict[str, float]) -> None:
+    """Add the part of a GPU that KAI gives a pod by annotation, on one device or on several."""
+    notes = part(pod, "metadata", "annotations") or {}
+    if FRACTION in notes and not any(need.get(name) for name in GPUS):
+        where = f"Pod {named(pod)}: annotation"
+        share = quantity(f"{where} {FRACTION}", notes[FRACTION])
+        need[GPUS[0]] = share * quantity(f"{where} {DEVICES}", notes.get(DEVICES, "1"))
 
 
 def _job(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 from copter_frontends.queues import Quota, QuotaTree
@@ -17,8 +18,15 @@ from copter_frontends.views.view import ClusterView, ViewError, WatchedJob
 FLAVOR = "slurm"
 GPU = "gres/gpu"
 LOST = ("DOWN", "DRAIN", "FAIL", "MAINT", "UNKNOWN", "POWERED_DOWN", "NOT_RESPONDING")
-HOLDS = ("JobHeldAdmin", "JobHeldUser", "Dependency", "BeginTime")
-COUNT = re.compile(r"^gpu(?::([^:(]+))?:(\d+)")
+# beginnings of the reasons for which a job waits although there may be room
+HOLDS = (
+    "JobHeld", "JobHoldMaxRequeue", "JobArrayTaskLimit", "Dependency", "BeginTime", "Reservation", "Partition", "QOS",
+    "Assoc", "Licenses",
+)  # fmt: skip
+HOLDING = {"RUNNING", "COMPLETING", "CONFIGURING"}  # states of jobs that have their nodes
+COUNT = re.compile(r"^(?:gres[/:])?gpu(?::([^:(=]+))?[:=](\d+)")
+RANGES = re.compile(r"^([^\[\],]*)\[([\d,-]+)\]([^\[\]]*)$")
+MOST_TASKS = 1000  # most waiting tasks of one array that are listed
 
 
 def slurm_view(queue_path: str, info_path: str) -> ClusterView:
@@ -28,13 +36,15 @@ def slurm_view(queue_path: str, info_path: str) -> ClusterView:
     for at, each in enumerate(jobs):
         try:
             job = _job(each, view.tree)
+            tasks = [] if job is None else _tasks(each, job)
         except ViewError as error:
             view.skipped.append(f"Slurm job {part({'at': each}, 'at', 'job_id') or f'number {at}'}: {error}: left out")
             continue
-        if job is not None:
-            if job.running:
-                view.tree.use(job.queue, job.options[0])
-            view.jobs.append(job)
+        if job is not None and job.running:
+            view.tree.use(job.queue, job.options[0])
+        if len(tasks) == MOST_TASKS or "..." in str(part({"at": each}, "at", "array_task_string")):
+            view.skipped.append(f"Slurm job {each['job_id']}: only {len(tasks)} waiting tasks of its array are read")
+        view.jobs += tasks
     return view
 
 
@@ -53,6 +63,48 @@ def number(value: Any) -> float | None:
     return None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
 
 
+def gpus_in(text: Any) -> float:
+    """Return the GPUs of a list of resources, such as "gpu:a100:4(S:0-1)", "gres/gpu=2" or "gres/gpu:2"."""
+    found = [COUNT.match(each.strip()) for each in str(text or "").split(",")]
+    whole = [float(match[2]) for match in found if match and not match[1]]
+    return sum(whole) or sum(float(match[2]) for match in found if match)  # types repeat what the whole has
+
+
+def expanded(names: str) -> list[str]:
+    """Return the names of a host list, such as n[1-3,07]; ViewError for one that cannot be read."""
+    found = RANGES.match(names)
+    if found is None:
+        if "[" in names:
+            raise ViewError(f"the host list {names!r} cannot be read: give what `sinfo -N --json` prints")
+        return [names]
+    return [f"{found[1]}{each}{found[3]}" for each in numbers(found[2])]
+
+
+def numbers(text: str, most: int = 1_000_000) -> list[str]:
+    """Return the numbers of a list such as 1-3,07, padded as given; at most so many."""
+    found: list[str] = []
+    for each in text.split(","):
+        first, _, last = each.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            continue  # Slurm shortens long lists by "..."
+        reach = range(int(first), min(int(last or first), int(first) + most - len(found) - 1) + 1)
+        found += [str(number).zfill(len(first)) for number in reach]
+    return found[:most]
+
+
+def _tasks(document: Any, job: WatchedJob) -> list[WatchedJob]:
+    """Return the jobs of a document: one, or each waiting task of an array, of which a limit may hold some back."""
+    text, _, limit = str(document.get("array_task_string") or "").strip("[]").partition("%")
+    tasks = [] if job.running else numbers(text, MOST_TASKS)
+    if not tasks:
+        return [job]
+    most = int(number(document.get("array_max_tasks")) or (int(limit) if limit.isdecimal() else 0)) or len(tasks)
+    return [
+        replace(job, id=f"{job.id}_{task}", held=job.held or ("" if at < most else "JobArrayTaskLimit"))
+        for at, task in enumerate(tasks)
+    ]
+
+
 def _tree(path: str, info: list[Any]) -> QuotaTree:
     nodes_of: dict[str, set[str]] = {}
     has: dict[str, dict[Share, float]] = {}
@@ -66,11 +118,11 @@ def _tree(path: str, info: list[Any]) -> QuotaTree:
         states = part({"at": each}, "at", "node", "state") or []
         if any(str(state).startswith(LOST) for state in (states if isinstance(states, list) else [states])):
             continue
-        nodes_of[partition].update(map(str, nodes))
+        nodes = [name for each in nodes for name in expanded(str(each))]
+        nodes_of[partition].update(nodes)
         cpus = number(part({"at": each}, "at", "cpus", "maximum")) or 0.0
-        found = [COUNT.match(gres) for gres in str(part({"at": each}, "at", "gres", "total") or "").split(",")]
-        gpus = float(sum(int(match[2]) for match in found if match))
-        for node in map(str, nodes):
+        gpus = gpus_in(part({"at": each}, "at", "gres", "total"))
+        for node in nodes:
             has[node] = {(FLAVOR, "cpu"): cpus, (FLAVOR, GPU): gpus}
     shares = [(FLAVOR, "cpu"), (FLAVOR, GPU)]
     tree, left = QuotaTree(), dict(nodes_of)
@@ -96,10 +148,11 @@ def _job(document: Any, tree: QuotaTree) -> WatchedJob | None:
     if not isinstance(document, dict):
         raise ViewError("is no object")
     state = document.get("job_state")
-    state = state[0] if isinstance(state, list) and state else state
-    if not isinstance(state, str):
+    states = set(map(str, state if isinstance(state, list) else [state])) - {"None"}
+    if not states:
         raise ViewError("job_state is missing")
-    if state not in ("RUNNING", "PENDING", "COMPLETING", "CONFIGURING", "SUSPENDED"):
+    running = bool(states & HOLDING)
+    if not running and not states & {"PENDING", "SUSPENDED"}:
         return None
     number_of_it, came = document.get("job_id"), number(document.get("submit_time"))
     if number_of_it is None or came is None:
@@ -107,7 +160,6 @@ def _job(document: Any, tree: QuotaTree) -> WatchedJob | None:
     names = [name for name in str(document.get("partition") or "").split(",") if name in tree.queues]
     if not names:
         raise ViewError(f"partition {document.get('partition')!r} is not in sinfo")
-    running = state in ("RUNNING", "COMPLETING", "CONFIGURING")
     asked = document.get("tres_alloc_str" if running else "tres_req_str") or document.get("tres_req_str")
     if not isinstance(asked, str):
         raise ViewError("tres_req_str is missing")
@@ -116,11 +168,24 @@ def _job(document: Any, tree: QuotaTree) -> WatchedJob | None:
         amounts = {(FLAVOR, name): float(needs[name]) for name in ("cpu", GPU) if name in needs}
     except ValueError:
         raise ViewError(f"tres_req_str {asked!r} has a count that is no number") from None
+    gpus = gpus_in(asked) or _untracked(document, running)
+    if gpus and (FLAVOR, GPU) not in amounts:
+        amounts[FLAVOR, GPU] = gpus
     reason = str(document.get("state_reason") or "")
-    held = f"{reason}" if reason in HOLDS else ("suspended" if state == "SUSPENDED" else "")
+    held = reason if reason.startswith(HOLDS) else ("suspended" if "SUSPENDED" in states else "")
     started = number(document.get("start_time")) if running else None
     return WatchedJob(
         str(number_of_it), names[0], int(number(document.get("priority")) or 0), (amounts,), running, came,
         math.nan if started is None else started, held,
         {name: amount / (number(document.get("node_count")) or 1.0) for (_, name), amount in amounts.items()},
     )  # fmt: skip
+
+
+def _untracked(document: Any, running: bool) -> float:
+    """Return a job's GPUs where Slurm's accounting does not track them: from its allocation, or from its request."""
+    if running and isinstance(document.get("gres_detail"), list):
+        return sum(map(gpus_in, document["gres_detail"]))
+    for name, per in (("tres_per_job", None), ("tres_per_node", "node_count"), ("tres_per_task", "tasks")):
+        if gpus := gpus_in(document.get(name)):
+            return gpus * (1.0 if per is None else number(document.get(per)) or 1.0)
+    return 0.0

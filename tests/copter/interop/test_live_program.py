@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import copter
 from copter import LinearProgram, Settings, Status
 from copter.interop import live_program
+from copter.interop.allowance import Allowance
 from copter.interop.live_program import Edits, LiveProgram, LivePrograms, block_starts
 from copter.methods.simplex.kept import KeptBasis
 
@@ -166,6 +167,65 @@ def test_a_way_that_is_too_slow_is_abandoned_in_one_round(monkeypatch: pytest.Mo
         warm.append(live.solve(lp).warm)
     assert warm == [False, True, *[False] * 10]
     assert not live.is_warm
+
+
+@pytest.mark.parametrize(
+    ("what", "by", "first"), [("row_upper", 1.001, "basis"), ("row_upper", 1.1, ""), ("c", 1.001, "")]
+)
+def test_small_changes_of_bounds_try_the_basis_first(
+    monkeypatch: pytest.MonkeyPatch, what: str, by: float, first: str
+) -> None:
+    asked, real = [], Allowance.begin
+
+    def begin(self: Allowance, name: str = "") -> Any:
+        asked.append(name)
+        return real(self, name)
+
+    monkeypatch.setattr(Allowance, "begin", begin)
+    live, lp = LiveProgram(), program(3)
+    live.solve(lp)
+    live.solve(replace(lp, **{what: getattr(lp, what) * by}))
+    assert asked == [first]
+
+
+@pytest.mark.parametrize(("load", "times"), [(0.1, 1.0), (2.0, 2.0), (50.0, 3.0)])
+def test_a_session_has_more_time_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch, load: float, times: float) -> None:
+    limits: list[float] = []
+
+    def edited(self: LiveProgram, lp: LinearProgram, settings: Settings) -> None:
+        limits.append(settings.time_limit_s)
+
+    monkeypatch.setattr(LiveProgram, "_edit", edited)
+    monkeypatch.setattr(live_program, "ways_for", lambda lp, fresh_s: ["session"])
+    monkeypatch.setattr("os.getloadavg", lambda: (load * live_program.os.cpu_count(), 0.0, 0.0))
+    live, lp = LiveProgram(Ticking(monkeypatch, 1.0, 1.0)), program(3)
+    monkeypatch.setattr(Allowance, "clock_ratio", 1.0)
+    monkeypatch.setattr(live_program, "LEAST_S", 0.005)
+    for step in range(2):
+        live.solve(replace(lp, offset=float(step)))
+    assert limits == [pytest.approx(0.8 * times)]  # of a fresh solve of one second
+
+
+def test_a_proven_way_survives_one_failure_that_its_savings_pay_for() -> None:
+    allowance = Allowance(["basis"])
+    allowance.fresh(1.0, 1.0)
+    offered = []
+    for solved in (True, True, True, False, True, False):
+        found = allowance.begin()
+        offered.append(len(found))
+        allowance.end(found[0][0], solved, 0.3 if solved else 1.0)
+    assert offered == [1] * 6
+    assert allowance.begin() == []  # the second failure came before the record was full again
+
+
+def test_the_way_that_is_asked_for_comes_first_until_one_is_proven() -> None:
+    allowance = Allowance(["session", "basis"])
+    allowance.fresh(1.0, 1.0)
+    ((way, _),) = allowance.begin("basis")
+    assert way.name == "basis"
+    allowance.end(way, True, 0.2)
+    ((way, _),) = allowance.begin("session")
+    assert way.name == "basis"
 
 
 @pytest.mark.usefixtures("still_clock")

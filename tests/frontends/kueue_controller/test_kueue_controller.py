@@ -6,15 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kube_cluster import GROUP, FakeApi, cluster_queue, document, local_queue, served, two_teams, workload
+from kube_cluster import (
+    GROUP,
+    FakeApi,
+    cluster_queue,
+    document,
+    local_queue,
+    served,
+    sharing_teams,
+    two_teams,
+    workload,
+)
 
 pytest.importorskip("kubernetes", reason="the extra `kubernetes`")
 
 from copter_frontends import cli
 from copter_frontends.kueue_controller.cluster_api import ClusterApi
 from copter_frontends.kueue_controller.controller import Controller
-from copter_frontends.kueue_controller.decisions import GATE, without_gate
-from copter_frontends.queues import QueueError
+from copter_frontends.kueue_controller.decisions import GATE, decide, rules_of, without_gate
+from copter_frontends.queues import AdmissionModel, QueueError
 from copter_frontends.views.documents import BlindError
 from copter_frontends.views.kueue import BOOST, GATES, kueue_view, read_api
 
@@ -196,3 +206,15 @@ def test_the_command(capsys: pytest.CaptureFixture[str], lab: tuple[FakeApi, str
     with pytest.raises(SystemExit) as ended:
         cli.main(["kueue-controller", "--worker", "east"])
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(("weight", "stops"), [(1, 2), (3, 3)])
+def test_with_fair_sharing_a_borrower_stops_who_has_the_larger_share(weight: int, stops: int) -> None:
+    documents = sharing_teams(blue=weight)
+    documents += [workload("r/x", 2, admitted="red", priority=5), workload("b/own", 4, admitted="blue")]
+    view = kueue_view(documents)
+    decisions = decide(view, AdmissionModel(view.tree), rules_of(documents))
+    assert decisions.admitted == set()
+    assert len(decisions.stopped) == stops
+    assert {name.partition("/")[0] for name in decisions.stopped} == {"r"}
+    assert decisions.value <= decisions.bound + 1e-6

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from command_line import run_json
-from kube_cluster import GPU, FakeApi, cluster_queue, group, node, pod, served, two_teams, workload
+from kube_cluster import GPU, FakeApi, cluster_queue, group, node, pod, served, sharing_teams, two_teams, workload
 
 from copter_frontends import cli
 from copter_frontends.shadow.live import LivePage
@@ -180,3 +180,29 @@ def test_the_live_page_answers_this_machines_names_only() -> None:
                 urllib.request.urlopen(asked)
     finally:
         page.close()
+
+
+def test_fair_sharing_names_who_has_too_much_and_starts_the_lowest_share_first() -> None:
+    shadow = Shadow(lambda: kueue_view(sharing_teams()))
+    with shadow:
+        shadow.look()
+    now = shadow.findings
+    assert now is not None
+    assert [each["job"] for each in now.starts] == ["b/0", "b/1", "b/2"]  # not r/more, whose priority is higher
+    assert now.shares == [
+        {"queue": "red", "weight": 1.0, "share": pytest.approx(6.0 / 16.0)},
+        {"queue": "blue", "weight": 1.0, "share": 0.0},
+    ]
+    assert now.overturned == []
+    assert "Fair sharing: part of what can be lent" in shadow_page(shadow)
+
+
+def test_fair_sharing_names_who_waits_with_a_smaller_share() -> None:
+    documents = sharing_teams()
+    held = [workload(f"r/x{at}", 2, admitted="red") for at in range(3)]
+    shadow = Shadow(lambda: kueue_view([*documents, *held]))
+    with shadow:
+        shadow.look()
+    assert shadow.findings is not None
+    assert shadow.findings.unfair[0] == {"job": "b/0", "queue": "blue", "units": 2.0, "borrowed_by": ["red"]}
+    assert "r/more" not in [each["job"] for each in shadow.findings.unfair]

@@ -20,6 +20,7 @@ from kube_cluster import (
     node,
     pod,
     served,
+    sharing_teams,
     two_teams,
     workload,
 )  # fmt: skip
@@ -190,6 +191,74 @@ def test_a_slurm_job_with_a_field_missing_is_left_out_with_a_line(tmp_path: Path
     assert name in view.skipped[0]
 
 
+def test_tasks_of_an_array_are_jobs_of_their_own_up_to_their_limit(tmp_path: Path) -> None:
+    limit = {"set": True, "infinite": False, "number": 2}
+    view = slurm(
+        tmp_path,
+        [
+            slurm_job(1, 1, array_job_id=limit, array_task_string="4-6,9", array_max_tasks=limit),
+            slurm_job(2, 1, array_task_string="7%1", array_max_tasks={"set": False, "number": 0}),
+            slurm_job(3, 1, "RUNNING", array_task_string=""),
+        ],
+    )
+    limited = "JobArrayTaskLimit"
+    assert {job.id: job.held for job in view.jobs} == {
+        "1_4": "", "1_5": "", "1_6": limited, "1_9": limited, "2_7": "", "3": "",
+    }  # fmt: skip
+
+
+def test_an_array_of_very_many_tasks_is_cut(tmp_path: Path) -> None:
+    jobs = [slurm_job(1, 1, array_task_string="0-4000000"), slurm_job(2, 1, array_task_string="3,...")]
+    view = slurm(tmp_path, jobs)
+    assert len(view.jobs) == 1001
+    assert view.skipped == [
+        "Slurm job 1: only 1000 waiting tasks of its array are read",
+        "Slurm job 2: only 1 waiting tasks of its array are read",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "gpus"),
+    [
+        ({"tres_req_str": "cpu=8,node=2", "tres_per_node": "gres/gpu:a100:2", "node_count": {"number": 2}}, 4.0),
+        ({"tres_req_str": "cpu=8", "tres_per_task": "gres:gpu:1", "tasks": {"set": True, "number": 3}}, 3.0),
+        ({"tres_req_str": "cpu=8", "tres_per_job": "gres/gpu=5"}, 5.0),
+        ({"tres_req_str": "cpu=8,gres/gpu:a100=2,gres/gpu:h100=1"}, 3.0),
+        ({"tres_req_str": "cpu=8,gres/gpu=2,gres/gpu:a100=2"}, 2.0),
+        ({"tres_alloc_str": "cpu=8", "job_state": ["RUNNING"], "gres_detail": ["gpu:a100:2(IDX:0-1)", "gpu:1"]}, 3.0),
+        ({"tres_req_str": "cpu=8"}, 0.0),
+    ],
+)
+def test_gpus_that_slurms_accounting_does_not_track(tmp_path: Path, more: Document, gpus: float) -> None:
+    job = slurm(tmp_path, [slurm_job(1, 1, **more)]).jobs[0]
+    assert job.options[0].get(("slurm", "gres/gpu"), 0.0) == gpus
+
+
+def test_a_job_that_completes_keeps_its_nodes_and_limits_hold_others(tmp_path: Path) -> None:
+    jobs = [
+        slurm_job(1, 6, job_state=["CANCELLED", "COMPLETING"]),
+        slurm_job(2, 1, state_reason="QOSMaxGRESPerUser"),
+        slurm_job(3, 1, state_reason="Priority"),
+        slurm_job(4, 1, job_state=["COMPLETED"]),
+    ]
+    view = slurm(tmp_path, jobs)
+    assert view.used() == 6.0
+    assert {job.id: job.held for job in view.jobs} == {"1": "", "2": "QOSMaxGRESPerUser", "3": ""}
+
+
+def test_nodes_in_short_form(tmp_path: Path) -> None:
+    each: Any = {"partition": {"name": "gpu"}, "node": {"state": ["IDLE"]}, "cpus": {"maximum": 4}}
+    info = {
+        "sinfo": [each | {"nodes": {"nodes": ["n[08-10,12]", "m1"]}, "gres": {"total": "tmp:7T,gpu:l40s:4(S:0-1)"}}]
+    }
+    assert slurm(tmp_path, [], info).quota() == 20.0
+    each["nodes"] = {"nodes": ["n[1-2]x[3-4]"]}
+    with pytest.raises(
+        ViewError, match=r"the host list 'n\[1-2\]x\[3-4\]' cannot be read: give what `sinfo -N --json`"
+    ):
+        slurm(tmp_path, [], {"sinfo": [each]})
+
+
 def test_slurms_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(ViewError, match=r"sinfo\[0\]: partition.name or nodes.nodes is missing"):
         slurm(tmp_path, [], {"sinfo": [{}]})
@@ -275,3 +344,55 @@ def test_kais_snapshot_zipped_and_plain() -> None:
             kai_kinds("here", data)
     with pytest.raises(ViewError, match="there is no Node"):
         pod_group_view("kai", kai_kinds("here", json.dumps({"rawObjects": raw | {"nodes": []}}).encode()))
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_weights_of_fair_sharing(version: str) -> None:
+    documents = sharing_teams(version, blue="2500m")
+    tree = kueue_view(documents).tree
+    assert tree.fair
+    assert {name: node.weight for name, node in tree.queues.items()} == {"red": 1.0, "blue": 2.5}
+    for each in documents:
+        each.pop("status", None)
+    assert not kueue_view([each for each in documents if each["kind"] != "Workload"]).tree.fair
+
+
+@pytest.mark.parametrize(("weight", "told"), [("-1", "must be a number of 0 or more"), ("much", "is not a quantity")])
+def test_a_weight_that_cannot_be_read(weight: str, told: str) -> None:
+    with pytest.raises(QueueError, match=rf"ClusterQueue red: fairSharing\.weight: '{weight}' {told}"):
+        kueue_view(sharing_teams(red=weight))
+
+
+@pytest.mark.parametrize("kind", ["ClusterQueue", "LocalQueue"])
+def test_a_stopped_queue_holds_its_workloads(kind: str) -> None:
+    documents = two_teams()
+    for each in documents:
+        if each["kind"] == kind and each["metadata"]["name"] in ("blue", "main"):
+            each["spec"]["stopPolicy"] = "Hold"
+    name = "blue" if kind == "ClusterQueue" else "b/main"
+    assert {job.held for job in kueue_view(documents).jobs if not job.running} == {f"queue {name} is stopped"}
+
+
+def test_kais_shares_of_a_gpu_and_limits_that_are_none() -> None:
+    def raw(limit: Any, fraction: str = "0.5") -> Any:
+        half = pod("a-0", "a", 0, "n1")
+        half["metadata"]["annotations"] |= {"gpu-fraction": fraction, "gpu-fraction-num-devices": "2"}
+        queue = {"metadata": {"name": "red"}, "spec": {"resources": {"gpu": {"limit": limit}}}}
+        return {"queues": [queue], "nodes": [node("n1", 8)], "podGroups": [group("a", "red", "v")], "pods": [half]}
+
+    def view(found: Any) -> ClusterView:
+        return pod_group_view("kai", kai_kinds("here", json.dumps({"rawObjects": found}).encode()))
+
+    assert view(raw(-1)).used() == 1.0
+    assert view(raw(-1)).node_free["n1"][GPU] == 7.0
+    assert "annotation gpu-fraction: 'half' is not a quantity" in view(raw(-1, "half")).skipped[0]
+    with pytest.raises(ViewError, match=r"Queue red: spec.resources.gpu.limit is '4': it must be a number, -1 for no"):
+        view(raw("4"))
+
+
+def test_pods_that_have_ended_give_their_quota_back() -> None:
+    documents = two_teams()
+    big = next(each for each in documents if each["metadata"]["name"] == "big")
+    big["status"]["admission"]["podSetAssignments"][0]["count"] = 6
+    big["status"]["reclaimablePods"] = [{"name": "main", "count": 4}]
+    assert kueue_view(documents).used() == 4.0

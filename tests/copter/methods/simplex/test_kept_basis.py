@@ -69,6 +69,27 @@ def test_the_same_program_takes_no_step() -> None:
     assert again.iterations == 0
 
 
+def transport(seed: int) -> LinearProgram:
+    """Goods from 12 sources to 12 sinks, all amounts 10: degenerate, as one amount ends with the other."""
+    rng, of = np.random.default_rng(seed), np.arange(144)
+    rows = np.concatenate((of // 12, 12 + of % 12))
+    A = sp.csc_array((np.ones(288), (rows, np.tile(of, 2))), shape=(24, 144))
+    lower = np.repeat([-np.inf, 10.0], 12)
+    return LinearProgram(rng.uniform(1.0, 9.0, 144), A, lower, np.repeat([10.0, np.inf], 12))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_prices_complete_the_basis_of_a_degenerate_vertex(seed: int) -> None:
+    lp = transport(seed)
+    fresh = copter.solve(lp)
+    kept = KeptBasis(lp, fresh.x, fresh.y)
+    found, without = (each.solve(lp, Settings(), Watch(60.0)) for each in (kept, KeptBasis(lp, fresh.x)))
+    assert found is not None
+    assert without is not None
+    assert found.objective == pytest.approx(fresh.objective)
+    assert found.iterations < without.iterations
+
+
 def test_infeasible_through_a_row_that_is_a_bound() -> None:
     A = [[1.0, 1.0], [-2.0, 0.0], [0.0, 1.0]]
     lp = LinearProgram([1.0, 1.0], A, [2.0, -8.0, -np.inf], [np.inf, np.inf, 3.0])  # x0 <= 4, x1 <= 3

@@ -57,6 +57,15 @@ def test_rows_and_columns_are_found_where_they_were(k: int) -> None:
     assert looks_shifted(window(0), window(k))
 
 
+def test_new_steps_of_one_kind_do_not_follow_into_the_next_kind() -> None:
+    k = LONG // 2
+    found = recognise(window(0), window(k))
+    assert found is not None
+    charge = UNITS * LONG + np.arange(LONG)
+    np.testing.assert_array_equal(found.columns[charge[1 : LONG - k]], charge[k + 1 :])
+    np.testing.assert_array_equal(found.columns[charge[LONG - k :]], charge[LONG - k :])  # not those of the discharge
+
+
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_basis_follows_in_fewer_steps_than_in_place(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     series = [window(k * step) for step in range(5)]
