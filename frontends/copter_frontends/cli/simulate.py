@@ -111,7 +111,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     help="Drawn deadlines: shares of strict, soft and best-effort jobs  [default: mix2]",
 )
 @click.option("--lease-s", type=FiniteRange(min=1.0, max=1e7), help="Chronus: seconds of a lease  [default: 1200]")
-@click.option("--profiling", is_flag=True, help="Chronus: jobs run for some minutes first, to measure their speed.")
+@click.option("--profiling", is_flag=True, help="Chronus, Hare: jobs of unseen kinds first run to be measured.")
 @click.option("--tuned", metavar="TYPE", help="Tune rigid policies' jobs on this GPU type, to 64 GPUs (TunedJobs).")
 @click.option("--round-s", type=_ROUND, help="Seconds between plans  [default: the policy's paper's]")
 @click.option(

@@ -145,6 +145,16 @@ def test_a_gpu_type_that_goes_away_under_running_tasks_leaves_the_others_planned
     assert any("v100" in given.by_type for given in policy.plan(120.0).allocations.values())
 
 
+def test_the_rest_of_a_job_does_not_wait_for_a_longer_one() -> None:
+    """One job has a quarter of a slot left, the other the rest of it and more, on the only GPU."""
+    jobs = [HareJob("nearly done", 1, 1, {"g": 1.0}), HareJob("long", 9, 1, {"g": 1.0})]
+    instance = HareInstance.of(jobs, {"g": 1})
+    schedule = schedule_in_order(instance, Chunks.cut(instance, np.array([1, 1])), np.arange(10))
+    assert slot_owners(schedule, 0.0, 4.0).tolist() == [0]
+    assert slot_owners(schedule, 0.0, 0.5).tolist() == [0]
+    assert slot_owners(schedule, 1.0, 5.0).tolist() == [1]
+
+
 def test_pins_hold_mixed_gpus() -> None:
     cluster = Cluster.of({"v100": (1, 2), "t4": (1, 2)})
     policy = HareTaskPolicy(cluster, round_s=60.0)
