@@ -13,6 +13,7 @@ from copter_frontends.policy_kit import (
     Throughputs,
     TimedThroughputs,
     checked_rate,
+    rates_at_start,
     requested_gpus,
 )
 from copter_frontends.vocabulary import Job
@@ -70,8 +71,11 @@ class JobModes:
         known = self._speeds.get(job.id)
         if known is None or known.job is not job:
             gpus = requested_gpus(job)
-            every = {kind: checked_rate(self.throughputs, job, kind, gpus) for kind in self.nodes.types}
-            rates = {kind: rate for kind, rate in every.items() if rate > 0}
+            kinds = tuple(self.nodes.types)
+            every = rates_at_start(self.throughputs, job, kinds, gpus)
+            if not all(0 <= rate < inf for rate in every):
+                every = [checked_rate(self.throughputs, job, kind, gpus) for kind in kinds]
+            rates = {kind: rate for kind, rate in zip(kinds, every, strict=True) if rate > 0}
             whole_s = self.throughputs.work(job) / max(rates.values()) if rates else inf
             known = self._speeds[job.id] = Speeds(job, gpus, rates, whole_s)
         return known
