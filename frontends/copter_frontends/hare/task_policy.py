@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from time import perf_counter
 from typing import Any
@@ -37,6 +37,7 @@ CHUNKS_PER_SLOT = 2  # least number of chunks of a job in a slot, so that chunk 
 NEAR_SLOTS = 2  # number of slots planned in such chunks; later chunks are longer
 MOST_TASKS = 200_000  # largest number of tasks in a plan; chunks are made long enough for it
 SPARE = 2.0  # horizon of a new grid, relative to the horizon that suffices now
+MOST_SPARE = 16.0  # the grid is made again if its horizon is longer than so many times the one that suffices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,21 +303,19 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         kept = self._order_kept
         if kept is not None and kept.jobs == jobs and kept.gpus == gpus:
             return kept
-        horizon = sufficient_horizon_s(instance, now_s)
-        grid = self.grid
-        if grid is None or now_s >= grid.edges[-1] or now_s < grid.edges[0]:
-            grid = TimeGrid.geometric(now_s, now_s + SPARE * (horizon - now_s), self.growth)
-        elif now_s > grid.edges[0]:
-            grid = grid.rolled(now_s)
-        self.grid = grid.until(horizon)
-        found = self.solver.solve(instance, self.grid, 0.8 * deadline_s)
+        ahead = replace(instance, arrival_s=np.zeros(len(instance.jobs)))  # times from now on
+        horizon = sufficient_horizon_s(ahead, 0.0)
+        if self.grid is None or not horizon <= self.grid.edges[-1] <= MOST_SPARE * horizon:
+            self.grid = TimeGrid.geometric(0.0, SPARE * horizon, self.growth)
+        found = self.solver.solve(ahead, self.grid, 0.8 * deadline_s, now_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
         if found.passes:  # otherwise the kept solution was good enough
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
-        mean = zip(instance.jobs, found.latest_mean_s.tolist(), instance.rounds.tolist(), strict=True)
+        mean = zip(instance.jobs, (now_s + found.latest_mean_s).tolist(), instance.rounds.tolist(), strict=True)
         middle = {job.id: (at, rounds) for job, at, rounds in mean}
-        self._order_kept = _Order(jobs, gpus, middle, found.bound, bool(found.price.any()))
+        bound = found.bound + now_s * float(instance.weight.sum())
+        self._order_kept = _Order(jobs, gpus, middle, bound, bool(found.price.any()))
         return self._order_kept
 
     def _placed(self, instance: HareInstance, order: _Order, now_s: float) -> tuple[HareSchedule, Ints]:
