@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from copter import Model
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.columns import FEW
 from copter_frontends.hare.facts import checked_weights
 from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.gang_policy import ROUND_S
-from copter_frontends.hare.grid import TimeGrid
+from copter_frontends.hare.grid import TimeGrid, intervals_of
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.prepare import compile_passes
@@ -124,6 +125,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         self.weights = checked_weights(weights)
         self.growth, self.solver = growth, RelaxationSolver(threads=threads)
         self.grid: TimeGrid | None = None
+        self._moving = False  # whether the grid's time zero is the time of the last solve
         self.replans = 0
         self.last_edits: Edits | None = None
         self.edit_log = EditLog()
@@ -303,20 +305,38 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         kept = self._order_kept
         if kept is not None and kept.jobs == jobs and kept.gpus == gpus:
             return kept
-        ahead = replace(instance, arrival_s=np.zeros(len(instance.jobs)))  # times from now on
-        horizon = sufficient_horizon_s(ahead, 0.0)
-        if self.grid is None or not horizon <= self.grid.edges[-1] <= MOST_SPARE * horizon:
-            self.grid = TimeGrid.geometric(0.0, SPARE * horizon, self.growth)
-        found = self.solver.solve(ahead, self.grid, 0.8 * deadline_s, now_s)
+        zero_s, self.grid = self._grid_of(instance, now_s)
+        part = replace(instance, arrival_s=instance.arrival_s - zero_s)
+        found = self.solver.solve(part, self.grid, 0.8 * deadline_s, zero_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
         if found.passes:  # otherwise the kept solution was good enough
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
-        mean = zip(instance.jobs, (now_s + found.latest_mean_s).tolist(), instance.rounds.tolist(), strict=True)
+        mean = zip(instance.jobs, (zero_s + found.latest_mean_s).tolist(), instance.rounds.tolist(), strict=True)
         middle = {job.id: (at, rounds) for job, at, rounds in mean}
-        bound = found.bound + now_s * float(instance.weight.sum())
+        bound = found.bound + zero_s * float(instance.weight.sum())
         self._order_kept = _Order(jobs, gpus, middle, bound, bool(found.price.any()))
         return self._order_kept
+
+    def _grid_of(self, instance: HareInstance, now_s: float) -> tuple[float, TimeGrid]:
+        """Return the time zero of the grid for a solve, and the grid.
+
+        A program that is solved with all of its columns has its times from now on, on a grid that stays, so that
+        progress is an edit of bounds and costs. A larger one has absolute times, so that its prices and columns of late
+        intervals stay.
+        """
+        had, self._moving = self._moving, instance.n_jobs * len(instance.gpus) * intervals_of(self.growth) <= FEW
+        grid, horizon = self.grid if had == self._moving else None, sufficient_horizon_s(instance, now_s)
+        if self._moving:
+            ahead_s = horizon - now_s
+            if grid is None or not ahead_s <= grid.edges[-1] <= MOST_SPARE * ahead_s:
+                grid = TimeGrid.geometric(0.0, SPARE * ahead_s, self.growth)
+            return now_s, grid
+        if grid is None or not grid.edges[0] <= now_s < grid.edges[-1]:
+            grid = TimeGrid.geometric(now_s, now_s + SPARE * (horizon - now_s), self.growth)
+        elif now_s > grid.edges[0]:
+            grid = grid.rolled(now_s)
+        return 0.0, grid.until(horizon)
 
     def _placed(self, instance: HareInstance, order: _Order, now_s: float) -> tuple[HareSchedule, Ints]:
         """Return the better list schedule of the remaining work, and the jobs in its order.
