@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import test_hare_task_policy as by_tasks
 
 from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import UnknownApplicationError
@@ -13,7 +14,7 @@ from copter_frontends.hare.task_policy import HareTaskPolicy
 from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.policy_kit import SeenTimes
 from copter_frontends.simulator import Simulation
-from copter_frontends.vocabulary import Cluster, Job, configurations_of
+from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configurations_of
 
 CLUSTER = Cluster.of({"k80": (2, 4), "v100": (2, 4)})
 TASKS = 4
@@ -38,6 +39,11 @@ def train(policy: HareTaskPolicy, name: str, round_s: dict[str, float], rounds: 
         policy.update_job(name, progress=done)
     policy.plan(60.0 * rounds)
     return kind
+
+
+class TestHareWithAHistoryConforms(by_tasks.TestHareByTasksConforms):
+    def make(self, cluster: Cluster) -> SchedulingPolicy:
+        return HareTaskPolicy(cluster, seen=SeenTimes())
 
 
 def test_an_unknown_model_is_refused_without_a_history_and_measured_with_one() -> None:
