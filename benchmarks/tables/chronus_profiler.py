@@ -63,7 +63,7 @@ def main() -> None:
         for seed in range(asked.seeds):
             plain = helios_workload(nodes_of(asked), asked.days, "mix2", seed)
             work, users, short = with_short_jobs(plain, seed)
-            profiler = Profiler(most_user_gpus=most, nodes=nodes or None, users=users)
+            profiler = Profiler(most_user_gpus=most, nodes=nodes or None, users=users, every=True)
             policy = make_policy("chronus", cluster, source, work, profiler=profiler, round_s=ROUND_S)
             found = run("chronus", cluster, work, policy, source)
             waits = np.array(profiler.waits_s)

@@ -67,9 +67,9 @@ class Accepting(Profiler):
     def __contains__(self, job_id: str) -> bool:
         return super().__contains__(job_id) or any(probe.job_id == job_id for probe in self.held)
 
-    def submit(self, job_id: str, gpus: int, submit_s: float) -> None:
+    def submit(self, job_id: str, gpus: int, submit_s: float, then: tuple[int, ...] = ()) -> None:
         """Hold a job at the door."""
-        self.held.append(Probe(job_id, self.users.get(job_id, job_id), gpus, submit_s))
+        self.held.append(Probe(job_id, self.users.get(job_id, job_id), gpus, submit_s, then))
 
     def withdraw(self, job_id: str) -> None:
         """As :meth:`Profiler.withdraw`."""
@@ -86,7 +86,7 @@ class Accepting(Profiler):
             if before == 0 or before + probe.gpus <= self.most:
                 self.accepted.append((now_s, probe.user, probe.gpus))
                 since_s = probe.submit_s if probe.submit_s > last_s else now_s
-                super().submit(probe.job_id, probe.gpus, since_s)
+                super().submit(probe.job_id, probe.gpus, since_s, probe.then)
             else:
                 still.append(probe)
         self.held, self.last_s = still, now_s
@@ -99,7 +99,7 @@ def waits(case: Case, asked: argparse.Namespace, seed: int) -> dict[str, float]:
     source = table_source(cluster)
     plain = helios_workload(nodes_of(asked), asked.days, "mix2", seed)
     work, users, _ = with_short_jobs(plain, seed, case.burst)
-    knobs: dict[str, Any] = {"users": users, "headroom": case.headroom}
+    knobs: dict[str, Any] = {"users": users, "headroom": case.headroom, "every": True}
     profiler = Accepting(24, **knobs) if case.accepting else Profiler(most_user_gpus=case.most, **knobs)
     policy = make_policy("chronus", cluster, source, work, profiler=profiler, round_s=case.round_s)
     simulation = Simulation(cluster, work.jobs, policy, source, case.round_s)

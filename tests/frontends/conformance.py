@@ -461,7 +461,7 @@ class PolicyConformance(ABC):
         before = self.plan(policy).allocations
         node = next(iter(before.values())).nodes[0][0]
         kind = node.rsplit("-", 1)[0]
-        policy.remove_resources(kind, CLUSTER[kind][1], [node])
+        policy.remove_resources(kind, self.cluster().types[kind].gpus_per_node, [node])
         cluster = self.cluster()
         cluster.remove_nodes([node])
         check_plan(self.plan(policy, 60.0), cluster)

@@ -47,7 +47,7 @@ def _known_state(policy: SchedulingPolicy) -> Hashable:
             own = (
                 tuple(sorted((job_id, _plain(record)) for job_id, record in policy.book.records.items())),
                 tuple(sorted(policy.lease.records)),
-                tuple(sorted(policy.modes.measured)),
+                tuple(sorted(policy.profiling.jobs)),
             )
         elif isinstance(policy, HareTaskPolicy):
             own = tuple(sorted(policy.weights.items()))

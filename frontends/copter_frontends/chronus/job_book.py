@@ -321,6 +321,7 @@ class SloBook:
         last = self.grid.ends_by(table[:, 5], left_s, need, restart_s)
         if not begins:
             holds = np.array([record.has_lease(first - 1) for record in records], dtype=bool)
+        if not begins and holds.any():
             own = np.array([record.mode for record in records])
             ahead = np.array([int((record.leases >= first).sum()) for record in records])
             need = np.where(holds[job], ahead[job], need)
@@ -329,7 +330,7 @@ class SloBook:
             # the progress that the current lease gives a job is not known yet
             whole = self.grid.ended_by_all(table[:, 5])
             last = np.where(holds[job], np.where(step == had[0][job], had[1][job], whole), last)
-        last = np.clip(last - first, -1 if now is None else 0, horizon)
+        last = np.minimum(np.maximum(last - first, -1 if now is None else 0), horizon)
         keep = np.flatnonzero(possible & (need >= int(now is None)) & (need <= last))
         job, mode, kind, gpus, need, last, step = (each[keep] for each in (job, mode, kind, gpus, need, last, step))
         return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)

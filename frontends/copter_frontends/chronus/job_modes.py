@@ -9,9 +9,11 @@ from copter_frontends.chronus.job_book import Mode
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.policy_kit import (
     NodeInventory,
+    SeenTimes,
     Throughputs,
     TimedThroughputs,
     checked_rate,
+    rates_at_start,
     requested_gpus,
 )
 from copter_frontends.vocabulary import Job
@@ -54,8 +56,8 @@ class JobModes:
     throughputs: Throughputs
     round_up: bool
     elastic: bool
-    measured: dict[str, float] = field(default_factory=dict)
-    """By job id: the job's profiled time divided by its declared time."""
+    seen: SeenTimes = field(default_factory=SeenTimes)
+    """Measured times of the jobs that were profiled, and of jobs like them."""
     _speeds: dict[str, Speeds] = field(default_factory=dict)
     _timed: TimedThroughputs | None = field(init=False, default=None)
 
@@ -69,8 +71,11 @@ class JobModes:
         known = self._speeds.get(job.id)
         if known is None or known.job is not job:
             gpus = requested_gpus(job)
-            every = {kind: checked_rate(self.throughputs, job, kind, gpus) for kind in self.nodes.types}
-            rates = {kind: rate for kind, rate in every.items() if rate > 0}
+            kinds = tuple(self.nodes.types)
+            every = rates_at_start(self.throughputs, job, kinds, gpus)
+            if not all(0 <= rate < inf for rate in every):
+                every = [checked_rate(self.throughputs, job, kind, gpus) for kind in kinds]
+            rates = {kind: rate for kind, rate in zip(kinds, every, strict=True) if rate > 0}
             whole_s = self.throughputs.work(job) / max(rates.values()) if rates else inf
             known = self._speeds[job.id] = Speeds(job, gpus, rates, whole_s)
         return known
@@ -85,13 +90,30 @@ class JobModes:
     def forget(self, job_id: str) -> None:
         """Delete the data of a job."""
         self._speeds.pop(job_id, None)
-        self.measured.pop(job_id, None)
 
-    def seconds(self, job: Job, rate: float) -> float:
-        """Return the seconds for a job's whole work at a declared rate, corrected by the job's profile if there is
-        one.
+    def seconds(self, job: Job, kind: str, gpus: int, rate: float) -> float:
+        """Return the seconds for a job's whole work: as declared, or as measured if they differ by much."""
+        ratio = self.measured(job, kind, gpus) if len(self.seen) else None
+        believed = ratio is None or abs(ratio - 1.0) <= BELIEVED
+        return self.throughputs.work(job) / rate * (1.0 if believed or ratio is None else ratio)
+
+    def measured(self, job: Job, kind: str, gpus: int) -> float | None:
+        """Return a job's measured over its declared time on these GPUs; None if nothing was measured of it.
+
+        Where these GPUs were not measured, it is the mean ratio of those that were.
         """
-        return self.throughputs.work(job) / rate * self.measured.get(job.id, 1.0)
+        rate = self.throughputs.rate(job, kind, gpus)
+        known = self.seen.estimate(job, kind, gpus, self.nodes.node_gpus(kind))
+        if known is not None:
+            return known * rate
+        ratios = []
+        for other in self.nodes.types:
+            size = self.nodes.node_gpus(other)
+            for count in {gpus, size, 2 * size}:
+                known = self.seen.seconds(job, other, count)
+                if known is not None:
+                    ratios.append(known * self.throughputs.rate(job, other, count))
+        return sum(ratios) / len(ratios) if ratios else None
 
     def restart_s(self, job: Job) -> float:
         """Return the seconds of one start of the job, 0 if they are unknown."""
@@ -101,24 +123,24 @@ class JobModes:
         """Return the fraction of a job's time that has passed (C5): leases are time, and phases differ in speed."""
         return progress if self._timed is None else self._timed.time_done(job, kind, gpus, progress)
 
-    def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
-        """Record a profile; returns the measured over the assumed time, or None if the profile contains no information.
+    def note_profile(self, job: Job, kind: str, gpus: int, ran_s: float, progress: tuple[float, float]) -> None:
+        """Record a profile, from its seconds and the job's progress before and after; one without progress is ignored.
 
         The start time is subtracted if it is known. Otherwise it counts as training, so that the profile may make the
         job seem slower than it is, but never faster.
         """
-        rate, trained_s = self.throughputs.rate(job, gpu_type, gpus), ran_s - self.restart_s(job)
-        if not (rate > 0 and 0.0 < progress < 1.0 and trained_s > 0):
-            return None
-        ratio = trained_s / self.time_done(job, gpu_type, gpus, progress) / (self.throughputs.work(job) / rate)
-        if abs(ratio - 1.0) > BELIEVED:
-            self.measured[job.id] = ratio
-        return ratio
+        before, after = (self.time_done(job, kind, gpus, each) for each in progress)
+        trained_s = ran_s - self.restart_s(job)
+        if progress[1] < 1.0 and after > before and trained_s > 0:
+            self.seen.note(job, kind, gpus, trained_s / (after - before) / self.throughputs.work(job))
 
     def remaining_s(self, job: Job, progress: float) -> float:
         """Return the seconds of a job's remaining work on its fastest type."""
-        whole_s = self.speeds(job).whole_s
-        return (1.0 - progress) * (whole_s * self.measured.get(job.id, 1.0)) if whole_s < inf else inf
+        speeds = self.speeds(job)
+        whole_s = speeds.whole_s
+        if len(self.seen) and speeds.rates:
+            whole_s = min(self.seconds(job, kind, speeds.gpus, rate) for kind, rate in speeds.rates.items())
+        return (1.0 - progress) * whole_s if whole_s < inf else inf
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Return the ways to run a job: one per GPU type, and per number of GPUs for an elastic job."""
@@ -129,7 +151,7 @@ class JobModes:
                 rate = speeds.rates.get(kind, 0.0) if same else self.throughputs.rate(job, kind, gpus)
                 if rate > 0:
                     taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                    result.append(Mode(number, gpus, taken, self.seconds(job, rate), self.restart_s(job)))
+                    result.append(Mode(number, gpus, taken, self.seconds(job, kind, gpus, rate), self.restart_s(job)))
         return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:

@@ -20,6 +20,7 @@ from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.placing import LeasePlacer
 from copter_frontends.chronus.present_lease import PresentLease
 from copter_frontends.chronus.profiler import Profiler
+from copter_frontends.chronus.profiling import Profiling
 from copter_frontends.chronus.quote import Quote, quote_for
 from copter_frontends.chronus.rounding import round_up
 from copter_frontends.chronus.selector import GPUS_LOST, Cycle, FirstLease, Selector
@@ -41,7 +42,6 @@ from copter_frontends.policy_kit import (
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
 CONTRADICTS = 1.5  # the user is notified if declared and profiled time differ by at least this factor
-PROFILED_NODES = 2  # profiles run on at most so many nodes; speeds on more nodes are extrapolated (C21)
 LP_SHARE = 0.5  # share of a plan's time limit for the LP; rounding to whole leases and assigning nodes need the rest
 
 
@@ -71,7 +71,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     elastic : bool
         Whether guaranteed jobs may get any consolidated number of GPUs from their `min_gpus` to their `max_gpus`.
     profiler : Profiler, optional
-        Profiles new jobs for a few minutes on the cluster's first GPU type; by default none, as speeds are known.
+        Profiles new jobs for a few minutes on a GPU type that their table allows, unless jobs like them were measured
+        there (:class:`.Profiling`); by default none, as speeds are known.
     first_lease : {"adaptive", "now", "late"}
         See :class:`~copter_frontends.chronus.selector.Selector`.
     selective : bool
@@ -103,8 +104,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         Progress is needed before a lease begins, because leases are planned for the remaining work, and while jobs are
         profiled.
         """
-        profiles = self.profiler is not None and bool(self.profiler.running)
-        return profiles or self.grid.lease_at(self._now_s + self.round_s) > self.lease.number
+        return self.profiling.running or self.grid.lease_at(self._now_s + self.round_s) > self.lease.number
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             raise SettingsError(f"spare_nodes is {spare_nodes}, must be >= 0")
         self.spare_nodes = spare_nodes
         self._lasting: set[str] = set()  # non-preemptible jobs
-        self.profiler = profiler
+        self.profiler, self.profiling = profiler, Profiling(profiler, self.modes)
         self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
         self.spot = SpotCluster(self.modes)
         self.lease = PresentLease(self.grid, self.book, list(self.nodes.types))
@@ -213,9 +213,22 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
                 rate = checked_rate(self.throughputs, job, name, count)
                 if rate > 0:
                     taken = round_up(count, self.nodes.node_gpus(name)) if self.modes.round_up else count
-                    mode = Mode(kind, count, taken, self.modes.seconds(job, rate), self.modes.restart_s(job))
+                    whole_s = self.modes.seconds(job, name, count, rate)
+                    mode = Mode(kind, count, taken, whole_s, self.modes.restart_s(job))
                     found.append(quote_for(mode, name, done, self.book, total, first, self._now_s, prices, now))
         return sorted((each for each in found if each is not None), key=lambda each: (each.ends_s, each.gpu_leases))
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Return the numbers of profiled jobs and of times kept, and the mean wait; nothing without a profiler."""
+        if self.profiler is None:
+            return {}
+        waits = self.profiler.waits_s
+        return {
+            "jobs_profiled": len(waits),
+            "mean_wait_for_the_profiler_s": sum(waits) / max(len(waits), 1),
+            "times_measured": len(self.modes.seen),
+        }
 
     def explained(self, job_id: str) -> dict[str, Any]:
         """Return the notices to a job, its leases, and a current quote for it."""
@@ -269,10 +282,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self._lasting.add(job.id)
         if reward is not None:
             self.rewards[job.id] = reward
-        profiled = None if self.profiler is None else self._profiled(job)
-        if self.profiler is not None and profiled is not None:
-            self.profiler.submit(job.id, profiled, job.submit_s)
-        elif reward is not None:
+        if not self.profiling.submit(job) and reward is not None:
             self._consider(job, reward)
 
     def set_reward(self, job_id: str, reward: StepReward) -> None:
@@ -281,7 +291,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             raise InvalidJobError(f"job {job_id!r} has a reward already; remove the job to give it another")
         if job_id in self.jobs:
             require_ahead(self.jobs[job_id], reward, self._now_s)
-        if job_id in self.jobs and (self.profiler is None or job_id not in self.profiler):
+        if job_id in self.jobs and job_id not in self.profiling:
             self._consider(self.jobs[job_id], reward)
         self.rewards[job_id] = reward
 
@@ -300,8 +310,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.book.remove(job_id)
         self.modes.forget(job_id)
         self._lasting.discard(job_id)
-        if self.profiler is not None:
-            self.profiler.withdraw(job_id)
+        self.profiling.withdraw(job_id)
         self.lease.remove(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
@@ -376,10 +385,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
         Only leases already promised, and best-effort jobs, may use them.
         """
-        result = np.array([self.spare_nodes * self.nodes.node_gpus(kind) for kind in self.nodes.types], dtype=np.int64)
-        if self.profiler is not None:
-            result[0] += max(self.profiler.target, self.profiler.gpus)
-        return result
+        spare = [self.spare_nodes * self.nodes.node_gpus(kind) for kind in self.nodes.types]
+        return np.array(spare, dtype=np.int64) + self.profiling.aside()
 
     @property
     def seldom(self) -> str:
@@ -429,40 +436,28 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         mode = modes[max(record.mode, 0) if record is not None else 0]
         return self.modes.time_done(job, self.nodes.types[mode.kind], mode.gpus, progress)
 
-    def _profiled(self, job: Job) -> int | None:
-        """Return the number of GPUs to profile a job on; None if it does not run on the profiler's type."""
-        kind = self.nodes.types[0]
-        nodes = PROFILED_NODES if self.profiler is None else min(PROFILED_NODES, self.profiler.nodes or PROFILED_NODES)
-        gpus = min(requested_gpus(job), nodes * self.nodes.node_gpus(kind))
-        return gpus if self.modes(job, kind, gpus) else None
-
     def _profile(self, now_s: float) -> None:
         """Run a round of the profiler; jobs whose profile is done are considered from now on."""
         if self.profiler is None:
             return
-        kind = self.nodes.types[0]
-        size, most = self.nodes.node_gpus(kind), self.nodes.capacity(kind)
-        peak = int(self.book.most_in_one_lease(1, self.grid.lease_at(now_s))[0])
-        for job_id in self.profiler.step(now_s, size, (most - peak) // size * size):
-            job, reward = self.jobs[job_id], self.rewards.get(job_id)
-            gpus, ran_s = self.profiler.ran[job_id]
-            ratio = self.modes.note_profile(job, kind, gpus, ran_s, self.service[job_id].progress)
+        promised = self.book.most_in_one_lease(len(self.nodes.types), self.grid.lease_at(now_s))
+        for job, ratio in self.profiling.step(now_s, promised, self.jobs, self.service):
             if ratio is not None and not 1.0 / CONTRADICTS <= ratio <= CONTRADICTS:
                 text = f"its profile contradicts the declared rate: it takes {ratio:.2g} times as long"
-                self.selector.notices.append(Notice(now_s, job_id, Standing.WAITING, -1, text))
+                self.selector.notices.append(Notice(now_s, job.id, Standing.WAITING, -1, text))
+            reward = self.rewards.get(job.id)
             if reward is not None and job.submit_s + reward.last_s > now_s:
                 self._consider(job, reward)
             elif reward is not None:
                 text = "its last deadline passed while it waited for its profile"
-                self.selector.notices.append(Notice(now_s, job_id, Standing.UNGUARANTEED, -1, text))
+                self.selector.notices.append(Notice(now_s, job.id, Standing.UNGUARANTEED, -1, text))
 
     def _wanted(self) -> Wanted:
         """Return GPU type and GPUs of jobs with the current lease, profiled jobs, and best-effort jobs."""
         left = self.room()
         wanted = self.lease.wanted(left, self.pins)
-        if self.profiler is not None:
-            wanted.update(self.profiler.wanted(self.nodes.types[0], left, self.pins))
-        taken = {*wanted, *self.pins, *(job_id for job_id in self.jobs if job_id in (self.profiler or ()))}
+        wanted.update(self.profiling.wanted(left, self.pins))
+        taken = {*wanted, *self.pins, *self.profiling.jobs}
         waiting = [self.jobs[job_id] for job_id in self.queue() if job_id not in taken]
         ahead = [record for record in self.book.records.values() if record.promised >= 0]
         promised = {record.job.id for record in ahead if not self.book.only_ends(record)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from copter.errors import SettingsError
@@ -15,16 +15,32 @@ SAME_S = 1e-3  # seconds: times that differ by less are equal
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A job to be profiled: its user, its GPUs while profiled, and its arrival."""
+    """A job to be profiled.
+
+    Attributes
+    ----------
+    job_id, user : str
+    gpus : int
+        GPUs of its next profile.
+    submit_s : float
+    then : tuple of int
+        GPUs of its further profiles.
+    first : bool
+        Whether it was not profiled before.
+    """
 
     job_id: str
     user: str
     gpus: int
     submit_s: float
+    then: tuple[int, ...] = ()
+    first: bool = True
 
 
 class Profiler:
-    """Runs every job for a while before it is scheduled; short and failing jobs end in the profiler.
+    """Runs jobs for a while before they are scheduled; short and failing jobs end in the profiler.
+
+    It profiles on one GPU type (:class:`.Profiling` has one for each).
 
     Parameters
     ----------
@@ -40,6 +56,8 @@ class Profiler:
     headroom : float
         The size that follows the arrivals is `headroom` times lambda T. At 1, the paper's least, the queue is just
         stable.
+    every : bool
+        Whether to profile every job, as in the paper, even if the times of jobs like it were measured.
 
     Attributes
     ----------
@@ -49,8 +67,6 @@ class Profiler:
         Size that it should have; it does not get GPUs promised to others.
     waits_s : list of float
         Seconds that each job waited for its profiling to start.
-    ran : dict of job id to (GPUs, seconds)
-        GPUs and seconds of the profiles that the last step ended.
     """
 
     def __init__(
@@ -60,6 +76,7 @@ class Profiler:
         nodes: int | None = None,
         users: Mapping[str, str] | None = None,
         headroom: float = 1.0,
+        every: bool = False,
     ) -> None:
         if not 1.0 <= headroom < inf:
             raise SettingsError(
@@ -74,13 +91,12 @@ class Profiler:
                 f"profile_s is {profile_s}, most_user_gpus {most_user_gpus}, nodes {nodes}: all must be positive"
             )
         self.profile_s, self.most_user_gpus, self.nodes = profile_s, most_user_gpus, nodes
-        self.headroom = headroom
+        self.headroom, self.every = headroom, every
         self.users = dict(users or {})
         self.queue: dict[str, Probe] = {}
         self.running: dict[str, tuple[Probe, float]] = {}
         self.gpus = self.target = 0
         self.waits_s: list[float] = []
-        self.ran: dict[str, tuple[int, float]] = {}
         self._arrived: list[tuple[float, int]] = []
         self._sized_s: float | None = None
         self._starts: list[tuple[float, str, int]] = []
@@ -88,9 +104,20 @@ class Profiler:
     def __contains__(self, job_id: str) -> bool:
         return job_id in self.queue or job_id in self.running
 
-    def submit(self, job_id: str, gpus: int, submit_s: float) -> None:
-        """Queue a job that needs this many GPUs."""
-        self.queue[job_id] = Probe(job_id, self.users.get(job_id, job_id), gpus, submit_s)
+    def on_another_type(self) -> Profiler:
+        """Return a profiler with the same settings, which counts users' GPUs and waits together with this one."""
+        other = Profiler(self.profile_s, self.most_user_gpus, self.nodes, headroom=self.headroom, every=self.every)
+        other.users, other.waits_s, other._starts = self.users, self.waits_s, self._starts
+        return other
+
+    @property
+    def load(self) -> int:
+        """Return the GPUs of the queued and the running jobs."""
+        return sum(probe.gpus for probe in (*self.queue.values(), *(probe for probe, _ in self.running.values())))
+
+    def submit(self, job_id: str, gpus: int, submit_s: float, then: tuple[int, ...] = ()) -> None:
+        """Queue a job for a profile on this many GPUs, and for further ones."""
+        self.queue[job_id] = Probe(job_id, self.users.get(job_id, job_id), gpus, submit_s, then)
         self._arrived.append((submit_s, gpus))
 
     def withdraw(self, job_id: str) -> None:
@@ -98,8 +125,15 @@ class Profiler:
         self.queue.pop(job_id, None)
         self.running.pop(job_id, None)
 
+    def ended(self, now_s: float) -> dict[str, tuple[int, float]]:
+        """Return GPUs and seconds, by job id, of the profiles that the next step at this time will end."""
+        ran = {job_id: (probe.gpus, now_s - start_s) for job_id, (probe, start_s) in self.running.items()}
+        return {job_id: each for job_id, each in ran.items() if each[1] >= self.profile_s - SAME_S}
+
     def step(self, now_s: float, node_gpus: int, most_gpus: int) -> list[str]:
-        """Start a round: end profiles, resize, start profiles; returns the jobs whose profile is done.
+        """Start a round: end profiles, resize, start profiles; returns the jobs whose last profile is done.
+
+        A job with a further profile goes to the head of the queue.
 
         Parameters
         ----------
@@ -109,15 +143,19 @@ class Profiler:
         most_gpus : int
             Most GPUs for profiling, namely those not promised to any job.
         """
-        done = [job_id for job_id, (_, start_s) in self.running.items() if now_s - start_s >= self.profile_s - SAME_S]
-        self.ran = {}
-        for job_id in done:
-            probe, start_s = self.running.pop(job_id)
-            self.ran[job_id] = (probe.gpus, now_s - start_s)
+        again, done = dict[str, Probe](), []
+        for job_id in self.ended(now_s):
+            probe, _ = self.running.pop(job_id)
+            if probe.then:
+                again[job_id] = replace(probe, gpus=probe.then[0], then=probe.then[1:], first=False)
+                self._arrived.append((now_s, probe.then[0]))
+            else:
+                done.append(job_id)
+        self.queue = {**again, **self.queue}
         used = sum(probe.gpus for probe, _ in self.running.values())
         self.target = max(self._wanted(now_s, node_gpus), used)
         self.gpus = min(self.target, max(most_gpus, used))
-        self._starts = [start for start in self._starts if now_s - start[0] < self.profile_s - SAME_S]
+        self._starts[:] = [start for start in self._starts if now_s - start[0] < self.profile_s - SAME_S]
         for job_id, probe in list(self.queue.items()):
             if used + probe.gpus > self.gpus:
                 break  # first come, first served
@@ -127,7 +165,8 @@ class Profiler:
             del self.queue[job_id]
             self.running[job_id] = (probe, now_s)
             self._starts.append((now_s, probe.user, probe.gpus))
-            self.waits_s.append(max(now_s - probe.submit_s, 0.0))
+            if probe.first:
+                self.waits_s.append(max(now_s - probe.submit_s, 0.0))
         return done
 
     def wanted(self, gpu_type: str, left: dict[str, int], pins: Collection[str]) -> Wanted:

@@ -124,7 +124,7 @@ class SimulateOptions:
             raise click.UsageError("--mix draws deadlines, and --deadlines own takes the trace's: give one of them")
         for name, has in (("lease_s", ("chronus",)), ("profiling", PROFILING_NAMES)) if alone else ():
             if getattr(self, name) and self.policy not in has:
-                told = f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; {', '.join(has)} has"
+                told = f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; it is for {', '.join(has)}"
                 raise click.UsageError(told)
         if self.method != "auto" and self.policy not in METHOD_NAMES and alone:
             told = f"--method: the policy {self.policy!r} chooses its own; {', '.join(METHOD_NAMES)} take one"

@@ -122,7 +122,11 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     help="Drawn deadlines: shares of strict, soft and best-effort jobs  [default: mix2]",
 )
 @click.option("--lease-s", type=FiniteRange(min=1.0, max=1e7), help="Chronus: seconds of a lease  [default: 1200]")
-@click.option("--profiling", is_flag=True, help="Chronus: run jobs for some minutes first, to measure their speed.")
+@click.option(
+    "--profiling",
+    is_flag=True,
+    help="Chronus, Hare: run jobs of kinds not seen before for some minutes first, to measure their speed.",
+)
 @click.option(
     "--tuned", metavar="TYPE", help="GPU type on which rigid policies' jobs are tuned, up to 64 GPUs  [default: none]"
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from copter_frontends.deadlines.rewards import StepReward
-from copter_frontends.policy_kit import Throughputs, requested_gpus
+from copter_frontends.policy_kit import Throughputs, rates_at_start, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job, TraceError
 
 MIXES: Mapping[str, tuple[float, float, float]] = {
@@ -46,7 +46,7 @@ class DrawnRewards:
 
     def __call__(self, job: Job) -> StepReward | None:
         """Return a job's reward; None for best-effort jobs, short jobs, and jobs that run nowhere."""
-        rate = max(self._throughputs.rate(job, kind, requested_gpus(job)) for kind in self._types)
+        rate = max(rates_at_start(self._throughputs, job, self._types, requested_gpus(job)))
         if not rate > 0 or self._throughputs.work(job) / rate < self._least_s:
             return None
         rng = np.random.default_rng([self._seed, zlib.crc32(job.id.encode())])

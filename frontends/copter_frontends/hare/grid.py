@@ -35,7 +35,7 @@ class TimeGrid:
             raise InvalidClusterError(f"a grid's growth is {growth} and its ratio {ratio}; both must be above 1")
         if not horizon_s > start_s:
             raise InvalidClusterError(f"the horizon {horizon_s:g} s is not after the start {start_s:g} s")
-        count = int(np.ceil(np.log(ratio) / np.log(growth) - 1e-9))
+        count = intervals_of(growth, ratio)
         distance = (horizon_s - start_s) * growth ** np.arange(1.0 - count, 1.0)
         return cls(np.concatenate(([start_s], start_s + distance)), growth)
 
@@ -89,6 +89,11 @@ class TimeGrid:
         low = np.maximum(self.left[:, None], other.left[None, :])
         high = np.minimum(self.right[:, None], other.right[None, :])
         return np.asarray(np.maximum(high - low, 0.0) / self.length[:, None])
+
+
+def intervals_of(growth: float, ratio: float = RATIO) -> int:
+    """Return the number of intervals of a new grid."""
+    return int(np.ceil(np.log(ratio) / np.log(growth) - 1e-9))
 
 
 def _halvings(left: float, right: float, now_s: float, growth: float, unit: float) -> list[float]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from copter_frontends.hare.instance import Floats, HareInstance, Ints, least_round_s
 from copter_frontends.hare.round_kernel import kept_or_wanted
 from copter_frontends.hare.schedule import HareSchedule
 
+PROFILED = 0.25  # share of a type's GPUs for jobs that were never measured
+
 
 def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
     """Return for each GPU the job with most time on it between two plans, -1 without tasks, (GPUs,).
 
-    A job gets at most as many GPUs as a round has tasks: the fastest of the GPUs with its tasks.
+    Jobs that end between the plans come before all others: otherwise the rest of a job, shorter than half of the time
+    between plans, would wait for other jobs again and again. A job gets at most as many GPUs as a round has tasks: the
+    fastest of the GPUs with its tasks.
     """
     instance = schedule.instance
     jobs = instance.n_jobs
@@ -20,6 +26,7 @@ def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
     inside = np.flatnonzero(overlap > 0.0)
     pair, at = np.unique(schedule.gpu[inside] * jobs + schedule.task_job[inside], return_inverse=True)
     busy = np.bincount(at, weights=overlap[inside], minlength=len(pair)).astype(np.float64)
+    busy[schedule.completion_s[pair % jobs] <= end_s] += end_s - begin_s
     # the last entry of a GPU is its busiest job, among equals the one of least number
     order = np.lexsort((-pair, busy))
     owner = np.full(int(instance.gpus.sum()), -1, dtype=np.int64)
@@ -90,6 +97,46 @@ def steady_counts(
     stays = held.any(axis=1) & (faster <= _rate(instance, wanted) * np.minimum(restart_s, slot_s))
     left, result = instance.gpus.copy(), np.zeros_like(wanted)
     kept_or_wanted(order, stays.astype(np.int64), held, wanted, instance.tasks, instance.train_s, left, result)
+    return result
+
+
+def with_profiles(instance: HareInstance, counts: Ints, new: Sequence[int], held: Ints, order: Ints) -> Ints:
+    """Return the numbers of GPUs if jobs that were never measured first get a GPU per task, all of one type.
+
+    Such jobs have at most :data:`PROFILED` of a type, or a single job has more; the last jobs in the order lose theirs.
+
+    Parameters
+    ----------
+    instance : HareInstance
+    counts, held : int64 array (jobs, types)
+        GPUs without profiles, and current GPUs; a job that is being measured keeps its type.
+    new : sequence of int
+        Jobs that were never measured, first come, first served.
+    order : int64 array (jobs,)
+        Jobs by rank.
+
+    Returns
+    -------
+    int64 array (jobs, types)
+    """
+    result, taken, profiled = counts.copy(), np.zeros_like(instance.gpus), set[int]()
+    running = [n for n in new if held[n].max(initial=0) == instance.tasks[n]]
+    for n in [*running, *(n for n in new if n not in running)]:
+        total = taken + instance.tasks[n]
+        room = np.where(taken == 0, instance.gpus, PROFILED * instance.gpus) - total
+        room = np.where(np.isfinite(instance.train_s[n]), room, -1.0)
+        kind = int(np.argmax(held[n] if n in running else room))
+        if room[kind] < 0:
+            continue
+        result[n], result[n, kind] = 0, instance.tasks[n]
+        taken[kind] = total[kind]
+        profiled.add(n)
+    for kind, gpus in enumerate(instance.gpus.tolist()):
+        over = int(result[:, kind].sum()) - gpus
+        for n in reversed([n for n in order.tolist() if n not in profiled] if over > 0 else []):
+            lost = min(max(over, 0), int(result[n, kind]))
+            result[n, kind] -= lost
+            over -= lost
     return result
 
 

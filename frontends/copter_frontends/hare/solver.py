@@ -92,10 +92,11 @@ class RelaxationSolution:
 
 @dataclass(slots=True)
 class _Kept:
-    """The last solve: jobs, grid, and state in the solver's units."""
+    """The last solve: jobs, grid, its origin, and state in the solver's units."""
 
     jobs: tuple[HareJob, ...]
     grid: TimeGrid
+    origin_s: float
     standing: Standing
 
 
@@ -133,7 +134,9 @@ class RelaxationSolver:
         self._unit_s, self._unit_weight = 1.0, 1.0
         self.last_price: Floats | None = None  # prices of the engine's last solve, even if their bound is not the best
 
-    def solve(self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf")) -> RelaxationSolution:
+    def solve(
+        self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf"), origin_s: float = 0.0
+    ) -> RelaxationSolution:
         """Solve the relaxation of an instance over a grid.
 
         Parameters
@@ -143,11 +146,14 @@ class RelaxationSolver:
             Grid; it must reach beyond :func:`.sufficient_horizon_s`, otherwise there may be no solution.
         deadline_s : float
             Wall-clock time limit in seconds, after which the best point so far is returned with TIME_LIMIT.
+        origin_s : float
+            Time zero of the grid and of the arrivals. If it moves with the time and the grid stays, columns and
+            coefficients of standing jobs stay too, and progress is an edit of bounds and costs.
         """
         started = time.perf_counter()
         relaxation = Relaxation.of(instance, grid)
         if self._gpu_types != instance.gpu_types or (
-            self._kept is not None and grid.edges[0] >= self._kept.grid.edges[-1]
+            self._kept is not None and origin_s + grid.edges[0] >= self._kept.origin_s + self._kept.grid.edges[-1]
         ):
             self.reset()
             self._gpu_types = instance.gpu_types
@@ -161,7 +167,7 @@ class RelaxationSolver:
             self._unit_weight = float(np.mean(relaxation.weight))
         data = relaxation.in_units(self._unit_s, self._unit_weight)
         with ThreadPoolExecutor(self.threads or None) as pool:
-            solve = _Round(self, instance, grid, data, pool, started + deadline_s)
+            solve = _Round(self, instance, grid, data, pool, started + deadline_s, origin_s)
             standing = solve.filled()
             if standing.gap > self.tolerance:
                 kept = self._kept
@@ -169,7 +175,7 @@ class RelaxationSolver:
                 warm = moved is not None
                 standing = standing.better(solve.prices_of_sample() if moved is None else moved)
             result = solve.run(standing, warm)
-        self._kept, self.last_price = _Kept(instance.jobs, grid, result), solve.price
+        self._kept, self.last_price = _Kept(instance.jobs, grid, origin_s, result), solve.price
         return self._solution(relaxation, result, solve, time.perf_counter() - started, warm)
 
     def _solution(
@@ -213,9 +219,10 @@ class _Round:
         data: Relaxation,
         pool: ThreadPoolExecutor,
         until: float,
+        origin_s: float,
     ) -> None:
         self.solver, self.data, self.pool, self.until = solver, data, pool, until
-        self.instance, self.grid = instance, grid
+        self.instance, self.grid, self.origin_s = instance, grid, origin_s
         self.names = [job.id for job in instance.jobs]
         self.passes = self.iterations = 0
         self.slow = 0  # number of passes that left more than the share CLOSER of the gap
@@ -261,17 +268,19 @@ class _Round:
         place = np.array([where.get(job, -1) for job in self.names], dtype=np.int64)
         had = place >= 0
         v = np.zeros(data.shape)
-        if np.array_equal(kept.grid.edges, self.grid.edges):
+        passed_s = self.origin_s - kept.origin_s
+        if passed_s == 0.0 and np.array_equal(kept.grid.edges, self.grid.edges):
             v[had], price = before.v[place[had]], before.price
         else:
-            share = kept.grid.overlap(self.grid)
-            v[had] = np.einsum("nlg,lk->nkg", before.v[place[had]], share)
-            price = _price_on(kept.grid, self.grid, before.price)
+            grid = TimeGrid(kept.grid.edges - passed_s, kept.grid.growth)
+            v[had] = np.einsum("nlg,lk->nkg", before.v[place[had]], grid.overlap(self.grid))
+            price = _price_on(grid, self.grid, before.price)
         v *= data.usable
         done = np.einsum("nlg,ng->n", v, data.alpha)
         v *= np.where(done > 1.0, 1.0 / np.maximum(done, 1e-300), 1.0)[:, None, None]
         nu = np.where(had, np.minimum(before.nu[place], data.weight), 0.5 * data.weight)
-        lam = np.where(had, before.lam[place], data.weight * data.floor)
+        lam = before.lam - passed_s / self.solver._unit_s * before.nu  # the same worth at each time
+        lam = np.where(had, lam[place], data.weight * data.floor)
         moved = repaired(data, v, np.where(had, nu, data.weight))
         if moved is None:
             return None

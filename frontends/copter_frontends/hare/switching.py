@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from copter_frontends.goodput import UnknownApplicationError
 from copter_frontends.hare.models import MODELS, HareModel
 from copter_frontends.vocabulary import InvalidJobError
 
@@ -59,9 +60,9 @@ def switch_cost(model: str, scheme: Scheme) -> SwitchCost:
 
 
 def model_of(name: str) -> HareModel:
-    """Return the model of this name; raises InvalidJobError if there is none."""
+    """Return the model of this name; raises UnknownApplicationError if there is none."""
     if name not in MODELS:
-        raise InvalidJobError(f"no model is named {name!r}; there are {', '.join(MODELS)}")
+        raise UnknownApplicationError(f"no model is named {name!r}; there are {', '.join(MODELS)}")
     return MODELS[name]
 
 

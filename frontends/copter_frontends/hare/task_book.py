@@ -58,11 +58,17 @@ class TaskBook:
         if row == len(self.done):
             self._grow()
         self._jobs.append(job)
-        self._row[job_id], self.times[job_id] = row, times
-        self.train_s[row] = [times.train_s.get(kind, np.inf) for kind in self.kinds]
-        self.sync_s[row] = [times.sync_s.get(kind, 0.0) for kind in self.kinds]
+        self._row[job_id] = row
+        self.retime(job_id, times)
         self.done[row], self.weight[row], self.restart_s[row] = 0.0, weight, times.restart_s
         self.rounds[row], self.tasks[row], self.held[row] = times.rounds, tasks, 0
+
+    def retime(self, job_id: str, times: JobTimes) -> None:
+        """Replace a job's task times; its number of rounds must be the same."""
+        row = self._row[job_id]
+        self.times[job_id] = times
+        self.train_s[row] = [times.train_s.get(kind, np.inf) for kind in self.kinds]
+        self.sync_s[row] = [times.sync_s.get(kind, 0.0) for kind in self.kinds]
 
     def progress(self, job_id: str, progress: float) -> None:
         """Store a job's progress as a fraction of its work."""

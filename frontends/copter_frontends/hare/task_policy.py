@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from time import perf_counter
 from typing import Any
@@ -14,28 +14,31 @@ from numpy.typing import NDArray
 from copter import Model
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.columns import FEW
 from copter_frontends.hare.facts import checked_weights
 from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.gang_policy import ROUND_S
-from copter_frontends.hare.grid import TimeGrid
+from copter_frontends.hare.grid import TimeGrid, intervals_of
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.prepare import compile_passes
 from copter_frontends.hare.schedule import HareSchedule
+from copter_frontends.hare.seen_task_times import SeenTaskTimes
 from copter_frontends.hare.shim import middle_order, schedule_in_order
-from copter_frontends.hare.slots import counts_of, fill_idle, slot_owners, steady_counts
+from copter_frontends.hare.slots import counts_of, fill_idle, slot_owners, steady_counts, with_profiles
 from copter_frontends.hare.solver import RelaxationSolver
 from copter_frontends.hare.task_book import TaskBook
 from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.task_times import GoodputTaskTimes, ModelTaskTimes, TaskTimes
 from copter_frontends.hare.task_training import TasksGoodput
-from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundPolicy, requested_gpus
+from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundPolicy, SeenTimes, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 CHUNKS_PER_SLOT = 2  # least number of chunks of a job in a slot, so that chunk lengths do not decide who gets a GPU
 NEAR_SLOTS = 2  # number of slots planned in such chunks; later chunks are longer
 MOST_TASKS = 200_000  # largest number of tasks in a plan; chunks are made long enough for it
 SPARE = 2.0  # horizon of a new grid, relative to the horizon that suffices now
+MOST_SPARE = 16.0  # the grid is made again if its horizon is longer than so many times the one that suffices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +84,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         See :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
         w_n; 1 for jobs that are not listed.
+    seen : SeenTimes, optional
+        History of measured times, which also grows while jobs run (HR35). Jobs without a measurement run first, on
+        GPUs of one type. Without a history, times are the declared ones, and unknown models are refused.
 
     Attributes
     ----------
@@ -105,26 +111,32 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         growth: float = 1.5,
         threads: int = 0,
         weights: Mapping[str, float] | None = None,
+        seen: SeenTimes | None = None,
     ) -> None:
         plain = goodput.plain if isinstance(goodput, TasksGoodput) else goodput
         self.times: TaskTimes = ModelTaskTimes()
         if plain is not None and not isinstance(plain, TaskGoodput):
             self.times = GoodputTaskTimes(cluster, plain)
+        self.history = None if seen is None else SeenTaskTimes(self.times, seen, cluster)
+        self.times = self.history or self.times
         LpPolicy.__init__(self)
         RoundPolicy.__init__(self, cluster, round_s, RunsTasks(self.times))
         self.book = TaskBook(self.nodes.types)
         self.weights = checked_weights(weights)
         self.growth, self.solver = growth, RelaxationSolver(threads=threads)
         self.grid: TimeGrid | None = None
+        self._moving = False  # whether the grid's time zero is the time of the last solve
         self.replans = 0
         self.last_edits: Edits | None = None
         self.edit_log = EditLog()
         self._order_kept: _Order | None = None
         self._chosen: dict[str, Allocation] = {}
         self.alpha: float | None = None
+        self._now_s = 0.0
         compile_passes()
 
     lp_each_round = False
+    follows = True  # the order of the jobs depends on their remaining work
 
     @property
     def model(self) -> Model:
@@ -138,11 +150,14 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     @property
     def figures(self) -> dict[str, float]:
-        """Return the last instance's alpha, and the approximation factor of the paper's Theorem 4.
+        """Return the last instance's alpha, the approximation factor of the paper's Theorem 4, and the times measured.
 
         docs/papers/hare.md refutes that theorem.
         """
-        return {} if self.alpha is None else {"alpha": self.alpha, "alpha_factor": self.alpha * (2.0 + self.alpha)}
+        found = {} if self.history is None else {"times_measured": float(len(self.history.seen))}
+        if self.alpha is not None:
+            found |= {"alpha": self.alpha, "alpha_factor": self.alpha * (2.0 + self.alpha)}
+        return found
 
     def explained(self, job_id: str) -> dict[str, Any]:
         """Return a job's position in the relaxation's order, its task times, and its GPUs."""
@@ -188,6 +203,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         """See :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.book.remove(job_id)
+        if self.history is not None:
+            self.history.forget(job_id)
 
     def hold(self, job_id: str, allocation: Allocation) -> None:
         """See :meth:`.RoundPolicy.hold`."""
@@ -204,7 +221,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Place the tasks of all unpinned jobs, and derive each job's GPUs until the next plan."""
-        begun = perf_counter()
+        begun, self._now_s = perf_counter(), now_s
+        self._learn(now_s)
         gpus = self.room()
         rows, instance = self._left(now_s, gpus)
         self._chosen = {}
@@ -216,6 +234,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         owner = fill_idle(schedule, slot_owners(schedule, now_s, now_s + self.round_s), by_middle)
         held = self.book.held[rows]
         counts = self._counts(instance, owner, by_middle, held, self.book.restart_s[rows])
+        if self.history is not None:
+            new = [n for n, job in enumerate(instance.jobs) if not self.history.measured(self.jobs[job.id])]
+            counts = with_profiles(instance, counts, new, held, by_middle)
         self._chosen = self._allocations(instance, counts, held)
         self.alpha = alpha_of(instance)
         value = schedule.objective
@@ -229,6 +250,10 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Assign exactly the chosen nodes."""
         self.settle_as(self._chosen)
+        if self.history is not None:
+            for job_id, held in self.held.items():
+                progress, times = self.service[job_id].progress, self.book.times[job_id]
+                self.history.begin(self.jobs[job_id], times, held, self._now_s, progress)
 
     def room(self) -> dict[str, int]:
         """Return the GPUs of each type that no pinned job holds."""
@@ -239,6 +264,18 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         return left
 
     # Internal -----------------------------------------------------------------------------------------------------
+
+    def _learn(self, now_s: float) -> None:
+        """Measure the running jobs; where a time has changed by much, jobs like that one are planned anew."""
+        if self.history is None:
+            return
+        for job_id, job in self.jobs.items():
+            known, progress = self.book.times[job_id], self.service[job_id].progress
+            if self.history.measure(job, known, self.held.get(job_id), now_s, progress, self.round_s):
+                self._order_kept = None
+                for other in self.jobs.values():
+                    if other.application == job.application:
+                        self.book.retime(other.id, self.history.of(other))
 
     def _left(self, now_s: float, gpus: Mapping[str, int]) -> tuple[NDArray[np.intp], HareInstance]:
         """Return the remaining work of each unpinned job that some GPU can run, and the jobs' rows.
@@ -268,22 +305,38 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         kept = self._order_kept
         if kept is not None and kept.jobs == jobs and kept.gpus == gpus:
             return kept
-        horizon = sufficient_horizon_s(instance, now_s)
-        grid = self.grid
-        if grid is None or now_s >= grid.edges[-1] or now_s < grid.edges[0]:
-            grid = TimeGrid.geometric(now_s, now_s + SPARE * (horizon - now_s), self.growth)
-        elif now_s > grid.edges[0]:
-            grid = grid.rolled(now_s)
-        self.grid = grid.until(horizon)
-        found = self.solver.solve(instance, self.grid, 0.8 * deadline_s)
+        zero_s, self.grid = self._grid_of(instance, now_s)
+        part = replace(instance, arrival_s=instance.arrival_s - zero_s)
+        found = self.solver.solve(part, self.grid, 0.8 * deadline_s, zero_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
         if found.passes:  # otherwise the kept solution was good enough
             self.show(self.solver.engine.solution, self.solver.engine.solution_s)
-        mean = zip(instance.jobs, found.latest_mean_s.tolist(), instance.rounds.tolist(), strict=True)
+        mean = zip(instance.jobs, (zero_s + found.latest_mean_s).tolist(), instance.rounds.tolist(), strict=True)
         middle = {job.id: (at, rounds) for job, at, rounds in mean}
-        self._order_kept = _Order(jobs, gpus, middle, found.bound, bool(found.price.any()))
+        bound = found.bound + zero_s * float(instance.weight.sum())
+        self._order_kept = _Order(jobs, gpus, middle, bound, bool(found.price.any()))
         return self._order_kept
+
+    def _grid_of(self, instance: HareInstance, now_s: float) -> tuple[float, TimeGrid]:
+        """Return the time zero of the grid for a solve, and the grid.
+
+        A program that is solved with all of its columns has its times from now on, on a grid that stays, so that
+        progress is an edit of bounds and costs. A larger one has absolute times, so that its prices and columns of late
+        intervals stay.
+        """
+        had, self._moving = self._moving, instance.n_jobs * len(instance.gpus) * intervals_of(self.growth) <= FEW
+        grid, horizon = self.grid if had == self._moving else None, sufficient_horizon_s(instance, now_s)
+        if self._moving:
+            ahead_s = horizon - now_s
+            if grid is None or not ahead_s <= grid.edges[-1] <= MOST_SPARE * ahead_s:
+                grid = TimeGrid.geometric(0.0, SPARE * ahead_s, self.growth)
+            return now_s, grid
+        if grid is None or not grid.edges[0] <= now_s < grid.edges[-1]:
+            grid = TimeGrid.geometric(now_s, now_s + SPARE * (horizon - now_s), self.growth)
+        elif now_s > grid.edges[0]:
+            grid = grid.rolled(now_s)
+        return 0.0, grid.until(horizon)
 
     def _placed(self, instance: HareInstance, order: _Order, now_s: float) -> tuple[HareSchedule, Ints]:
         """Return the better list schedule of the remaining work, and the jobs in its order.

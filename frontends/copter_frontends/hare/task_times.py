@@ -50,6 +50,12 @@ class TaskTimes(Protocol):
     def kinds(self, job: Job) -> Collection[str]:
         """Return the GPU types on which a job's tasks run."""
 
+    def work(self, job: Job) -> float:
+        """Return a job's units of work."""
+
+    def time_done(self, job: Job, kind: str, progress: float) -> float:
+        """Return the share of a job's time on its requested GPUs of a type that has passed at a progress."""
+
 
 class ModelTaskTimes:
     """Task times of the paper's eight models (Table 3); one unit of a job's ``work_samples`` is one task."""
@@ -64,6 +70,14 @@ class ModelTaskTimes:
     def kinds(self, job: Job) -> Collection[str]:
         """See :class:`TaskTimes`."""
         return model_of(job.application).speed.keys()
+
+    def work(self, job: Job) -> float:
+        """See :class:`TaskTimes`."""
+        return max(job.work_samples or 0.0, 1.0)
+
+    def time_done(self, job: Job, kind: str, progress: float) -> float:
+        """See :class:`TaskTimes`; all rounds are equal."""
+        return progress
 
 
 class GoodputTaskTimes:
@@ -98,6 +112,14 @@ class GoodputTaskTimes:
     def kinds(self, job: Job) -> Collection[str]:
         """See :class:`TaskTimes`; errors as in :meth:`of`."""
         return self._unit(job).train_s.keys()
+
+    def work(self, job: Job) -> float:
+        """See :class:`TaskTimes`."""
+        return self._rates.work(job)
+
+    def time_done(self, job: Job, kind: str, progress: float) -> float:
+        """See :class:`TaskTimes`."""
+        return self._rates.time_done(job, kind, requested_gpus(job), progress)
 
     def _unit(self, job: Job) -> _Unit:
         """Return the times of a unit of work, cached for jobs of equal shape and requested GPUs."""

@@ -11,6 +11,7 @@ from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, plan_changes
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.round_policy import RoundPolicy
+from copter_frontends.policy_kit.seen_times import SeenTimes, iteration_time
 from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
@@ -42,6 +43,7 @@ __all__ = [
     "PlanChanges",
     "RoundPolicy",
     "RunsWith",
+    "SeenTimes",
     "Service",
     "StageClock",
     "ThroughputTable",
@@ -54,6 +56,7 @@ __all__ = [
     "check_round_s",
     "check_times",
     "checked_rate",
+    "iteration_time",
     "jobs_on",
     "jobs_to_stop",
     "plan_between",

@@ -173,7 +173,7 @@ class GoodputThroughputs:
 
 def rates_at_start(throughputs: Throughputs, job: Job, gpu_types: tuple[str, ...], gpus: int) -> list[float]:
     """Return a new job's rates on `gpus` GPUs of each type; :class:`GoodputThroughputs` caches them."""
-    if type(throughputs) is GoodputThroughputs:
+    if isinstance(throughputs, GoodputThroughputs):
         return throughputs.rates_at_start(job, gpu_types, gpus)
     return [throughputs.rate(job, name, gpus) for name in gpu_types]
 

@@ -53,8 +53,8 @@ POLICY_NAMES = (
 )
 """The keys of :data:`copter_frontends.registry.policies.POLICIES`."""
 
-PROFILING_NAMES = ("chronus",)
-"""Policies that can first run jobs for a few minutes to measure their speed."""
+PROFILING_NAMES = ("chronus", "hare")
+"""Policies that can first run jobs for some minutes to measure their speed, and keep what they measured."""
 
 LP_NAMES = (
     "sia",

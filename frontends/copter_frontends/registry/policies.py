@@ -16,7 +16,7 @@ from copter_frontends.hare.paper.opponent_policy import OpponentPolicy
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.task_policy import HareTaskPolicy
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs
-from copter_frontends.policy_kit import GoodputThroughputs, TrainingThroughputs
+from copter_frontends.policy_kit import GoodputThroughputs, SeenTimes, TrainingThroughputs
 from copter_frontends.registry.baselines import (
     BASELINES,
     OBJECTIVES,
@@ -68,9 +68,15 @@ def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, setting
 
 
 def _make_hare(
-    cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, weights: Mapping[str, float]
+    cluster: Cluster,
+    goodput_model: GoodputModel,
+    mode: str,
+    settings: Settings,
+    weights: Mapping[str, float],
+    profiling: bool = False,
 ) -> SchedulingPolicy:
-    return HareTaskPolicy(cluster, goodput_model, threads=settings.threads, weights=weights)
+    seen = SeenTimes() if profiling else None
+    return HareTaskPolicy(cluster, goodput_model, threads=settings.threads, weights=weights, seen=seen)
 
 
 def _make_hare_gang(
@@ -152,7 +158,7 @@ POLICIES: dict[str, PolicyEntry] = {
     "hadar": _hadar(),
     **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
     "hops": PolicyEntry(_make_hops, has_lp=True),
-    "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, by_tasks=True),
+    "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, takes_profiling=True, by_tasks=True),
     "hare-gang": PolicyEntry(_make_hare_gang, has_lp=False, takes_weights=True),
     **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},
     "chronus": PolicyEntry(_make_chronus, has_lp=True, takes_deadlines=True, rigid=True),

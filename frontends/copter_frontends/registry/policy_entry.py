@@ -32,6 +32,8 @@ class PolicyEntry:
         Whether `make`'s last argument is the command line's options about deadlines (or None).
     takes_weights : bool
         Whether `make` has the jobs' weights (by id) as a further argument.
+    takes_profiling : bool
+        Whether `make` has the keyword profiling: whether to measure the speeds of jobs first.
     by_tasks : bool
         Whether its jobs run as tasks, on mixed GPU types and in turns, which the simulator must reproduce.
     rigid : bool
@@ -48,6 +50,7 @@ class PolicyEntry:
     takes_weights: bool = False
     takes_options: bool = False
     takes_deadlines: bool = False
+    takes_profiling: bool = False
     by_tasks: bool = False
     rigid: bool = False
     capped: bool = True
@@ -91,7 +94,8 @@ class PolicyEntry:
         if self.takes_deadlines:
             return self.make(cluster, goodput_model, mode, settings, deadlines)
         if self.takes_weights:
-            return self.make(cluster, goodput_model, mode, settings, weights or {})
+            more = {"profiling": deadlines is not None and deadlines.profiling} if self.takes_profiling else {}
+            return self.make(cluster, goodput_model, mode, settings, weights or {}, **more)
         if self.takes_options:
             return self.make(cluster, goodput_model, mode, settings, semantics, profiles, options or {})
         if self.takes_semantics:

@@ -153,10 +153,12 @@ def test_a_job_is_profiled_only_where_it_runs_and_a_start_is_no_slowness() -> No
     profiler = Profiler(most_user_gpus=None)
     policy = ChronusPolicy(Cluster.of({"k80": (1, 8), "a100": (1, 8)}), table, profiler=profiler)
     policy.plan(0.0)
-    assert add(policy, Job("only", "any", work_samples=1000.0, requested_gpus=2), 9000.0) is Standing.GUARANTEED
+    policy.add_job(Job("only", "any", work_samples=1000.0, requested_gpus=2))
     policy.add_job(Job("both", "both", work_samples=1000.0, requested_gpus=2))
-    assert "only" not in profiler
-    assert "both" in profiler
+    assert {kind: list(each.queue) for kind, each in policy.profiling.by_type.items()} == {
+        "k80": ["both"],
+        "a100": ["only"],
+    }
     kinds = {name: held.gpu_type for name, held in policy.plan(300.0).allocations.items()}
     assert kinds == {"only": "a100", "both": "k80"}
     assert policy.follows
@@ -167,6 +169,6 @@ def test_a_job_is_profiled_only_where_it_runs_and_a_start_is_no_slowness() -> No
     whole_s = rates.work(bert) / rates.rate(bert, "a100", 1)
     share = 180.0 / whole_s  # of its time, in 300 s of which 120 are its start
     progress = next(p for p in np.linspace(0.0, 1.0, 100_001) if rates.time_done(bert, "a100", 1, float(p)) >= share)
-    ratio = modes.note_profile(bert, "a100", 1, 300.0, float(progress))
-    assert ratio == pytest.approx(1.0, abs=0.01)
-    assert "b" not in modes.measured
+    modes.note_profile(bert, "a100", 1, 300.0, (0.0, float(progress)))
+    assert modes.measured(bert, "a100", 1) == pytest.approx(1.0, abs=0.01)
+    assert modes.seconds(bert, "a100", 1, rates.rate(bert, "a100", 1)) == whole_s

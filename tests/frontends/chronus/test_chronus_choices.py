@@ -267,13 +267,15 @@ def test_the_profiler_is_on_whole_nodes_of_the_first_type_that_nobody_was_promis
     assert steps == [(0.0, 8, 0), (1500.0, 8, 8)]
 
 
-def test_a_large_job_s_profile_is_on_nodes_of_the_first_type() -> None:
+def test_a_large_job_s_profile_is_on_two_nodes_and_the_next_job_goes_where_no_job_waits() -> None:
     cluster = Cluster.of({"v100": (4, 8), "a100": (4, 4)})
     policy = ChronusPolicy(cluster, TWO_TYPES, profiler=Profiler())
     policy.add_job(Job("large", "any", work_samples=3600.0, requested_gpus=32))
     policy.add_job(Job("small", "any", work_samples=3600.0, requested_gpus=3))
     assert policy.profiler is not None
-    assert {name: probe.gpus for name, probe in policy.profiler.queue.items()} == {"large": 16, "small": 3}
+    queues = {kind: each.queue for kind, each in policy.profiling.by_type.items()}
+    assert {name: probe.gpus for name, probe in queues["v100"].items()} == {"large": 16}
+    assert {name: probe.gpus for name, probe in queues["a100"].items()} == {"small": 3}
 
 
 def test_a_job_waits_for_its_profile_and_runs_nowhere_else() -> None:
@@ -314,7 +316,7 @@ def test_a_deadline_that_passes_until_the_profile_ends_is_told_so(deadline_s: fl
     assert ("job" in policy.book.records) is not passed
 
 
-def test_a_job_that_comes_again_has_the_declared_rate_and_no_reward_of_before() -> None:
+def test_a_job_that_comes_again_has_the_measured_rate_and_no_reward_of_before() -> None:
     """Its profile said twice as long."""
     policy = policy_of(2, profiler=Profiler(nodes=1))
     add(policy, job_of("job", 1.0), 9.0)
@@ -325,7 +327,8 @@ def test_a_job_that_comes_again_has_the_declared_rate_and_no_reward_of_before() 
     policy.remove_job("job")
     assert (policy.rewards, policy.book.records, policy.lease.records) == ({}, {}, {})
     policy.add_job(job_of("job", 1.0))
-    assert policy.modes_of(policy.jobs["job"])[0].total_s == 3600.0
+    assert "job" not in policy.profiling.jobs
+    assert policy.modes_of(policy.jobs["job"])[0].total_s == pytest.approx(7200.0)
 
 
 def test_a_job_that_loses_its_gpus_loses_the_lease_that_runs() -> None:

@@ -14,9 +14,11 @@ from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Profiler, Standin
 from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.paper.workload import Workload, synthetic_workload, table_source
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
-from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory, ThroughputTable
+from copter_frontends.deadlines import DrawnRewards
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory, ThroughputTable, TrainingThroughputs
 from copter_frontends.simulator import Simulation
-from copter_frontends.vocabulary import Cluster, InvalidClusterError, InvalidJobError, Job
+from copter_frontends.vocabulary import Cluster, InvalidClusterError, InvalidJobError, Job, configurations_of
 
 HOUR_S = 3600.0
 RATES = ThroughputTable({"any": {"v100": 1.0}})
@@ -432,3 +434,25 @@ def test_a_profile_that_tells_nothing_is_no_contradiction() -> None:
     policy.plan(300.0)
     assert not [notice for notice in policy.notices if notice.standing is Standing.WAITING]
     assert policy.book.records["job"].standing is Standing.GUARANTEED
+
+
+def test_the_rates_of_equal_jobs_are_asked_for_once() -> None:
+    """More jobs of a kind ask for no more rates; a job of another size does."""
+    cluster = Cluster.of({"v100": (8, 8), "a100": (4, 8)})
+    asked = 0
+
+    class Counted(TrainingThroughputs):
+        def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+            nonlocal asked
+            asked += 1
+            return super().rate(job, gpu_type, gpus, progress)
+
+    rates = Counted(cluster, GoodputModel(configurations_of(cluster)))
+    policy = ChronusPolicy(cluster, rates, DrawnRewards(cluster, rates, mix="slo"))
+    counts = []
+    for number in range(12):
+        gpus = 2 if number == 11 else 1
+        policy.add_job(Job(f"job-{number}", "bert", work_samples=1e7, requested_gpus=gpus, batch_size=96))
+        counts.append(asked)
+    assert len(policy.book.records) == 12
+    assert counts == [2] * 11 + [4]

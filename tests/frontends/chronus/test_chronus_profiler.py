@@ -7,9 +7,9 @@ from test_chronus_policy import simulate
 
 from copter.errors import SettingsError
 from copter_frontends.chronus import ChronusPolicy, Profiler, Standing, StepReward
-from copter_frontends.chronus.paper.profiled_rates import ProfiledRates, iteration_time
+from copter_frontends.chronus.paper.profiled_rates import ProfiledRates
 from copter_frontends.chronus.paper.workload import synthetic_workload
-from copter_frontends.policy_kit import ThroughputTable
+from copter_frontends.policy_kit import ThroughputTable, iteration_time
 from copter_frontends.vocabulary import Cluster, Job
 
 RATES = ThroughputTable({"any": {"v100": 1.0}})
@@ -118,7 +118,7 @@ def test_rates_beyond_two_nodes_follow_the_formula_and_errors_are_fixed() -> Non
 
 def test_promises_are_kept_beside_a_profiling_cluster() -> None:
     work = synthetic_workload(70, 8.0, "mix2", 1.4, 3, hostile=0.1)
-    profiler = Profiler()
+    profiler = Profiler(every=True)
     policy, jct_s = simulate(work, 3, profiler=profiler)
     promised = {n.job_id: n.step for n in policy.notices if n.standing is Standing.GUARANTEED}
     assert len(profiler.waits_s) == len(work.jobs)

@@ -94,3 +94,9 @@ def test_options_that_do_not_fit_are_told(arguments: list[str], complaint: str) 
 def test_profiling_runs_jobs_first() -> None:
     (found,) = summaries("simulate", "chronus", *SHORT, "--profiling")
     assert found["jobs_completed"] > 50
+    figures = found["figures"]
+    assert 0 < figures["times_measured"] <= figures["jobs_profiled"] < 0.7 * found["jobs_completed"]
+    (plain,) = summaries("simulate", "hare", *SHORT)
+    (hare,) = summaries("simulate", "hare", *SHORT, "--profiling")
+    assert hare["figures"]["times_measured"] > 0
+    assert "times_measured" not in plain["figures"]

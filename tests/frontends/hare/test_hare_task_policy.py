@@ -118,8 +118,11 @@ def test_all_is_planned_again_on_arrival_and_completion_only() -> None:
     for before, after, had, has in zip(solves[:-1], solves[1:], known[:-1], known[1:], strict=True):
         assert after - before == int(has != had and bool(has))
     assert policy.replans < len(planned)
-    assert policy.grid is not None
-    assert policy.grid.edges[0] > 0.0  # the clock has moved
+    assert policy.edit_log.solves == policy.replans
+    # jobs come and go once each; all else that happens to them changes bounds
+    assert policy.edit_log.added <= 2 * len(jobs)
+    assert policy.edit_log.removed <= policy.edit_log.added
+    assert policy.edit_log.changed >= 2 * policy.edit_log.added
 
 
 def test_the_order_is_that_of_the_weights() -> None:
@@ -145,6 +148,16 @@ def test_a_gpu_type_that_goes_away_under_running_tasks_leaves_the_others_planned
     assert any("v100" in given.by_type for given in policy.plan(120.0).allocations.values())
 
 
+def test_the_rest_of_a_job_does_not_wait_for_a_longer_one() -> None:
+    """One job has a quarter of a slot left, the other the rest of it and more, on the only GPU."""
+    jobs = [HareJob("nearly done", 1, 1, {"g": 1.0}), HareJob("long", 9, 1, {"g": 1.0})]
+    instance = HareInstance.of(jobs, {"g": 1})
+    schedule = schedule_in_order(instance, Chunks.cut(instance, np.array([1, 1])), np.arange(10))
+    assert slot_owners(schedule, 0.0, 4.0).tolist() == [0]
+    assert slot_owners(schedule, 0.0, 0.5).tolist() == [0]
+    assert slot_owners(schedule, 1.0, 5.0).tolist() == [1]
+
+
 def test_pins_hold_mixed_gpus() -> None:
     cluster = Cluster.of({"v100": (1, 2), "t4": (1, 2)})
     policy = HareTaskPolicy(cluster, round_s=60.0)
@@ -168,7 +181,7 @@ def test_a_gpu_works_for_the_job_it_has_most_tasks_of() -> None:
     assert fill_idle(schedule, np.array([-1, -1]), np.array([0, 1])).tolist() == [0, 1]
 
 
-def test_time_that_goes_backwards_makes_a_new_grid() -> None:
+def test_time_that_goes_backwards_is_planned_from() -> None:
     cluster = cluster_from("hare-15")
     policy = HareTaskPolicy(cluster, round_s=60.0)
     jobs = as_jobs(PaperWorkload(3, arrival_window_s=0.0).make(2))
@@ -177,4 +190,4 @@ def test_time_that_goes_backwards_makes_a_new_grid() -> None:
     policy.add_job(jobs[1])
     check_plan(policy.plan(60.0), cluster)
     assert isinstance(policy.grid, TimeGrid)
-    assert policy.grid.edges[0] == 60.0
+    assert policy.grid.edges[0] == 0.0  # times from now on

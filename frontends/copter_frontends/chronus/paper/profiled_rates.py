@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from math import isfinite, log2
+from math import isfinite
 
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.policy_kit import Throughputs
+from copter_frontends.policy_kit import Throughputs, iteration_time
 from copter_frontends.vocabulary import Cluster, Job
-
-
-def iteration_time(one_node_s: float, two_nodes_s: float, nodes: int) -> float:
-    """Return the seconds of an iteration on n nodes: t_n = t_1 + log2(n) (t_2 - t_1)."""
-    if nodes < 1:
-        raise SettingsError(f"nodes is {nodes}, must be >= 1")
-    return one_node_s + log2(nodes) * (two_nodes_s - one_node_s)
 
 
 class ProfiledRates:
