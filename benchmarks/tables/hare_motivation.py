@@ -1,6 +1,6 @@
 """Hare's figures 2, 3, 5 to 8 and 11, as far as they need no GPU: speeds, mixed GPUs, and what a switch costs.
 
-Figures 2 and 11 are inputs here (hare.md, HR31); the others follow from them and from Table 3. Figures 2, 5 and 7
+Figures 2 and 11 are inputs here (hare.md, HR32); the others follow from them and from Table 3. Figures 2, 5 and 7
 are pictures: the paper's column has what its text says of them. ResNet50 stands for ResNet152, which Table 2 lacks.
 
 python benchmarks/tables/hare_motivation.py
@@ -27,7 +27,7 @@ ONE_IN_TURN = 4  # rounds of each of two jobs on one GPU
 
 
 def gang_s(model: str, gpus: dict[str, int]) -> float:
-    """Seconds of a round with a task on every GPU: the slowest sets the pace (HR30)."""
+    """Seconds of a round with a task on every GPU: the slowest sets the pace (HR31)."""
     known = MODELS[model]
     return max(known.train_s(kind) for kind in gpus) + known.sync_s()
 

@@ -53,7 +53,7 @@ FRONTEND_PAGES = {
     ),
     "H": ("papers/hadar.md", 21, ("hadar",)),
     "HP": ("papers/hops.md", 28, ("hops",)),
-    "HR": ("papers/hare.md", 34, ("hare",)),
+    "HR": ("papers/hare.md", 35, ("hare",)),
     "S": ("papers/sia.md", 13, ("sia", "semantics.py")),
     "TE": ("method/traffic.md", 20, ("traffic",)),
     "SH": ("method/shards.md", 14, ("shards",)),

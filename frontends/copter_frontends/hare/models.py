@@ -1,5 +1,5 @@
-"""The eight models of the paper's Table 2 with task times, and Table 3's switching times (hare.md, HR31, HR32,
-HR34).
+"""The eight models of the paper's Table 2 with task times, and Table 3's switching times (hare.md, HR32, HR33,
+HR35).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class HareModel:
         return self.v100_s * self.speed["v100"] / self.speed[gpu_type] * batch
 
     def sync_s(self, gbps: float = REFERENCE_GBPS) -> float:
-        """Return the seconds to send gradients to the parameter server and receive the model (HR31)."""
+        """Return the seconds to send gradients to the parameter server and receive the model (HR32)."""
         if not gbps > 0:
             raise InvalidJobError(f"the network's speed is {gbps} Gbps, must be > 0")
         return 2.0 * self.parameters_mb * 8e-3 / gbps

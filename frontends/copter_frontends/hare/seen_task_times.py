@@ -1,4 +1,4 @@
-"""Task times corrected by a history of measured ones, which also serves unknown models (docs/papers/hare.md, HR35)."""
+"""Task times corrected by a history of measured ones, which also serves unknown models (docs/papers/hare.md, HR30)."""
 
 from __future__ import annotations
 

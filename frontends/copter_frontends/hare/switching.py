@@ -22,7 +22,7 @@ KEPT_FACTOR = 2.0  # the same for a kept model: parameters and optimiser state
 
 @dataclass(frozen=True, slots=True)
 class SwitchCost:
-    """Seconds of a switch to a model (HR32).
+    """Seconds of a switch to a model (HR33).
 
     Attributes
     ----------

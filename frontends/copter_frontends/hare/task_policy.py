@@ -85,7 +85,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     weights : mapping of job id to float, optional
         w_n; 1 for jobs that are not listed.
     seen : SeenTimes, optional
-        History of measured times, which also grows while jobs run (HR35). Jobs without a measurement run first, on
+        History of measured times, which also grows while jobs run (HR30). Jobs without a measurement run first, on
         GPUs of one type. Without a history, times are the declared ones, and unknown models are refused.
 
     Attributes

@@ -87,7 +87,7 @@ def test_what_is_carried_out_is_feasible_and_later(scheme) -> None:
 
 
 def test_a_switch_costs_by_both_models() -> None:
-    """HR33: half of a hit is the cleaning after the model before, half the readiness of the one that comes."""
+    """HR34: half of a hit is the cleaning after the model before, half the readiness of the one that comes."""
     jobs = [HareJob(name, 2, 1, {"v100": 1.0}, model=name) for name in ("bert_base", "graphsage")]
     instance = HareInstance.of(jobs, {"v100": 1})
     done = execute(schedule_in_order(instance, Chunks.of(instance), np.array([0, 2, 1, 3])), "default")

@@ -44,7 +44,7 @@ def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[
 
     Between tasks of different jobs a GPU switches, as soon as it is free. A task starts when its GPU has switched and
     its round may start. Hare keeps the models of the tasks that ended last, as many as fit beside the running task
-    (HR34).
+    (HR35).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _replay(tasks: Tasks, cost_of: Switching, arrival_s: Floats, start: Floats, 
         if last[m] != n:
             hit = _keep(n, sizes[n, 1], sizes[n, 0], capacity[m], kept[m], mb[m])
             cost = cost_of.hit_s[n] if hit else cost_of.miss_s[n]
-            if last[m] >= 0:  # half of a hit's time is for cleaning up after the previous model (HR33)
+            if last[m] >= 0:  # half of a hit's time is for cleaning up after the previous model (HR34)
                 cost += 0.5 * (cost_of.hit_s[last[m]] - cost_of.hit_s[n])
             begin += cost
             counts.switches[n] += 1

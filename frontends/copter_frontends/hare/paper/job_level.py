@@ -38,7 +38,7 @@ class JobLevelSchedule(Completions):
 
 
 def gang_seconds(instance: HareInstance, job: int, kinds: Ints) -> float:
-    """Return a job's seconds on GPUs of these types, with a task per GPU; fewer GPUs share the tasks evenly (HR30)."""
+    """Return a job's seconds on GPUs of these types, with a task per GPU; fewer GPUs share the tasks evenly (HR31)."""
     share = -(-int(instance.tasks[job]) // len(kinds))
     worst = float(np.max(share * instance.train_s[job, kinds] + instance.sync_s[job, kinds]))
     return int(instance.rounds[job]) * worst

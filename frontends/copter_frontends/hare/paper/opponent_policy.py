@@ -20,7 +20,7 @@ from copter_frontends.vocabulary import Cluster
 class OpponentPolicy(GangPolicy):
     """One of Hare's opponents, in the simulator's rounds.
 
-    As in :class:`.HarePolicy`, a job is one chunk with a task per requested GPU, all on one type (hare.md, HR30 with as
+    As in :class:`.HarePolicy`, a job is one chunk with a task per requested GPU, all on one type (hare.md, HR31 with as
     many GPUs as tasks). The rule of :data:`.RULES` decides which waiting jobs start now; a job that has GPUs keeps
     them.
 
