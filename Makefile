@@ -14,7 +14,7 @@ TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
   pictures lp-sets wheel wheels wheel-try wheel-test docs clean
 
 demo: $(VENV)/.demo
-	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
+	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --compare-every 20 --out demo-report \
 	  $(if $(TRACE),--trace $(TRACE))
 	@echo "The report is demo-report/report.html"
 
