@@ -14,7 +14,7 @@ A **model**, solved by a session (:func:`for_model`), has few or many *coupling 
 3. Few coupling rows and more columns than that: the proximal method, which looks at most columns only to price them.
 4. Many coupling rows: pivots from the last basis if there is one, then the block interior-point method. If neither
    ends at an optimum, the proximal method goes on from where they stopped, up to `PRICED_ROWS` rows; with more rows
-   the interior-point method of the whole program goes first, and at once for up to `FEW_REQUESTS` requests.
+   the interior-point method of the whole program goes first, and at once with more coupling rows than columns.
 5. Wherever the proximal method stalls, the interior-point method of the whole program has one try, up to
    `Settings.interior_columns` columns.
 
@@ -54,6 +54,14 @@ REQUESTS_A_ROW: Final = 4
 
 ROUND_WORK: Final = 1e8
 """Work after which a small model's pivots are given up; a unit takes about three nanoseconds."""
+
+COLD_COLUMN_WORK: Final = 300.0
+"""Work per column after which pivots from an empty basis are given up above `SMALL_COLUMNS`: a tenth of what the block
+methods take on random programs with private rows, most of which need more pivots. Programs of shards need half of it.
+"""
+
+COLUMN_WORK: Final = 2_000.0
+"""`COLD_COLUMN_WORK` for pivots from the basis of an earlier optimum, about the work of the block methods."""
 
 PRICED_ROWS: Final = 1024
 """Coupling rows up to which the proximal method goes on when the block methods give up. Its dense Newton system has as
@@ -158,7 +166,7 @@ SMALL_COLD: Final = Choice("basis", "a small model: pivots of the whole program 
 _PRIVATE: Final = Choice("blocks", "requests have private rows")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")
-_UNCOUPLED: Final = Choice("interior", "many coupling rows and few requests: nothing is eliminated")
+_UNCOUPLED: Final = Choice("interior", "more coupling rows than columns: nothing is eliminated")
 _STALLED: Final = Choice("interior", "the proximal method stalled")
 _PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis")
@@ -180,6 +188,11 @@ def is_small(facts: ModelFacts, settings: Settings) -> bool:
     few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
     most = settings.basis_columns if facts.private_rows else min(SMALL_COLUMNS, settings.basis_columns)
     return 0 < facts.columns <= most and few_requests
+
+
+def round_work(columns: int, warm: bool) -> float:
+    """Return the work after which pivots of a model's whole program are given up; `warm` if there is a basis."""
+    return ROUND_WORK if columns <= SMALL_COLUMNS else (COLUMN_WORK if warm else COLD_COLUMN_WORK) * columns
 
 
 def many_rows(facts: ModelFacts, settings: Settings) -> bool:
@@ -212,7 +225,7 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
             order.append(_ROW_PIVOTS)
     whole = facts.columns <= settings.interior_columns
     if many and whole and facts.rows > PRICED_ROWS:
-        if 0 < facts.requests <= FEW_REQUESTS:
+        if facts.rows > facts.columns:
             return *order, _UNCOUPLED, _GOES_ON
         return (*order, _WHOLE, _GOES_ON) if facts.unchanged else (*order, _BLOCKS, _WHOLE, _GOES_ON)
     if many and not facts.unchanged:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, ROUND_WORK, SMALL_COLD, Choice
+from copter.choose import KEPT, SMALL_COLD, Choice, round_work
 from copter.methods.answers import Ended
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.program import BlockProgram, patched, program_of
@@ -78,10 +78,11 @@ class VertexSolve:
         if self.is_empty or watch():
             return None
         choice = SMALL_COLD if basis.form is None else order[0]
-        vertex = basis.solve(self.entries, self.numbers, watch, ROUND_WORK)
+        work = round_work(self.program.n_columns, basis.form is not None)
+        vertex = basis.solve(self.entries, self.numbers, watch, work)
         ended = None if vertex is None else self.ended(vertex, choice)
         if vertex is not None and ended is None:
-            vertex = basis.sharper(self.numbers, watch, ROUND_WORK)
+            vertex = basis.sharper(self.numbers, watch, work)
             ended = None if vertex is None else self.ended(vertex, choice)
         return ended
 

@@ -35,6 +35,12 @@ def jobs(rows: int, requests: int, seed: int, private: bool = False) -> Model:
     return model
 
 
+@pytest.mark.parametrize(("columns", "warm", "share"), [(5_001, False, 300.0), (5_001, True, 2_000.0)])
+def test_large_programs_pivot_for_less_than_the_block_methods_take(columns: int, warm: bool, share: float) -> None:
+    assert choose.round_work(columns, warm) == share * columns
+    assert choose.round_work(5_000, warm) == choose.ROUND_WORK
+
+
 def small_program(seed: int) -> LinearProgram:
     """A covering program that every method solves."""
     rng = np.random.default_rng(seed)
@@ -64,8 +70,8 @@ def facts(columns: int = 500, rows: int = 3, private: bool = False, basis: bool 
         (facts(private=True), ["basis", "blocks", "simplex", "interior"]),
         (facts(columns=40_000, private=True), ["basis", "blocks", "interior"]),
         (facts(columns=40_001, private=True), ["blocks", "interior"]),
-        (ModelFacts(8_000, 2_000, False, False, requests=64), ["interior", "proximal"]),
-        (ModelFacts(8_000, 2_000, False, False, requests=65), ["blocks", "interior", "proximal"]),
+        (facts(columns=8_000, rows=8_001, basis=False), ["interior", "proximal"]),
+        (facts(columns=8_000, rows=8_000, basis=False), ["blocks", "interior", "proximal"]),
         (facts(columns=0, basis=False), ["proximal", "interior"]),
     ],
 )
