@@ -63,7 +63,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "one block more that is kept",
     (
         "copter_frontends.hops.formulation",
-        "MOST_TEMPLATES = 4  # after a change of groups, the program is rebuilt if it has more than this many templates per job",  # noqa: E501
+        "MOST_TEMPLATES = 4  # with more templates per job, a change of groups makes the program anew",
         "4 -> 5",
     ): "how often programs are written anew",
     (
@@ -159,7 +159,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "entry 0 is nothing, and no entry is worth less",
     (
         "copter_frontends.sia.objective",
-        "INVALID_VALUE = -1.0  # value of a configuration on which the job cannot run: below zero, the value of no GPUs",  # noqa: E501
+        "INVALID_VALUE = -1.0  # of a configuration on which the job cannot run: below zero, the value of no GPUs",
         "1.0 -> 2.0",
     ): "any value below zero says the same",
     (

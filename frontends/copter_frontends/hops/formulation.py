@@ -18,7 +18,7 @@ from copter_frontends.policy_kit import NodeInventory
 NONE = -1  # column of a job without a configuration
 SPARE_TEMPLATES = 64  # number of unused templates that are kept before they are reused for other offers
 MOST_EMPTY = 4  # the programs are rebuilt if empty groups exceed this multiple of the other groups
-MOST_TEMPLATES = 4  # after a change of groups, the program is rebuilt if it has more than this many templates per job
+MOST_TEMPLATES = 4  # with more templates per job, a change of groups makes the program anew
 MOST_ROWS = 1024  # up to this many rows, these programs are solved faster by prices than by interior points
 MOST_USAGES = 4096  # most cached usage blocks; the oldest is dropped first
 

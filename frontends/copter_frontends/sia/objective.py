@@ -23,7 +23,7 @@ from copter_frontends.vocabulary import InvalidJobError
 Floats = NDArray[np.float64]
 
 LEAST_VALUE = 1e-3  # least value of a configuration on which the job can run (S4)
-INVALID_VALUE = -1.0  # value of a configuration on which the job cannot run: below zero, the value of no GPUs
+INVALID_VALUE = -1.0  # of a configuration on which the job cannot run: below zero, the value of no GPUs
 
 
 def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
