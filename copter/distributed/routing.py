@@ -117,7 +117,7 @@ class Routing:
 
 
 def at_the_coordinator(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Make a look-up that the restricted master's model answers."""
+    """Decorate a look-up: the restricted master's model answers it."""
 
     @wraps(method)
     def asked(self: Routing, /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -127,7 +127,7 @@ def at_the_coordinator(method: Callable[Concatenate[Any, P], T]) -> Callable[Con
 
 
 def asked_of_its_shard(method: Callable[[Any, Hashable], T]) -> Callable[[Any, Hashable], T]:
-    """Make a look-up of one request, which its shard answers."""
+    """Decorate a look-up of one request: the request's shard answers it."""
 
     @wraps(method)
     def asked(self: Routing, request: Hashable) -> T:
@@ -138,7 +138,7 @@ def asked_of_its_shard(method: Callable[[Any, Hashable], T]) -> Callable[[Any, H
 
 
 def on_its_shard(method: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
-    """Make an edit of one request, done on its shard."""
+    """Decorate an edit of one request: its shard does it."""
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -151,7 +151,7 @@ def on_its_shard(method: Callable[Concatenate[Any, P], None]) -> Callable[Concat
 
 
 def everywhere(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Make an edit of resources or templates, done by the coordinator and on every shard."""
+    """Decorate an edit of resources or templates: the coordinator and every shard do it."""
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -166,7 +166,7 @@ def everywhere(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate
 
 
 def on_their_shards(*each: str) -> Callable[[Callable[Concatenate[Any, P], None]], Callable[Concatenate[Any, P], None]]:
-    """Make an edit of many requests, done on their shards; the arguments named have one entry for each request."""
+    """Decorate an edit of many requests: their shards do it; arguments in `each` have one entry per request."""
 
     def made(method: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
         signature = inspect.signature(method)

@@ -72,7 +72,7 @@ class Point(SolutionLoader):  # type: ignore[misc]
         return int(self._x is not None)
 
     def get_vars(self, vars_to_load: Sequence[Any] | None = None) -> Mapping[Any, float]:
-        """Return values by variable."""
+        """Return the solution's value of each variable asked for, all by default."""
         if self._x is None:
             raise NoSolutionError()
         return chosen(self._info.columns, self._x.tolist(), vars_to_load)

@@ -73,7 +73,7 @@ class VertexSolve:
         return self.ended(Vertex(point.x, y, 0, judged(entries, self.numbers, point.x, y)), KEPT)
 
     def improve(self, order: tuple[Choice, ...]) -> Ended | None:
-        """The optimum that pivots find, at second try with next to nothing counted as zero."""
+        """Return the optimum that pivots find; if its proof fails, pivot once more with tighter tolerances."""
         basis, watch = self.of.iterate.rounds(), self.of.watch
         if self.is_empty or watch():
             return None

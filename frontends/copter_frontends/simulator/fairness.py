@@ -49,7 +49,7 @@ class Ratios:
         return ascending, np.arange(1, len(ascending) + 1) / max(len(ascending), 1)
 
     def summary(self) -> dict[str, Any]:
-        """Return ``worst``, ``unfair_fraction``, ``mean`` and ``cdf`` (percentiles by name)."""
+        """Summarise the jobs' finish-time fairness: ``worst``, ``unfair_fraction``, ``mean`` and ``cdf`` (percentiles by name)."""
         some = len(self.values) > 0
         return {
             "worst": self.worst,
