@@ -49,7 +49,7 @@ class Ratios:
         return ascending, np.arange(1, len(ascending) + 1) / max(len(ascending), 1)
 
     def summary(self) -> dict[str, Any]:
-        """Summarise the jobs' finish-time fairness: ``worst``, ``unfair_fraction``, ``mean`` and ``cdf`` (percentiles by name)."""
+        """Return ``worst``, ``unfair_fraction``, ``mean`` and ``cdf`` (percentiles by name) of the jobs' fairness."""
         some = len(self.values) > 0
         return {
             "worst": self.worst,
