@@ -152,7 +152,7 @@ class Recorder:
             }
             if self.answers and plan.is_feasible:
                 slots, place = places(sparse)
-                values["column"] = plan.column_of_slot[slots]
+                values["column"] = narrow(plan.column_of_slot[slots])
                 values["share"] = (
                     place[plan.share_key >> 32].astype(np.int32),
                     (plan.share_key & 0xFFFFFFFF).astype(np.int32),
@@ -202,9 +202,11 @@ class Recorder:
             return values
         _, place = places(sparse)
         values["prices"] = sparse.y[list(sparse.row_of.values())]
-        values["place"] = place[sparse.key >> 32].astype(np.int32)
-        values["column"] = (sparse.key & 0xFFFFFFFF).astype(np.int32)
-        values["x"] = sparse.values
+        part = sparse.values != 1.0  # most values are 1 and are left out: they come last
+        key = np.concatenate((sparse.key[part], sparse.key[~part]))
+        values["place"] = place[key >> 32].astype(np.int32)
+        values["column"] = narrow(key & 0xFFFFFFFF)
+        values["x"] = sparse.values[part]
         values["ray"] = ray
         if own is not None:
             nonzero = own.dual != 0.0
@@ -219,6 +221,12 @@ def places(sparse: SparseValues) -> tuple[Keys, Keys]:
     place = np.full(int(slots.max(initial=-1)) + 1, -1, dtype=np.int64)
     place[slots] = np.arange(len(slots))
     return slots, place
+
+
+def narrow(numbers: Keys) -> NDArray[np.int32 | np.uint8]:
+    """Return numbers of columns as bytes if they fit, else as 32-bit integers."""
+    least, most = numbers.min(initial=0), numbers.max(initial=0)
+    return numbers.astype(np.uint8 if least >= 0 and most < 256 else np.int32)
 
 
 def by_rows(ledger: Ledger, ray: Floats) -> dict[str, Any]:

@@ -165,7 +165,8 @@ def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]
     if answer["certified"]:
         checked.append("bound")
         faults += bound_faults(program, flat, answer["bound"], program.sign * y)
-    x = spread(flat.low.copy(), flat.first, answer["place"], answer["column"], answer["x"])
+    part = np.append(answer["x"], np.ones(len(answer["place"]) - len(answer["x"])))  # values left out are 1
+    x = spread(flat.low.copy(), flat.first, answer["place"], answer["column"], part)
     optimal = answer["status"] == "optimal"
     endless = {"tolerance": inf, "absolute_tolerance": inf}
     faults += point_faults(program, flat, x, answer["objective"], settings if optimal else endless)

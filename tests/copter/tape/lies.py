@@ -57,8 +57,9 @@ def turned_price(values: dict[str, Any], program: Any, rng: Rng) -> bool:
 
 def larger_value(values: dict[str, Any], program: Any, rng: Rng) -> bool:
     """A column of the point that has one more."""
-    if not len(values["x"]):
+    if not len(values["place"]):
         return False
+    values["x"] = np.append(values["x"], np.ones(len(values["place"]) - len(values["x"])))  # those left out are 1
     values["x"][rng.integers(len(values["x"]))] += 1.0
     return True
 
