@@ -15,7 +15,7 @@ from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
-from copter_frontends.sia.job_bases import JobBases
+from copter_frontends.sia.job_bases import Base, JobBases
 from copter_frontends.sia.job_book import IDLE, JobBook, JobState
 from copter_frontends.sia.joining import Joining
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factors
@@ -128,9 +128,9 @@ class SiaFormulation:
         facts = self.goodput.applications[job.application]
         restart_s = float(getattr(facts, "policy_restart_s", facts.restart_s))
         rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
-        live = self.bases.live(job)
+        limits, live = self.bases.numbered(job)
         state = JobState(job, self.jobs.new_row(), np.empty(0), np.flatnonzero(live), np.empty(0), NO_COLUMNS)
-        state.rows, state.limits = rows, self.bases.number_of(job)
+        state.rows, state.limits = rows, limits
         state.phase = self.goodput.phase(job.application, 0.0)
         numbers = self.jobs.numbers[state.row]
         numbers["submit_s"], numbers["restart_cost_s"], numbers["worth"] = job.submit_s, restart_s, self._worth(job)
@@ -177,14 +177,17 @@ class SiaFormulation:
 
     def note_progress(self, progress: Mapping[str, float]) -> None:
         """Call :meth:`update_job` for jobs of which only the progress changes; progress is from 0 to 1."""
-        jobs, phase_at = self.jobs, self.goodput.phase
+        jobs, phase_at, known = self.jobs, self.goodput.phase, self.bases.known
         for job_id, done in progress.items():
             state = jobs[job_id]
             phase = phase_at(state.job.application, done)
             state.progress = done
             if phase != state.phase:
                 state.phase = phase
-                if self.estimator is None or state.job.own_goodput is not None:
+                base = known(state, phase)
+                if base is not None:
+                    self._take(state, base)
+                elif self.estimator is None or state.job.own_goodput is not None:
                     self._rebase(state)
 
     def pin(self, job_id: str, column: int) -> None:
@@ -260,7 +263,7 @@ class SiaFormulation:
         self.quotas[tenant] = gpus
         for state in self.jobs.values():
             if state.job.tenant == tenant:
-                state.limits = self.bases.number_of(state.job)
+                state.limits = self.bases.numbered(state.job)[0]
                 self._rebase(state)
 
     def _rows_of_nodes(self, gpu_type: str, gpus: int) -> list[tuple[SharedRow, int]]:
@@ -474,14 +477,19 @@ class SiaFormulation:
         Raises InvalidJobError if the job cannot run anywhere, unless it may wait.
         """
         try:
-            state.base, smallest, state.live_base, holed = self.bases.of(state)
-            self.stranded.discard(state.job.id)
+            self._take(state, self.bases.of(state))
         except InvalidJobError:
             if not may_wait:
                 raise
-            state.base, smallest = np.full(len(self.gpus), np.nan), np.inf
-            state.live_base, holed = state.base[state.columns], len(state.columns) > 0
+            nowhere = np.full(len(self.gpus), np.nan)
+            self._take(state, Base(nowhere, np.inf, nowhere[state.columns], len(state.columns) > 0))
             self.stranded.add(state.job.id)
+
+    def _take(self, state: JobState, base: Base) -> None:
+        """Give a job this base."""
+        state.base, smallest, state.live_base, holed = base
+        if self.stranded:
+            self.stranded.discard(state.job.id)
         own_base = float(state.base[state.column]) if state.column != IDLE else 0.0
         self.jobs.rebase(state.row, smallest, own_base, holed)
 

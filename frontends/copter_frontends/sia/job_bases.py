@@ -84,10 +84,9 @@ class JobBases:
         most = np.array([semantics.max_nodes.get(c.gpu_type, np.inf) for c in configurations])
         self.allowed: NDArray[np.bool_] = (nodes <= most) & (self.gpus <= (semantics.max_gpus or np.inf))
         self.fits: NDArray[np.bool_] = self.allowed.copy()
-        self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
+        self._lives: dict[tuple[object, ...], tuple[int, NDArray[np.bool_]]] = {}
         self._bases: dict[tuple[object, ...], Base] = {}
         self._fresh: dict[tuple[object, ...], Floats] = {}
-        self._numbers: dict[tuple[object, ...], int] = {}  # of limits
 
     def follow_capacity(self, capacity: NDArray[np.int64]) -> bool:
         """Set the current GPUs of each type; returns whether the set of valid configurations changed."""
@@ -111,6 +110,12 @@ class JobBases:
         if known is None:
             known = self._bases[key] = self._normalised(state, self._row(job, state.progress))
         return known
+
+    def known(self, state: JobState, phase: int) -> Base | None:
+        """Return the base that a job has from this phase on if another job has it already, else None."""
+        if self.estimator is None:
+            return self._bases.get((state.limits, phase, state.most_gpus if self.semantics.growth else 0))
+        return None
 
     def fresh(self, state: JobState) -> Floats:
         """Return the values of the columns of a job without GPUs and bonus, with weight 1; do not write to them."""
@@ -166,12 +171,20 @@ class JobBases:
 
     def live(self, job: Job) -> NDArray[np.bool_]:
         """Mark the configurations on which the job can run, given its limits and batch sizes."""
-        if job.own_goodput is not None:
-            return self._find_live(job)
+        return self.numbered(job)[1]
+
+    def numbered(self, job: Job) -> tuple[int, NDArray[np.bool_]]:
+        """Return a number for the job's limits, and :meth:`live`.
+
+        Equal limits have the same number, zero and above; a job with a goodput of its own has -1.
+        """
+        if job.own_goodput is not None:  # its base is shared with nobody
+            return -1, self._find_live(job)
         key = self._limits(job)
-        if key not in self._lives:
-            self._lives[key] = self._find_live(job)
-        return self._lives[key]
+        found = self._lives.get(key)
+        if found is None:
+            found = self._lives[key] = len(self._lives), self._find_live(job)
+        return found
 
     def _find_live(self, job: Job) -> NDArray[np.bool_]:
         """Compute :meth:`live` without the cache."""
@@ -181,12 +194,6 @@ class JobBases:
         if self.estimator is None or job.own_goodput is not None:
             within &= self._row(job, 0.0) > 0
         return within if job.preemptible else self._requested(job, within)
-
-    def number_of(self, job: Job) -> int:
-        """Return a number for the job's limits, the same for equal ones; -1 for a job with a goodput of its own."""
-        if job.own_goodput is not None:  # its base is shared with nobody
-            return -1
-        return self._numbers.setdefault(self._limits(job), len(self._numbers))
 
     def _limits(self, job: Job) -> tuple[object, ...]:
         """Return a key for the configurations on which a job can run and its goodput there."""
