@@ -69,8 +69,9 @@ KIND = (
 COST = (
     "Processor time that recording takes, over that of the same rounds on one thread, edits and solves: of the calls "
     "in the round's own thread, and with the thread that writes. `edits`: models and edits alone; `answers`: points, "
-    "prices and rays too, all that a verifier needs; `verifiable`: what the answers add in all. The policy's own part "
-    "of a round is not in it."
+    "prices and rays too, all that a verifier needs; `verifiable`: what the answers add in all. The last columns: the mean "
+    "whole round of the `copter simulate` that made the tape, the policy's own part included, and the shares of it that "
+    "edits take in the round's own thread, and answers in all threads."
 )
 Row = dict[str, Any]
 
@@ -204,6 +205,10 @@ def cost(path: Path, last: int, repeats: int) -> Row:
         row[f"{name}_own"] = float(np.median([run["own"] / run["whole"] for run in found[answers]]))
         shares = [(run["own"] + run["writer"]) / run["whole"] for run in found[answers]]
         row[f"{name}_all"] = float(np.median(shares))
+    made = path.with_suffix(".json")
+    told = json.loads(made.read_text()) if made.exists() else {}
+    if told.get("all_rounds_s"):
+        row["whole_ms"] = 1e3 * told["all_rounds_s"] / told["rounds"]
     return row
 
 
@@ -250,16 +255,23 @@ def page(kept: dict[str, dict[str, Row]]) -> list[str]:
         ]
         lines += ["", f"It was {next(iter(rows.values()))['as']}.", *how(rows)]
     if rows := kept.get("cost"):
-        head = "| tape | rounds | round (ms) | edits, own | edits, all | answers, own | answers, all | verifiable |"
-        lines += section("Cost", COST, head)
-        lines += [
-            f"| {name} | {row['rounds']} | {row['round_ms']:.3g} | {row['recording_own']:+.1%} | "
-            f"{row['recording_all']:+.1%} | {row['answers_own']:+.1%} | {row['answers_all']:+.1%} | "
-            f"{row['answers_all'] - row['recording_all']:+.1%} |"
-            for name, row in in_order(rows)
-        ]
+        head = "| tape | rounds | round (ms) | edits, own | edits, all | answers, own | answers, all | verifiable | "
+        lines += section("Cost", COST, head + "whole round (ms) | recording of it | verifiable of it |")
+        lines += [costs(name, row) for name, row in in_order(rows)]
         lines += how(rows)
     return lines
+
+
+def costs(name: str, row: Row) -> str:
+    """A tape's row of what recording costs."""
+    parts = [f"{row[each]:+.1%}" for each in ("recording_own", "recording_all", "answers_own", "answers_all")]
+    more = row["answers_all"] - row["recording_all"]
+    whole = ["", "", ""]
+    if "whole_ms" in row:
+        part = row["round_ms"] / row["whole_ms"]
+        whole = [f"{row['whole_ms']:.3g}", f"{row['recording_own'] * part:+.1%}", f"{more * part:+.1%}"]
+    cells = [name, str(row["rounds"]), f"{row['round_ms']:.3g}", *parts, f"{more:+.1%}", *whole]
+    return f"| {' | '.join(cells)} |"
 
 
 def section(title: str, text: str, head: str) -> list[str]:

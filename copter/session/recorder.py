@@ -223,7 +223,7 @@ def places(sparse: SparseValues) -> tuple[Keys, Keys]:
     return slots, place
 
 
-def narrow(numbers: Keys) -> NDArray[np.int32 | np.uint8]:
+def narrow(numbers: Keys | NDArray[np.int32]) -> NDArray[np.int32 | np.uint8]:
     """Return numbers of columns as bytes if they fit, else as 32-bit integers."""
     least, most = numbers.min(initial=0), numbers.max(initial=0)
     return numbers.astype(np.uint8 if least >= 0 and most < 256 else np.int32)
