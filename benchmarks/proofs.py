@@ -69,9 +69,9 @@ KIND = (
 COST = (
     "Processor time that recording takes, over that of the same rounds on one thread, edits and solves: of the calls "
     "in the round's own thread, and with the thread that writes. `edits`: models and edits alone; `answers`: points, "
-    "prices and rays too, all that a verifier needs; `verifiable`: what the answers add in all. The last columns: the mean "
-    "whole round of the `copter simulate` that made the tape, the policy's own part included, and the shares of it that "
-    "edits take in the round's own thread, and answers in all threads."
+    "prices and rays too, all that a verifier needs; `verifiable`: what the answers add in all. The last columns: the "
+    "mean whole round of the `copter simulate` that made the tape, the policy's own part included, and the shares of "
+    "it that edits take in the round's own thread, and answers in all threads."
 )
 Row = dict[str, Any]
 
