@@ -59,6 +59,12 @@ def measured(scheduler: str, gpus: int) -> dict[str, Any]:
     return found
 
 
+def described() -> str:
+    """Return the commit's short name, with "-dirty" after it if files differ from it."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def row(scheduler: str, gpus: int, rate: float) -> str:
     """Measure a scheduler and return its row."""
     load = os.getloadavg()[0]
@@ -66,8 +72,6 @@ def row(scheduler: str, gpus: int, rate: float) -> str:
     columns = float((found["variables"] or {}).get("p50", 0.0))
     stages = [" / ".join(f"{1e3 * found[stage][share]:.3g}" for share in ("p50", "p99")) for stage in STAGES]
     goal = " / ".join(str(each) for each in GOALS[scheduler, gpus])
-    commit = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
     cells = (
         scheduler,
         f"{gpus:,}",
@@ -77,7 +81,7 @@ def row(scheduler: str, gpus: int, rate: float) -> str:
         goal,
         *stages[1:],
         f"{1e3 * COST_BYTES * columns / rate:.2g}",
-        f"{told}, {datetime.date.today().isoformat()}, {load:.1f}",
+        f"{described()}, {datetime.date.today().isoformat()}, {load:.1f}",
     )
     return f"| {' | '.join(str(cell) for cell in cells)} |"
 

@@ -19,15 +19,17 @@ from copter_frontends.policy_kit import (
     EditClock,
     LpPolicy,
     StageClock,
+    by_deadline,
     check_nodes,
     check_round_s,
-    check_times,
     jobs_on,
+    kept_between,
     plan_between,
     relative_gap,
     require_free,
     require_gpus,
     status_of,
+    that_fit,
 )
 from copter_frontends.vocabulary import (
     Allocation,
@@ -206,9 +208,9 @@ class AllocationPolicy(LpPolicy):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    @by_deadline
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: solve the LP, round to an integer plan, assign nodes."""
-        check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
         kept = {job_id: held for job_id, held in self.held.items() if self._stays(job_id, held)}
@@ -245,6 +247,14 @@ class AllocationPolicy(LpPolicy):
             status=status_of(relative_gap(objective, max(chosen.bound, objective)), optimal),
             timings={**clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )
+
+    def kept_plan(self, now_s: float) -> Plan:
+        """Return the last plan without the jobs that have gone, which takes no time."""
+        before, self.held = self.held, that_fit(self.cluster, self.held, self.pins)
+        self._stale.update(job_id for job_id in before.keys() - self.held.keys() if job_id in self.entries)
+        edit_s = self.edit_clock.seconds
+        self.edit_clock.reset()
+        return kept_between(before, self.held, timings={"edit": edit_s})
 
     # Inside -------------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,8 @@ from copter_frontends.policy_kit import (
     LpPolicy,
     StageClock,
     Throughputs,
-    check_times,
+    by_deadline,
+    kept_between,
     plan_between,
     representative_throughputs,
     require_gpus,
@@ -268,10 +269,10 @@ class HadarPolicy(LpPolicy):
         common = 0.0 if callable(self.restart_s) or isinstance(self.restart_s, Mapping) else self.restart_s
         return RoundTerms(now_s, self.round_s, common, self.spread_cost, self.formulation.capacity)
 
+    @by_deadline
     @uncollected()
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: value the jobs, solve the LP, round, find servers."""
-        check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
         self.estimator.complete(self.book)
@@ -305,6 +306,13 @@ class HadarPolicy(LpPolicy):
         wanted = None if chosen is None else chosen.allocations
         whole = solution is not None and solution.status is Status.OPTIMAL
         return self._carry_out(draft, wanted, (prices, bound, fractional, whole), clock, edit_s)
+
+    def kept_plan(self, now_s: float) -> Plan:
+        """Return the last plan without the jobs that have gone, which takes no time."""
+        before, self._planned = self._planned, dict(self.held)
+        edit_s = self.edit_clock.seconds
+        self.edit_clock.reset()
+        return kept_between(before, self._planned, timings={"edit": edit_s})
 
     def _plan_ahead(self, terms: RoundTerms, deadline_s: float, clock: StageClock, edit_s: float) -> Plan:
         """Plan the round by the multi-round program: its shares and duals go to the usual shim."""

@@ -8,6 +8,7 @@ from copter_frontends.policy_kit.edit_log import EditLog, Edits
 from copter_frontends.policy_kit.gap import OPTIMAL_GAP, relative_gap, status_of
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.policy_kit.node_inventory import NodeInventory
+from copter_frontends.policy_kit.pace import by_deadline, kept_between, that_fit
 from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, plan_changes
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.round_policy import RoundPolicy
@@ -52,6 +53,7 @@ __all__ = [
     "TrainingThroughputs",
     "Wanted",
     "anywhere",
+    "by_deadline",
     "check_nodes",
     "check_round_s",
     "check_times",
@@ -59,6 +61,7 @@ __all__ = [
     "iteration_time",
     "jobs_on",
     "jobs_to_stop",
+    "kept_between",
     "plan_between",
     "plan_changes",
     "rates_at_start",
@@ -69,4 +72,5 @@ __all__ = [
     "require_gpus",
     "share_of_time",
     "status_of",
+    "that_fit",
 ]

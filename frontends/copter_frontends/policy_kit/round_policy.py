@@ -11,9 +11,10 @@ from typing import Any
 from copter.runtime.collector import uncollected
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
-from copter_frontends.policy_kit.checks import check_round_s, check_times, require_gpus
+from copter_frontends.policy_kit.checks import check_round_s, require_gpus
 from copter_frontends.policy_kit.choice import Choice
 from copter_frontends.policy_kit.node_inventory import NodeInventory
+from copter_frontends.policy_kit.pace import by_deadline, kept_between
 from copter_frontends.policy_kit.plan_changes import plan_between
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.vocabulary import (
@@ -192,13 +193,13 @@ class RoundPolicy(ABC):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    @by_deadline
     @uncollected()
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: apply the policy's rule, then assign nodes to the chosen jobs.
 
         Raises InvalidDataError for a time that is not finite, or a deadline that is not above zero.
         """
-        check_times(now_s, deadline_s)
         self._serve(now_s)
         begun = perf_counter()
         kept = {j: self.held[j] for j in self._settled if j in self.held and j not in self.pins}
@@ -222,6 +223,12 @@ class RoundPolicy(ABC):
             status=choice.status,
             timings={**stages, "place": perf_counter() - chosen},
         )
+
+    def kept_plan(self, now_s: float) -> Plan:
+        """Return the last plan without the jobs that have gone, which takes no time."""
+        self._serve(now_s)
+        before, self._planned = self._planned, dict(self.held)
+        return kept_between(before, self._planned)
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Assign nodes to the wanted jobs (id -> GPU type and GPUs): unchanged jobs keep theirs, then larger jobs

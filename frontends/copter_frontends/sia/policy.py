@@ -17,14 +17,16 @@ from copter_frontends.policy_kit import (
     EditClock,
     LpPolicy,
     StageClock,
+    by_deadline,
     check_nodes,
     check_round_s,
-    check_times,
     jobs_on,
+    kept_between,
     plan_between,
     require_free,
     require_gpus,
     status_of,
+    that_fit,
 )
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.building import FormulationBuilder
@@ -250,10 +252,10 @@ class SiaPolicy(LpPolicy):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    @by_deadline
     @uncollected()
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Plan the round that starts at `now_s`: solve the LP, round to an integer plan, assign nodes."""
-        check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
         self.reservations.fix()
@@ -286,6 +288,16 @@ class SiaPolicy(LpPolicy):
             status=status_of(plan.gap, solution.status is Status.OPTIMAL),
             timings={**clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )
+
+    def kept_plan(self, now_s: float) -> Plan:
+        """Return the last plan without the jobs that have gone, which takes no time."""
+        before, self.held = self.held, that_fit(self.cluster, self.held, self.pins)
+        for job_id in before.keys() - self.held.keys():
+            self.formulation.place(job_id, IDLE)
+        self.turns.note(now_s, self.held)
+        edit_s = self.edit_clock.seconds
+        self.edit_clock.reset()
+        return kept_between(before, self.held, timings={"edit": edit_s})
 
     def solve(self, deadline_s: float) -> RelaxedSolution:
         """Solve the round's LP; subclasses may use another solver."""
