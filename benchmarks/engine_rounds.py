@@ -1,0 +1,120 @@
+"""Rounds of the engine alone on programs of one structure; writes docs/results/engine.md row by row.
+
+    python benchmarks/engine_rounds.py               # every row
+    python benchmarks/engine_rounds.py --only sia    # rows whose name begins so; the page keeps the others
+
+A row is `python benchmarks/rounds.py` with the options that it names, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whole_rounds import described
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "results" / "engine.md"
+PEERS = "highs,glop"
+PEER_LIMIT_S = 10
+HEAD = """# Rounds of the engine
+
+Made by `python benchmarks/engine_rounds.py`, row by row; the last column is the commit, the date, and the load of the
+machine before the row. Each row is `python benchmarks/rounds.py OPTIONS`: milliseconds of a round, p50 / p99, by the
+clock and in processor time, and of its edits and LP alone, p50. **Goal**: what the project aims at, in milliseconds, or
+as times over the faster of warm HiGHS and GLOP on edits and LP (**times**).
+
+| row | options | columns | round | processor | edits and LP | goal | best peer | times | measured |
+|---|---|---|---|---|---|---|---|---|---|"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the page: its options of rounds.py, and its goal in words."""
+
+    name: str
+    options: str
+    goal: str
+    peers: bool = False
+
+
+SIA = "--family sia --scale"
+ROWS = (
+    Row("small, 50 requests", "--family gub --scale 50 --rows 8 --rounds 300", "0.3", peers=True),
+    Row("small, 500 requests", "--family gub --scale 500 --rows 8 --rounds 300", "1", peers=True),
+    Row("sia 10,000 GPUs", f"{SIA} 10000 --rounds 100", "5 / 10"),
+    Row("sia 10,000 GPUs, 5%", f"{SIA} 10000 --churn 0.05 --rounds 60", ""),
+    Row("sia 10,000 GPUs, 0.1%", f"{SIA} 10000 --churn 0.001 --rounds 60", "a quarter of 5%"),
+    Row("sia 25,000 GPUs", f"{SIA} 25000 --rounds 60", "12 / 25"),
+    Row("sia 25,000 GPUs, 5%", f"{SIA} 25000 --churn 0.05 --rounds 40", ""),
+    Row("sia 25,000 GPUs, 0.1%", f"{SIA} 25000 --churn 0.001 --rounds 40", "a quarter of 5%"),
+    Row("sia 100,000 GPUs", f"{SIA} 100000 --rounds 20", "80 / 120"),
+    Row("sia 1,000,000 GPUs, capped", f"{SIA} 1000000 --mode capped --rounds 12", "60 / 100"),
+    Row("sia 1,000,000 GPUs, capped, 0.1%", f"{SIA} 1000000 --mode capped --churn 0.001 --rounds 12", "30"),
+    Row("transport", "--family transport --scale 5000 --churn 0.01 --rounds 20", "10 times", peers=True),
+    Row("commodities, 20,000", "--family multicommodity --scale 20000 --rounds 12", "10 times", peers=True),
+    Row(
+        "commodities, 100,000, a link",
+        "--family multicommodity --scale 100000 --change link --rounds 4",
+        "15 times",
+        peers=True,
+    ),
+)
+
+
+def measured(row: Row) -> dict[str, Any]:
+    """Return what rounds.py measured."""
+    peers = ["--peers", PEERS, "--peer-time-limit", str(PEER_LIMIT_S)] if row.peers else []
+    command = [sys.executable, str(ROOT / "benchmarks" / "rounds.py"), *row.options.split(), *peers, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{row.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def line(row: Row) -> str:
+    """Measure a row and return its line of the page."""
+    load = os.getloadavg()[0]
+    found = measured(row)
+    own, times = found["copter"], found["lp_ratio_to_best_peer"]
+    clock, processor = (
+        " / ".join(f"{1e3 * own[f'{what}{share}_s']:.3g}" for share in ("p50", "p99")) for what in ("", "processor_")
+    )
+    cells = [row.name, f"`{row.options}`", f"{found['variables']:,}", clock, processor, f"{1e3 * own['lp_p50_s']:.3g}"]
+    cells += [row.goal, found["best_peer"] or "", "" if times is None else f"{times:.3g}"]
+    return f"| {' | '.join([*cells, f'{described()}, {datetime.date.today().isoformat()}, {load:.1f}'])} |"
+
+
+def lines_of(page: Path) -> dict[str, str]:
+    """Return the rows that a page has, by name."""
+    lines = page.read_text().splitlines() if page.exists() else []
+    names = {row.name for row in ROWS}
+    return {name: text for text in lines if (name := text.strip("|").split(" | ")[0].strip()) in names}
+
+
+def main() -> None:
+    """Measure what is asked for, and write the page after each row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="how the names of the rows begin")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    asked = parser.parse_args()
+    wanted = [row for row in ROWS if row.name.startswith(asked.only)]
+    if not wanted:
+        parser.error(f"no row begins with {asked.only!r}: there are {'; '.join(row.name for row in ROWS)}")
+    lines = lines_of(asked.page)
+    for row in wanted:
+        lines[row.name] = line(row)
+        asked.page.write_text("\n".join([HEAD, *(lines[each.name] for each in ROWS if each.name in lines)]) + "\n")
+        print(lines[row.name], flush=True)
+
+
+if __name__ == "__main__":
+    main()
