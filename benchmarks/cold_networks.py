@@ -2,6 +2,7 @@
 
     COPTER_DATA=path/to/data python benchmarks/cold_networks.py --topologies GtsCe,UsCarrier --scales 64 --peers highs
     COPTER_DATA=path/to/data python benchmarks/cold_networks.py --models uniform --scales 16,64,128 --json
+    COPTER_DATA=path/to/data python benchmarks/cold_networks.py --scales 1,64 --peers highs --page docs/results/cold.md
 
 Each program is solved once from nothing, with the default settings, as `Session(model).solve()` does. HiGHS has the
 same program in a process of its own, on one thread: its interior-point method with crossover and its dual simplex
@@ -12,16 +13,21 @@ published one.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import multiprocessing
 import os
+import shlex
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from rich.console import Console
+from whole_rounds import described
 
 import copter
 from copter_frontends.traffic import MODELS, TrafficFormulation, make_paths
@@ -113,6 +119,7 @@ def main() -> None:
     parser.add_argument("--peers", default="", help="highs, or nothing")
     parser.add_argument("--peer-time-limit", type=float, default=60.0)
     parser.add_argument("--cache", help="folder that path sets are kept in")
+    parser.add_argument("--page", type=Path, help="page to write the rows to")
     parser.add_argument("--json", action="store_true", help="one object, the last line")
     asked = parser.parse_args()
     console, rows = Console(width=140), []
@@ -126,16 +133,50 @@ def main() -> None:
             f"{row['difference']:+.1e}{ratio}",
             highlight=False, markup=False, soft_wrap=True,
         )  # fmt: skip
+        if asked.page is not None:
+            asked.page.write_text("\n".join(page(rows, asked.peer_time_limit)) + "\n")
+    console.print(summary := summary_of(rows))
+    if asked.json:
+        print(json.dumps({"rows": rows, **summary}))
+
+
+def summary_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Counts, and how many times copter's seconds HiGHS's best way took."""
     ratios = [row["highs_best_s"] / row["copter_s"] for row in rows if row.get("highs_best_s")]
-    summary = {
+    return {
         "instances": len(rows), "optimal": sum(row["status"] == "optimal" for row in rows), "compared": len(ratios),
         "geometric_mean_ratio": float(np.exp(np.mean(np.log(ratios)))) if ratios else None,
         "least_ratio": min(ratios, default=None), "slower_than_highs": sum(ratio < 1.0 for ratio in ratios),
         "copter_s_max": max((row["copter_s"] for row in rows), default=None),
     }  # fmt: skip
-    console.print(summary)
-    if asked.json:
-        print(json.dumps({"rows": rows, **summary}))
+
+
+def page(rows: list[dict[str, Any]], limit_s: float) -> list[str]:
+    """The lines of the page of cold solves."""
+    told = summary_of(rows)
+    command = shlex.join(["python", "benchmarks/cold_networks.py", *sys.argv[1:]])
+    ratio = told["geometric_mean_ratio"]
+    lines = [
+        "# Cold solves of networks",
+        "",
+        f"Made by `{command}`, commit {described()}, {datetime.date.today().isoformat()}. Each program is solved",
+        "once from nothing by `Session(model).solve()` with the default settings, and by HiGHS on one thread: interior",
+        f"point with crossover and dual simplex, {limit_s:g} s each; the faster counts. Seconds of processor time;",
+        "**times** is HiGHS's over copter's, **off** the objective's relative distance from the published optimum.",
+        "",
+        f"{told['instances']} instances, {told['optimal']} optimal; HiGHS ended {told['compared']}. Times in the",
+        f"geometric mean: {ratio:.2f}; slower than HiGHS: {told['slower_than_highs']}." if ratio else "",
+        "",
+        "| instance | columns | copter (s) | method | off | interior point (s) | dual simplex (s) | times |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        ways = ["" if row.get(f"highs_{way}_s") is None else f"{row[f'highs_{way}_s']:.3g}" for way in WAYS]
+        best = row.get("highs_best_s")
+        cells = [row["instance"], f"{row['columns']:,}", f"{row['copter_s']:.3g}", row["method"]]
+        cells += [f"{row['difference']:+.0e}", *ways, "" if best is None else f"{best / row['copter_s']:.3g}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 if __name__ == "__main__":
