@@ -28,7 +28,6 @@ def descend(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, sweeps: int) ->
     activity = ws.activity(len(y))
     penalty = PENALTY / (sigma * rows.scale**2)
     price = np.empty(len(y))
-    active = np.ones(ws.size, dtype=np.uint8)
     y = y.copy()
     refresh_prices(rows.lower, rows.upper, y, penalty, activity, price)
     for done in range(1, sweeps + 1):
@@ -50,8 +49,6 @@ def descend(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, sweeps: int) ->
             ws.x,
             activity,
             price,
-            active,
-            -1.0,
         )
         if done % SWEEPS_PER_MULTIPLIER_STEP == 0 or largest < SMALL_MOVE:
             y[:] = price

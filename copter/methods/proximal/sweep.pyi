@@ -25,6 +25,4 @@ def sweep(
     x: _Floats,
     activity: _Floats,
     price: _Floats,
-    active: NDArray[np.uint8],
-    small: float,
 ) -> float: ...

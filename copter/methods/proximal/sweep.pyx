@@ -59,35 +59,22 @@ cdef inline double curvature_of(Py_ssize_t j, double sigma, const int[::1] entry
 def sweep(const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
           const double[::1] upper, const int[::1] entry_start, const int[::1] row, const double[::1] coefficient,
           const double[::1] row_lower, const double[::1] row_upper, const double[::1] y, const double[::1] penalty,
-          const double[::1] center, double sigma, double[::1] x, double[::1] activity, double[::1] price,
-          unsigned char[::1] active, double small):
-    """Make one pass of exact coordinate steps over the active groups, in place; return the largest step.
+          const double[::1] center, double sigma, double[::1] x, double[::1] activity, double[::1] price):
+    """Make one pass of exact coordinate steps over the groups, in place; return the largest step.
 
-    First each column of an active group that gains by shrinking shrinks. Then, in a group with a limit, the cheapest
-    column takes the room that is left, and weight of the dearest column beyond it (a pair step, which keeps the sum). A
-    group whose steps are all at most `small` becomes inactive. In a group without a limit, each column is active or
-    inactive by itself.
-
-    Parameters
-    ----------
-    active : ndarray (n,) of uint8
-        1 for active columns; for a group with a limit, the flag of its first column counts for all.
-    small : float
+    First each column of a group that gains by shrinking shrinks. Then, in a group with a limit, the cheapest column
+    takes the room that is left, and weight of the dearest column beyond it (a pair step, which keeps the sum).
     """
     cdef Py_ssize_t g, j, best, worst
     cdef bint limited
-    cdef double gradient, low, high, room, first, second, step, wanted, moved, largest = 0.0
+    cdef double gradient, low, high, room, first, second, step, wanted, largest = 0.0
     with nogil:
         for g in range(start.shape[0] - 1):
             limited = limit[g] < INFINITY
-            if limited and (start[g] == start[g + 1] or not active[start[g]]):
-                continue
             room = limit[g]
             best = worst = -1
-            low, high, moved = INFINITY, -INFINITY, 0.0
+            low, high = INFINITY, -INFINITY
             for j in range(start[g], start[g + 1]):
-                if not limited and not active[j]:
-                    continue
                 gradient = gradient_of(j, cost[j], (x[j] - center[j]) / sigma, entry_start, row, coefficient, price)
                 if gradient > 0.0 or not limited:
                     first = curvature_of(j, sigma, entry_start, row, coefficient, penalty)
@@ -95,10 +82,8 @@ def sweep(const int[::1] start, const double[::1] limit, const double[::1] cost,
                     if step != 0.0:
                         move(j, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
                              price)
-                        moved = max(moved, abs(step))
+                        largest = max(largest, abs(step))
                         gradient += first * step
-                    if not limited:
-                        active[j] = abs(step) > small
                 room -= x[j]
                 if gradient < low and x[j] < upper[j]:
                     low, best = gradient, j
@@ -113,7 +98,7 @@ def sweep(const int[::1] start, const double[::1] limit, const double[::1] cost,
                 if step > 0.0:
                     move(best, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
                          price)
-                    moved = max(moved, step)
+                    largest = max(largest, step)
                 if step < wanted and worst >= 0 and worst != best:
                     low += first * step
                     high = gradient_of(worst, cost[worst], (x[worst] - center[worst]) / sigma, entry_start, row,
@@ -125,8 +110,5 @@ def sweep(const int[::1] start, const double[::1] limit, const double[::1] cost,
                              price)
                         move(worst, -step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
                              price)
-                        moved = max(moved, step)
-            if limited:
-                active[start[g]] = moved > small
-            largest = max(largest, moved)
+                        largest = max(largest, step)
     return largest

@@ -274,8 +274,7 @@ def test_sweep_goes_down_within_bounds_and_limits(seed: int) -> None:
 
     before = value()
     for _ in range(5):
-        active = np.ones(len(x), dtype=np.uint8)
-        rest = (y, penalty, center, sigma, x, activity, price, active, 0.0)
+        rest = (y, penalty, center, sigma, x, activity, price)
         largest = sweep(*problem.columns, row_lower, row_upper, *rest)
         after = value()
         assert after <= before + 1e-9 * (1 + abs(before))
@@ -294,7 +293,7 @@ def test_sweeps_reach_the_minimum_of_a_smooth_block() -> None:
     low, high, y, penalty = np.array([-np.inf]), np.array([1.0]), np.zeros(1), np.full(1, 3.0)
     activity, price = np.zeros(1), np.zeros(1)
     for _ in range(2000):
-        rest = (y, penalty, group.center, 1.0, x, activity, price, np.ones(2, dtype=np.uint8), 0.0)
+        rest = (y, penalty, group.center, 1.0, x, activity, price)
         largest = sweep(*problem.columns, low, high, *rest)
     assert largest < 1e-12
     np.testing.assert_allclose(x, projected(group, price, 1.0)[0], atol=1e-9)
