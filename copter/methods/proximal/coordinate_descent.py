@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array
@@ -14,6 +16,7 @@ from copter.methods.proximal.prices import PriceModel
 from copter.methods.proximal.working_set import WorkingSet
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 SHARE = 1e-3  # sweeps end when no row's residual in the model exceeds this share of the largest one at the start
 EXTRAPOLATIONS = 8  # most extrapolations for one direction
@@ -29,7 +32,7 @@ def descent_direction(problem: Subproblem, point: Point) -> Floats:
     if m <= DENSE_ROWS:
         dense = problem.matrix(slack)
         diagonal, entry = dense.diagonal().copy(), dense.reshape(-1)
-        first, place = np.arange(0, m * m + 1, max(m, 1), dtype=np.int32), np.tile(np.arange(m, dtype=np.int32), m)
+        first, place = full_rows(m)
     else:
         sparse = sparse_matrix(problem.ws, problem.sigma, slack)
         diagonal, entry, first, place = sparse.diagonal(), sparse.data, sparse.indptr, sparse.indices
@@ -37,6 +40,12 @@ def descent_direction(problem: Subproblem, point: Point) -> Floats:
     direction = np.empty(m)
     PriceModel(first, place, entry, diagonal).ascend(order, point.residual, direction, SHARE, EXTRAPOLATIONS)
     return direction
+
+
+@lru_cache(maxsize=4)
+def full_rows(m: int) -> tuple[Ints, Ints]:
+    """Return the starts of the rows of a full matrix, (m + 1,), and their columns, (m * m,)."""
+    return np.arange(m + 1, dtype=np.int32) * np.int32(m), np.tile(np.arange(m, dtype=np.int32), m)
 
 
 def sparse_matrix(ws: WorkingSet, sigma: float, slack: Floats) -> csr_array:
