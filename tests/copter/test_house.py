@@ -113,6 +113,7 @@ BELOW = {
     "model/matrix": {"model.matrix", "runtime"},
     "methods/blocks": {"methods.blocks", "methods.tally"},
     "methods/interior": {"methods.interior"},
+    "methods/proximal": {"methods.proximal"},
     "methods/simplex": {"methods.simplex", "methods.tally"},
     "shims": {"model.matrix"},
 }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
-from copter.methods.proximal.project import jacobian_product, newton_matrix, project
+from copter.methods.proximal.project import Projection, jacobian_product, newton_matrix, project
 from copter.methods.proximal.working_set import WorkingSet
 from copter.runtime.threads import safe_threads
 from copter.settings import Settings
@@ -57,30 +57,13 @@ class Subproblem:
         self.activities = np.empty((pieces, len(rows.lower)))
         self.values = np.empty(pieces)
         self.x = np.empty(ws.size)
+        self.columns = ws.groups()
+        self.out = Projection(self.x, ws.free, ws.multiplier, self.activities, self.values)
         self.cost_size = float(np.abs(ws.cost).max(initial=0.0))
 
     def evaluate(self, y: Floats) -> Point:
         """Project every block at prices y (equation A4)."""
-        ws = self.ws
-        project(
-            ws.start,
-            ws.limit,
-            ws.cost,
-            ws.lower,
-            ws.upper,
-            ws.entry_start,
-            ws.row,
-            ws.coefficient,
-            self.center,
-            self.sigma,
-            y,
-            self.x,
-            ws.free,
-            ws.multiplier,
-            self.activities,
-            self.values,
-            safe_threads(len(self.values)),
-        )
+        project(self.columns, self.center, self.sigma, y, self.out, safe_threads(len(self.values)))
         value = float(self.values.sum())
         slack = np.minimum(np.maximum(self.slack_center - self.slack_sigma * y, self.rows.lower), self.rows.upper)
         step = slack - self.slack_center
@@ -95,8 +78,8 @@ class Subproblem:
 
     def matrix(self, slack: Floats) -> Floats:
         """Return the Newton matrix, (m, m), with these curvatures of the slacks (equation A6)."""
-        ws, matrix = self.ws, np.diag(slack)
-        newton_matrix(ws.start, ws.free, ws.multiplier, ws.entry_start, ws.row, ws.coefficient, self.sigma, matrix)
+        matrix = np.diag(slack)
+        newton_matrix(self.columns, self.ws.free, self.ws.multiplier, self.sigma, matrix)
         return matrix
 
     def newton_direction(self, point: Point) -> Floats:
@@ -112,17 +95,8 @@ class Subproblem:
 
         def apply(direction: Floats) -> Floats:
             product = diagonal * direction
-            jacobian_product(
-                ws.start,
-                ws.free,
-                ws.multiplier,
-                ws.entry_start,
-                ws.row,
-                ws.coefficient,
-                self.sigma,
-                np.ascontiguousarray(direction).ravel(),
-                product,
-            )
+            along = np.ascontiguousarray(direction).ravel()
+            jacobian_product(self.columns, ws.free, ws.multiplier, self.sigma, along, product)
             return product
 
         weight = np.repeat(ws.free.astype(np.float64), np.diff(ws.entry_start)) * self.sigma

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import activities, group_least, reduced_costs
+from copter.methods.proximal.groups import Groups
 from copter.model.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
@@ -274,6 +275,12 @@ class WorkingSet:
             shrink = np.where(over, self.limit / np.where(over, total, 1.0), 1.0)
             self.x *= np.repeat(shrink, np.diff(self.start))
             np.clip(self.x, self.lower, self.upper, out=self.x)
+
+    def groups(self) -> Groups:
+        """Return the record of the present arrays that kernels read."""
+        return Groups(
+            self.start, self.limit, self.cost, self.lower, self.upper, self.entry_start, self.row, self.coefficient
+        )
 
     def activity(self, n_rows: int) -> Floats:
         """Return A x, (n_rows,), recomputed from the columns."""
