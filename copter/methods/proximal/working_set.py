@@ -247,23 +247,11 @@ class WorkingSet:
 
     def gather(self, matrix: BlockMatrix) -> None:
         """Copy costs, bounds and entries from the matrix, and project x onto the bounds."""
-        self.allocate()
-        column = self.column
-        entries = matrix.gather_sizes(self.slots, self.start, column)
-        self.entry_start = np.zeros(self.size + 1, dtype=np.int32)
-        self.row, self.coefficient = np.empty(entries, dtype=np.int32), np.empty(entries)
-        matrix.gather(
-            self.slots,
-            self.start,
-            column,
-            self.limit,
-            self.cost,
-            self.lower,
-            self.upper,
-            self.entry_start,
-            self.row,
-            self.coefficient,
-        )
+        self.find_groups()
+        flat = matrix.gather(self.slots, self.start, self.column)
+        self.limit, self.cost, self.lower, self.upper = flat.limit, flat.cost, flat.lower, flat.upper
+        self.entry_start, self.row, self.coefficient = flat.entry_start, flat.row, flat.coefficient
+        self.free = np.zeros(self.size, dtype=np.uint8)
         self.fit()
 
     def fit(self) -> None:
