@@ -40,6 +40,7 @@ from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import Progress, with_record
+from copter.runtime.version import VERSION
 from copter.session.session import Session
 from copter.settings import Settings
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from copter.methods.integer.solve import solve_integer
     from copter.problem.certify import Certificate, certify_with_highs
 
-__version__ = "0.2.0"
+__version__ = VERSION
 
 # These names are imported at their first use, so that importing copter stays fast.
 _LAZY = {

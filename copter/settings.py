@@ -62,7 +62,7 @@ class Settings:
         "auto": the order that `copter/choose.py` states. Every other value names one method: "basis", pivots from the
         last round's basis; "blocks", interior points with the requests eliminated; "proximal", proximal steps by
         Newton's method; "coordinate_descent", proximal steps by coordinate descent, without factorisations
-        (algorithm.md, A12 to A14; iterations count sweeps); "simplex", the dual simplex method; "interior", the
+        (algorithm.md, A12 to A14); "simplex", the dual simplex method; "interior", the
         interior-point method of the whole program. "basis", "proximal" and "coordinate_descent" take models without
         private rows only.
     presolve : bool

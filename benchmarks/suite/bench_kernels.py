@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.methods.proximal.project import project
+from copter.methods.proximal.groups import Groups
+from copter.methods.proximal.project import Projection, project
 from copter.settings import available_threads
 
 from .problems import SIZES, Rounds
@@ -52,7 +53,7 @@ class Project:
         """Random blocks."""
         rng = np.random.default_rng(0)
         rows, blocks = 7, columns // 5
-        self.arguments = (
+        groups = Groups(
             np.arange(0, columns + 1, 5, dtype=np.int32),
             np.ones(blocks),
             -rng.random(columns),
@@ -61,14 +62,10 @@ class Project:
             np.arange(columns + 1, dtype=np.int32),
             rng.integers(0, rows, columns).astype(np.int32),
             rng.uniform(1.0, 10.0, columns),
-            np.zeros(columns),
-            1.0,
-            -0.1 * rng.random(rows),
-            np.zeros(columns),
-            np.zeros(columns, dtype=np.uint8),
-            np.zeros(blocks),
-            np.zeros(rows),
         )
+        self.free = np.zeros(columns, dtype=np.uint8)
+        out = Projection(np.zeros(columns), self.free, np.zeros(blocks), np.zeros((1, rows)), np.zeros(1))
+        self.arguments = groups, np.zeros(columns), 1.0, -0.1 * rng.random(rows), out
 
     def time_project(self, columns: int) -> None:
         """The projection."""
@@ -77,7 +74,7 @@ class Project:
     def track_free_share(self, columns: int) -> float:
         """Share of the columns strictly between their bounds after it."""
         project(*self.arguments)
-        return float(self.arguments[12].mean())
+        return float(self.free.mean())
 
 
 Price.track_bytes_per_second.unit = "B/s"

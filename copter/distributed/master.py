@@ -112,24 +112,21 @@ class Master:
         start = np.zeros(len(requests) + 1, dtype=np.int32)
         np.cumsum(count, out=start[1:])
         local = np.concatenate([np.searchsorted(self.columns[each], kept[each]) for each in requests]).astype(np.int32)
-        n, entries = len(local), matrix.gather_sizes(slots, start, local)
-        limit, cost, unused = np.empty(len(slots)), np.empty(n), np.empty((2, n))
-        entry_start, row, value = np.zeros(n + 1, dtype=np.int32), np.empty(entries, np.int32), np.empty(entries)
-        matrix.gather(slots, start, local, limit, cost, unused[0], unused[1], entry_start, row, value)
+        flat = matrix.gather(slots, start, local)
         place = np.full(matrix.n_rows, -1, dtype=np.int32)
         place[list(ledger.row_of.values())] = np.arange(len(ledger.row_of), dtype=np.int32)
         fixed = [matrix.fixed_of(slot) for slot in slots.tolist()]
         return Columns(
             requests,
             count,
-            limit,
+            flat.limit,
             np.array([matrix.slabs[slot].integer for slot in slots.tolist()], dtype=bool),
             np.array([-1 if at < 0 else self.columns[each][at] for each, at in zip(requests, fixed, strict=True)]),
             np.concatenate([kept[request] for request in requests]),
-            ledger.sign * cost,
-            entry_start,
-            place[row],
-            value,
+            ledger.sign * flat.cost,
+            flat.entry_start,
+            place[flat.row],
+            flat.coefficient,
         )
 
     def _add_plain(self, columns: Columns) -> None:

@@ -15,8 +15,14 @@ from cvxpy.reductions.solvers import utilities
 from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver
 from numpy.typing import NDArray
 
-from copter import CopterError, IntegerStatus, LinearProgram, Settings, Status, __version__, solve_integer
+from copter.errors import CopterError
 from copter.interop.live_program import LiveProgram
+from copter.methods.integer.solution import IntegerStatus
+from copter.methods.integer.solve import solve_integer
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Status
+from copter.runtime.version import VERSION
+from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
@@ -103,9 +109,7 @@ class COPTER(ConicSolver):  # type: ignore[misc]
 
     def cite(self, data: Mapping[str, Any]) -> str:
         """Return the BibTeX entry for ``problem.solve(..., bibtex=True)``."""
-        return (
-            f"@misc{{copter, title={{copter: continual optimization for schedulers}}, note={{version {__version__}}}}}"
-        )
+        return f"@misc{{copter, title={{copter: continual optimization for schedulers}}, note={{version {VERSION}}}}}"
 
     def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the program's arrays and the data needed to interpret the answer."""
@@ -137,9 +141,7 @@ class COPTER(ConicSolver):  # type: ignore[misc]
             raise SolverError(f"copter: {error}") from error
         if verbose:
             how = "session" if result.warm else "afresh"
-            print(
-                f"copter {__version__}: {result.status}, {how}, {result.iterations} iterations, {result.seconds:.4f} s"
-            )
+            print(f"copter {VERSION}: {result.status}, {how}, {result.iterations} iterations, {result.seconds:.4f} s")
         return result
 
     def invert(self, solution: Result, inverse_data: dict[str, Any]) -> Solution:

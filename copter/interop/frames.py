@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import InvalidDataError, Model, Solution
+from copter.errors import InvalidDataError
 from copter.model.matrix import Template
+from copter.model.model import Model
+from copter.problem.solution import Solution
 
 Floats = NDArray[np.float64]
 

@@ -18,22 +18,26 @@ from linopy.persistent.snapshot import VarKind
 from linopy.solvers import Solver, SolverFeature, SolverName
 from numpy.typing import NDArray
 
-import copter
-from copter import CopterError, IntegerStatus, LinearProgram, Settings, solve_integer
+from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
+from copter.methods.integer.solution import IntegerStatus
+from copter.methods.integer.solve import solve_integer
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Status as SolveStatus
+from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
 NAME = "copter"
 LOG = logging.getLogger("copter")
 CONDITIONS = {
-    copter.Status.OPTIMAL: TerminationCondition.optimal,
-    copter.Status.PRIMAL_INFEASIBLE: TerminationCondition.infeasible,
-    copter.Status.DUAL_INFEASIBLE: TerminationCondition.unbounded,
-    copter.Status.ITERATION_LIMIT: TerminationCondition.iteration_limit,
-    copter.Status.TIME_LIMIT: TerminationCondition.time_limit,
-    copter.Status.INTERRUPTED: TerminationCondition.user_interrupt,
-    copter.Status.NUMERICAL_ERROR: TerminationCondition.internal_solver_error,
+    SolveStatus.OPTIMAL: TerminationCondition.optimal,
+    SolveStatus.PRIMAL_INFEASIBLE: TerminationCondition.infeasible,
+    SolveStatus.DUAL_INFEASIBLE: TerminationCondition.unbounded,
+    SolveStatus.ITERATION_LIMIT: TerminationCondition.iteration_limit,
+    SolveStatus.TIME_LIMIT: TerminationCondition.time_limit,
+    SolveStatus.INTERRUPTED: TerminationCondition.user_interrupt,
+    SolveStatus.NUMERICAL_ERROR: TerminationCondition.internal_solver_error,
 }
 INTEGER_CONDITIONS = {
     IntegerStatus.OPTIMAL: TerminationCondition.optimal,

@@ -16,11 +16,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter import LinearProgram, Model, Session, Settings, Solution, Status, solve
 from copter.interop.allowance import Allowance, Way
 from copter.methods.simplex.kept import KeptBasis
 from copter.methods.simplex.shift import recognise, same_pattern
+from copter.methods.solve import solve
+from copter.model.model import Model
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Watch
+from copter.session.session import Session
+from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

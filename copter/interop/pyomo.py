@@ -35,8 +35,14 @@ from pyomo.contrib.solver.common.util import (
 from pyomo.core.staleflag import StaleFlagManager
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from copter import CopterError, IntegerStatus, LinearProgram, Settings, Status, __version__, solve_integer
+from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
+from copter.methods.integer.solution import IntegerStatus
+from copter.methods.integer.solve import solve_integer
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Status
+from copter.runtime.version import VERSION
+from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
@@ -114,7 +120,7 @@ class Copter(SolverBase):  # type: ignore[misc]
 
     def version(self) -> tuple[int, ...]:
         """Return copter's version."""
-        return tuple(int(part) for part in __version__.split(".")[:3])
+        return tuple(int(part) for part in VERSION.split(".")[:3])
 
     def solve(self, model: Any, **kwds: Any) -> Results:
         """Solve a Pyomo model and, unless ``load_solutions`` is False, load the solution into it.
@@ -150,7 +156,7 @@ class Copter(SolverBase):  # type: ignore[misc]
                 log = self._solve(results, model, info, lp, settings)
             if not info.objectives:
                 results.incumbent_objective = results.objective_bound = None
-        results.solver_log = f"copter {__version__}: {results.termination_condition.name}: {log}\n"
+        results.solver_log = f"copter {VERSION}: {results.termination_condition.name}: {log}\n"
         for stream in config.tee:
             stream.write(results.solver_log)
         results.solver_name, results.solver_version, results.solver_config = self.name, self.version(), config

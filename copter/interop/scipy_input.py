@@ -10,7 +10,8 @@ import scipy.optimize
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter import CopterError, LinearProgram
+from copter.errors import CopterError
+from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 

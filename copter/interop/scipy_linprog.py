@@ -14,10 +14,14 @@ from scipy.optimize import OptimizeResult, OptimizeWarning
 from scipy.optimize import linprog as scipys_linprog
 from scipy.optimize import milp as scipys_milp
 
-from copter import IntegerSolution, IntegerStatus, LinearProgram, Settings, Status, solve_integer
 from copter.interop.live_program import Answer, LiveProgram
 from copter.interop.scipy_input import NotTaken, Program, linprog_program, milp_program
 from copter.interop.scipy_options import Options, linprog_options, milp_options
+from copter.methods.integer.solution import IntegerSolution, IntegerStatus
+from copter.methods.integer.solve import solve_integer
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Status
+from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeWarning
 
-from copter import Settings
+from copter.settings import Settings
 
 LINPROG = (
     "maxiter",

@@ -54,7 +54,7 @@ class VertexSolve:
         if program is None or entries is None:
             slots = np.sort(slots_in_order(ledger))
             program = program_of(matrix, slots)
-            start, index, value = whole_columns(*program.arrays)
+            start, index, value = whole_columns(program)
             rows = matrix.row_generation[: matrix.n_rows].copy()
             entries = Entries(
                 start, index, value, program.column_start, program.private_start, slots, matrix.generation[slots], rows

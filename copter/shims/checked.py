@@ -37,14 +37,7 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
         raise InvalidDataError("the shim's plan gives an integer request a part of a column")
     first = np.flatnonzero(np.diff(slot, prepend=-1))
     slots, start = slot[first], np.append(first, len(slot)).astype(np.int32)
-    entries = matrix.gather_sizes(slots, start, column)
-    limit, cost, lower, upper = np.empty(len(slots)), np.empty(len(key)), np.empty(len(key)), np.empty(len(key))
-    entry_start, row, coefficient = (
-        np.zeros(len(key) + 1, dtype=np.int32),
-        np.empty(entries, np.int32),
-        np.empty(entries),
-    )
-    matrix.gather(slots, start, column, limit, cost, lower, upper, entry_start, row, coefficient)
+    limit, _, lower, upper, entry_start, row, coefficient = matrix.gather(slots, start, column)
     wrong = ~((value >= lower) & (value <= upper))
     missing = required(model, key)
     over = exceeded(limit, np.repeat(np.arange(len(slots), dtype=np.int32), np.diff(start)), np.ones(len(key)), value)
@@ -97,13 +90,7 @@ def required(
         return slots
     first = np.flatnonzero(np.diff(slots, prepend=-1))
     start = np.append(first, len(slots)).astype(np.int32)
-    entries = matrix.gather_sizes(slots[first], start, columns)
-    n = len(slots)
-    lower, upper = np.empty(n), np.empty(n)
-    matrix.gather(
-        slots[first], start, columns, np.empty(len(first)), np.empty(n), lower, upper,
-        np.zeros(n + 1, dtype=np.int32), np.empty(entries, np.int32), np.empty(entries),
-    )  # fmt: skip
-    must = (lower > 0.0) | (upper < 0.0)
+    flat = matrix.gather(slots[first], start, columns)
+    must = (flat.lower > 0.0) | (flat.upper < 0.0)
     absent = ~np.isin(slots[must].astype(np.int64) << 32 | columns[must], key)
     return np.asarray(slots[must][absent])

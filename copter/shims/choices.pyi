@@ -12,15 +12,10 @@ class Choices:
         self,
         start: _Ints,
         loss: _Floats,
-        entry_start: _Ints,
-        row: _Ints,
-        coefficient: _Floats,
-        price: _Floats,
-        left: _Floats,
-        room: _Floats,
+        entries: tuple[_Ints, _Ints, _Floats],
+        rows: tuple[_Floats, _Floats, _Floats, _Floats],
         most: _Floats,
         give: _Floats,
-        slack: _Floats,
     ) -> None: ...
     def search(self, budget: float, most_nodes: int) -> bool: ...
     def choice(self) -> _Ints: ...

@@ -33,10 +33,12 @@ cdef class Choices:
     cdef long long most_nodes
     cdef readonly bint found
 
-    def __init__(self, const int[::1] start, const double[::1] loss, const int[::1] entry_start, const int[::1] row,
-                 const double[::1] coefficient, const double[::1] price, const double[::1] left,
-                 const double[::1] room, const double[:, ::1] most, const double[:, ::1] give,
-                 const double[::1] slack):
+    def __init__(self, const int[::1] start, const double[::1] loss, tuple entries, tuple rows,
+                 const double[:, ::1] most, const double[:, ::1] give):
+        cdef const int[::1] entry_start, row
+        cdef const double[::1] coefficient, price, left, room, slack
+        entry_start, row, coefficient = entries
+        price, left, room, slack = rows
         cdef Py_ssize_t n = start.shape[0] - 1, m = price.shape[0]
         if left.shape[0] != m or room.shape[0] != m or most.shape[0] != n + 1 or most.shape[1] != m:
             raise ValueError("price, left, room and most disagree on the number of rows")

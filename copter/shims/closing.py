@@ -145,19 +145,9 @@ class Kept:
         smallest = np.append(np.minimum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
         give = np.ascontiguousarray(-np.minimum(smallest, 0.0)[::-1].cumsum(axis=0)[::-1])
         slack = MARGIN * (np.abs(left) + most[0] + give[0])
-        search = Choices(
-            first.astype(np.int32),
-            self.loss[order],
-            sums_before(counts).astype(np.int32),
-            row.astype(np.int32),
-            coefficient,
-            prices,
-            left,
-            room,
-            most,
-            give,
-            slack,
-        )
+        entries = sums_before(counts).astype(np.int32), row.astype(np.int32), coefficient
+        rows = prices, left, room, slack
+        search = Choices(first.astype(np.int32), self.loss[order], entries, rows, most, give)
         return search, order
 
 

@@ -156,13 +156,8 @@ class Draft:
 
     def usage_of(self, slots: Ints, start: Ints, columns: Ints) -> tuple[Ints, Ints, Floats]:
         """Return (entry_start, row, coefficient) of columns; slot i owns columns start[i] to start[i + 1] - 1."""
-        n = len(columns)
-        entries = self.matrix.gather_sizes(slots, start, columns)
-        entry_start, row = np.zeros(n + 1, dtype=np.int32), np.empty(entries, dtype=np.int32)
-        coefficient, limit = np.empty(entries), np.empty(len(slots))
-        cost, lower, upper = np.empty(n), np.empty(n), np.empty(n)
-        self.matrix.gather(slots, start, columns, limit, cost, lower, upper, entry_start, row, coefficient)
-        return entry_start, row, coefficient
+        flat = self.matrix.gather(slots, start, columns)
+        return flat.entry_start, flat.row, flat.coefficient
 
     def take_all(self, slots: Ints, columns: Ints) -> None:
         """Give many slots their columns without checking."""

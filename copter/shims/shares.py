@@ -43,18 +43,11 @@ class Shares:
         first = np.flatnonzero(np.diff(slot, prepend=-1))
         self.slots: Ints = slot[first]
         self.start: Ints = np.append(first, len(slot)).astype(np.int32)
-        n, groups = len(slot), len(first)
-        self.limit, self.cost, self.lower, self.upper = np.empty(groups), np.empty(n), np.empty(n), np.empty(n)
-        entries = matrix.gather_sizes(self.slots, self.start, column)
-        self.entry_start: Ints = np.zeros(n + 1, dtype=np.int32)
-        self.row: Ints = np.empty(entries, dtype=np.int32)
-        self.coefficient: Floats = np.empty(entries)
-        matrix.gather(
-            self.slots, self.start, column, self.limit, self.cost, self.lower, self.upper, self.entry_start, self.row,
-            self.coefficient,
-        )  # fmt: skip
+        flat = matrix.gather(self.slots, self.start, column)
+        self.limit, self.cost, self.lower, self.upper = flat.limit, flat.cost, flat.lower, flat.upper
+        self.entry_start, self.row, self.coefficient = flat.entry_start, flat.row, flat.coefficient
         self.base: Floats = np.where(np.isfinite(self.lower), self.lower, np.minimum(self.upper, 0.0))
-        self.group = np.repeat(np.arange(groups), np.diff(self.start))
+        self.group = np.repeat(np.arange(len(first)), np.diff(self.start))
 
     @property
     def size(self) -> int:

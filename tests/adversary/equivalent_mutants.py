@@ -224,11 +224,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "mean + shift -> mean - shift",
     ): "the first is never less: least half and least other half are at most a least round",
     (
-        "copter.methods.proximal.coordinate_descent",
-        "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
-        "1.0 -> 2.0",
-    ): "the unit of a tolerance",
-    (
         "copter_frontends.shards.formulation",
         'self.model.set_count(("load", server), 1.0, 0.0)',
         "1.0 -> 2.0",

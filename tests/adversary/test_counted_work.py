@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 import copter
 from copter import LinearProgram, Model, Session, Settings, Status
+from copter.methods.proximal.groups import Groups
 from copter.methods.proximal.project import newton_matrix
 from copter.methods.simplex.dual_steps import dual_steps
 from copter.methods.simplex.form import formed
@@ -125,6 +126,8 @@ def test_the_newton_matrix_of_a_wide_group_is_a_sum_over_its_entries() -> None:
     matrix = sp.random_array((m, n), density=0.6, rng=rng, format="csc")
     found, free = np.zeros((m, m)), np.ones(n, dtype=np.uint8)
     start, indptr = np.array([0, n], dtype=np.int32), matrix.indptr.astype(np.int32)
-    newton_matrix(start, free, np.ones(1), indptr, matrix.indices.astype(np.int32), matrix.data, sigma, found)
+    each, wide = np.zeros(n), np.ones(1)
+    columns = Groups(start, wide, each, each, each, indptr, matrix.indices.astype(np.int32), matrix.data)
+    newton_matrix(columns, free, np.ones(1), sigma, found)
     total = np.asarray(matrix.sum(axis=1)).ravel()
     np.testing.assert_allclose(found, sigma * ((matrix @ matrix.T).toarray() - np.outer(total, total) / n), rtol=1e-9)

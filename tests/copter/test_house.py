@@ -113,6 +113,7 @@ BELOW = {
     "model/matrix": {"model.matrix", "runtime"},
     "methods/blocks": {"methods.blocks", "methods.tally"},
     "methods/interior": {"methods.interior"},
+    "methods/proximal": {"methods.proximal"},
     "methods/simplex": {"methods.simplex", "methods.tally"},
     "shims": {"model.matrix"},
 }
@@ -165,16 +166,53 @@ def test_no_circle_among_modules(package: str) -> None:
 
 # Files of interop that stand for copter in other tools; the others are behind copter's own names.
 DOORS = ("cvxpy", "frames", "linopy", "pyomo", "scipy_input", "scipy_linprog", "scipy_options")
+PUBLIC = {*copter.__all__, "VERSION", "Template"}
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_doors_use_the_public_names(door: str) -> None:
-    used = {name for name in imports_of(ROOT / "copter" / "interop" / f"{door}.py") if name.split(".")[0] == "copter"}
-    public = {f"copter.{name}" for name in (*copter.__all__, "__version__")} | {
-        "copter",
-        "copter.model.matrix.Template",
-    }
-    assert {name for name in used - public if not name.startswith("copter.interop.")} == set()
+def test_doors_use_what_copter_names(door: str) -> None:
+    used = {name for name in imports_of(ROOT / "copter" / "interop" / f"{door}.py") if name.startswith("copter.")}
+    assert {
+        name for name in used if not name.startswith("copter.interop.") and name.split(".")[-1] not in PUBLIC
+    } == set()
+
+
+def rooms_of(package: str) -> dict[str, set[str]]:
+    """Rooms (first-level packages and files, and the package itself) -> the rooms that each imports; Python files."""
+    found: dict[str, set[str]] = {}
+    for source in (ROOTS[package] / package).rglob("*.py"):
+        parts = source.relative_to(ROOTS[package] / package).with_suffix("").parts
+        room = package if parts == ("__init__",) else parts[0]
+        names = [name.split(".") for name in imports_of(source)]
+        rooms = {
+            name[1]
+            if (ROOT / "copter" / name[1]).is_dir() or (ROOT / "copter" / f"{name[1]}.py").is_file()
+            else "copter"
+            for name in names
+            if name[0] == "copter" and len(name) > 1
+        }
+        rooms |= {"copter" for name in names if name == ["copter"]}
+        found.setdefault(room, set()).update(rooms - {room})
+    return found
+
+
+def test_the_house_has_at_most_seven_floors_and_seventy_arrows() -> None:
+    rooms = rooms_of("copter")
+    floors = dict.fromkeys(rooms, 0)
+    for room in TopologicalSorter(rooms).static_order():
+        floors[room] = 1 + max((floors[below] for below in rooms[room]), default=0)
+    assert max(floors.values()) <= 7
+    assert sum(map(len, rooms.values())) <= 70
+
+
+def test_the_drawing_has_the_arrows_of_the_code() -> None:
+    drawing = runpy.run_path(str(ROOT / "docs" / "reference" / "draw_architecture.py"))
+    floors, arrows = drawing["read"]((ROOT / "docs" / "reference" / "architecture.txt").read_text())
+    drawn = {room for _, rooms in floors for room, _ in rooms}
+    code = rooms_of("copter") | {"copter_frontends": set().union(*rooms_of("copter_frontends").values())}
+    assert drawn == set(code) - {"copter", "errors", "settings", "processor"}
+    assert sorted(arrows) == sorted((room, below) for room in drawn for below in code[room] & drawn)
+    assert len(floors) <= 7
 
 
 def test_importing_copter_opens_no_door() -> None:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from copter.methods.proximal.groups import Groups
+
 Floats = NDArray[np.float64]
 
 
@@ -38,11 +40,11 @@ class Flat:
     center: Floats
 
     @property
-    def columns(self) -> tuple[NDArray[np.int32] | Floats, ...]:
-        """The arguments that project and sweep begin with."""
-        return (
+    def columns(self) -> Groups:
+        """The record that the kernels read."""
+        return Groups(
             self.start, self.limit, self.cost, self.lower, self.upper, self.entry_start, self.row, self.coefficient
-        )  # fmt: skip
+        )
 
 
 def flat(groups: list[Group]) -> Flat:

@@ -1,3 +1,13 @@
+cdef struct BlockWork:
+    # Sizes of a block (rows of its own, of its border, of the touched coupling rows), which coupling rows those are,
+    # its factor, the border's rows of V, and the matrix over the coupling rows from which W'W is subtracted.
+    int rows, border, touched
+    const int* places
+    double* factor
+    double* wide
+    double* total
+
+
 cdef class Elimination:
     cdef readonly int n_rows, n_blocks, n_columns, n_private, most_touched, most_private
     cdef readonly object touched_start, touched, factor_start
@@ -25,8 +35,7 @@ cdef class Elimination:
     cdef int many_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil
     cdef int border_of(self, int g, const int** border) noexcept nogil
     cdef int arrow_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil
-    cdef void diagonal_row(self, int piece, int row, int i, int b, int p, int r, const int* touched, double* factor,
-                           double* wide, double* total) noexcept nogil
+    cdef void diagonal_row(self, int piece, int row, int i, BlockWork* block) noexcept nogil
     cdef int subtract_rows(self, int piece, int b, int r, const int* touched, double* total, int filled) noexcept nogil
     cdef void restore_block(self, int g, const double[::1] price, const double[::1] private,
                             double[::1] own) noexcept nogil

@@ -369,6 +369,7 @@ cdef class Elimination:
         cdef double* wide = &self.wide[piece, 0]
         cdef double weight, scaled
         cdef double[arrow.MOST_BORDER] before
+        cdef BlockWork block = BlockWork(p, b, r, touched, factor, wide, total)
         memset(factor, 0, (p + b * p + b * b) * sizeof(double))
         memset(wide, 0, b * r * sizeof(double))
         for j in range(first, last):
@@ -392,7 +393,7 @@ cdef class Elimination:
         for i in range(p):
             factor[i] = 1.0
             if self.border_place[base + i] < 0:
-                self.diagonal_row(piece, base + i, i, b, p, r, touched, factor, wide, total)
+                self.diagonal_row(piece, base + i, i, &block)
         for k in range(b):
             square[k * b + k] += self.slack[base + border[k]]
             if square[k * b + k] <= LEAST_PIVOT:
@@ -409,10 +410,14 @@ cdef class Elimination:
                 wide[k * r + e] *= scaled
         return self.subtract_rows(piece, b, r, touched, total, filled)
 
-    cdef void diagonal_row(self, int piece, int row, int i, int b, int p, int r, const int* touched, double* factor,
-                           double* wide, double* total) noexcept nogil:
+    cdef void diagonal_row(self, int piece, int row, int i, BlockWork* block) noexcept nogil:
         """Eliminate one diagonal row from its columns and from the border's rows of V; store its pivot."""
         cdef int c, j, e, f, k, count = 0, m = self.n_rows, one, other
+        cdef int b = block.border, p = block.rows, r = block.touched
+        cdef const int* touched = block.places
+        cdef double* factor = block.factor
+        cdef double* wide = block.wide
+        cdef double* total = block.total
         cdef double pivot = self.slack[row], weight, scaled
         cdef double* z = &self.dense[piece, 0]
         cdef int* met = &self.met[piece, 0]

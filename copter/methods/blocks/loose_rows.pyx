@@ -5,23 +5,24 @@ import numpy as np
 from libc.math cimport INFINITY, fmax, fmin
 
 
-def reach_of_rows(int n_rows, const int[::1] column_start, const int[::1] private_start, const int[::1] start,
-                  const int[::1] row, const double[::1] value, const int[::1] own_start, const int[::1] own_row,
-                  const double[::1] own_value, const double[::1] lower, const double[::1] upper):
+def reach_of_rows(program):
     """Return each coupling row's least and largest activity within the blocks' bounds and first private rows.
 
     Parameters
     ----------
-    n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value
-        As for :class:`.Elimination`.
-    lower, upper : ndarray (columns + rows,)
-        Bounds of columns, coupling rows, private rows.
+    program : BlockProgram
 
     Returns
     -------
     least, most : ndarray (rows,)
         May be infinite.
     """
+    cdef const int[::1] column_start = program.column_start, start = program.start, row = program.row
+    cdef const int[::1] own_start = program.own_start
+    cdef const double[::1] value = program.value, own_value = program.own_value
+    cdef const double[::1] lower = program.lower, upper = program.upper
+    cdef const double[::1] limits = limits_of(program)
+    cdef int n_rows = program.n_rows
     cdef int g, j, e, n = <int>start.shape[0] - 1, n_blocks = <int>column_start.shape[0] - 1, count = 0, i
     cdef double limit, a
     least, most = np.zeros(n_rows), np.zeros(n_rows)
@@ -31,7 +32,7 @@ def reach_of_rows(int n_rows, const int[::1] column_start, const int[::1] privat
     cdef int[::1] mark = np.full(n_rows, -1, dtype=np.int32), touched = np.zeros(max(n_rows, 1), dtype=np.int32)
     with nogil:
         for g in range(n_blocks):
-            limit = limit_of(g, n, n_rows, column_start, private_start, own_start, own_row, own_value, lower, upper)
+            limit = limits[g]
             count = 0
             for j in range(column_start[g], column_start[g + 1]):
                 for e in range(start[j], start[j + 1]):
@@ -60,19 +61,23 @@ def reach_of_rows(int n_rows, const int[::1] column_start, const int[::1] privat
     return least, most
 
 
-cdef double limit_of(int g, int n, int n_rows, const int[::1] column_start, const int[::1] private_start,
-                     const int[::1] own_start, const int[::1] own_row, const double[::1] own_value,
-                     const double[::1] lower, const double[::1] upper) noexcept nogil:
-    """Return the upper bound of a block's first private row if it has all columns and all are >= 0, else infinity."""
-    cdef int j
-    if private_start[g + 1] == private_start[g]:
-        return INFINITY
-    for j in range(column_start[g], column_start[g + 1]):
-        if lower[j] < 0.0 or own_start[j + 1] == own_start[j] or own_row[own_start[j]] != 0:
-            return INFINITY
-        if own_value[own_start[j]] <= 0.0:
-            return INFINITY
-    return fmax(upper[n + n_rows + private_start[g]], 0.0)
+cdef limits_of(program):
+    """Return the upper bound of each block's first private row if it has all columns and all are >= 0, else infinity."""
+    cdef const int[::1] column_start = program.column_start, private_start = program.private_start
+    cdef const int[::1] own_start = program.own_start, own_row = program.own_row
+    cdef const double[::1] own_value = program.own_value, lower = program.lower, upper = program.upper
+    cdef int g, j, n = len(program.start) - 1, n_rows = program.n_rows
+    cdef double[::1] limits = np.empty(len(program.column_start) - 1)
+    with nogil:
+        for g in range(limits.shape[0]):
+            limits[g] = INFINITY if private_start[g + 1] == private_start[g] \
+                else fmax(upper[n + n_rows + private_start[g]], 0.0)
+            for j in range(column_start[g], column_start[g + 1]):
+                if lower[j] < 0.0 or own_start[j + 1] == own_start[j] or own_row[own_start[j]] != 0 \
+                        or own_value[own_start[j]] <= 0.0:
+                    limits[g] = INFINITY
+                    break
+    return limits
 
 
 cdef inline double least_product(double a, double lower, double upper) noexcept nogil:

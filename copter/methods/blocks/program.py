@@ -54,21 +54,6 @@ class BlockProgram:
         """Number of columns."""
         return len(self.cost)
 
-    @property
-    def arrays(self) -> tuple[int, Ints, Ints, Ints, Ints, Floats, Ints, Ints, Floats]:
-        """Coupling rows, blocks and entries, in the order of the kernels' arguments."""
-        return (
-            self.n_rows,
-            self.column_start,
-            self.private_start,
-            self.start,
-            self.row,
-            self.value,
-            self.own_start,
-            self.own_row,
-            self.own_value,
-        )
-
     def shares_entries_of(self, other: BlockProgram) -> bool:
         """Whether both programs hold identical coefficient arrays, so that they differ in bounds at most (K14)."""
         return self.value is other.value and self.own_value is other.own_value
@@ -93,7 +78,7 @@ class BlockProgram:
         Its solutions are solutions of this program, with prices of zero for the removed rows.
         """
         n, m = self.n_columns, self.n_rows
-        least, most = reach_of_rows(*self.arrays, self.lower, self.upper)
+        least, most = reach_of_rows(self)
         size = np.where(np.isfinite(least), np.abs(least), 0.0) + np.where(np.isfinite(most), np.abs(most), 0.0)
         margin = ROUNDING * size
         binds = (least - margin < self.lower[n : n + m]) | (most + margin > self.upper[n : n + m])
@@ -198,28 +183,23 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
     column_start = sums_before(counts)
     n, m = int(column_start[-1]), matrix.n_rows
     column = (np.arange(n) - np.repeat(column_start[:-1], counts)).astype(np.int32)
-    entries = matrix.gather_sizes(slots, column_start, column)
     private_start, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
-    limit, start, cost = np.empty(len(slots)), np.zeros(n + 1, dtype=np.int32), np.empty(n)
-    row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
-    lower, upper = (
-        np.concatenate((np.empty(n), rows[:m], own))
-        for rows, own in ((matrix.row_lower, own_lower), (matrix.row_upper, own_upper))
-    )
-    matrix.gather(slots, column_start, column, limit, cost, lower[:n], upper[:n], start, row, value)
+    flat = matrix.gather(slots, column_start, column)
+    lower = np.concatenate((flat.lower, matrix.row_lower[:m], own_lower))
+    upper = np.concatenate((flat.upper, matrix.row_upper[:m], own_upper))
     places = np.arange(len(slots), dtype=np.int32)
     write_bounds(matrix, slots, column_start, private_start, places, n + m, lower, upper)
     return BlockProgram(
         n_rows=m,
         column_start=column_start,
         private_start=private_start,
-        start=start,
-        row=row,
-        value=value,
+        start=flat.entry_start,
+        row=flat.row,
+        value=flat.coefficient,
         own_start=own_start,
         own_row=own_row,
         own_value=own_value,
-        cost=cost,
+        cost=flat.cost,
         lower=lower,
         upper=upper,
     )

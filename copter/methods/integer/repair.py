@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.methods.integer.jump import jump
+from copter.methods.integer.jump import Jumps
 from copter.methods.integer.problem import Domain, IntegerProblem, pattern, room
 from copter.methods.integer.relaxation import Relaxation
 
@@ -39,16 +39,11 @@ class Repair:
         low, high = problem.row_lower * self.scale, problem.row_upper * self.scale
         sides = np.where(np.isfinite(problem.row_upper), problem.row_upper, problem.row_lower)
         tolerance = room(sides) * self.scale
-        weight, held = np.ones(problem.m + 1), np.zeros(problem.n, dtype=np.int64)
-        violated, place = np.empty(problem.m + 1, dtype=np.int32), np.empty(problem.m + 1, dtype=np.int32)
+        jumps = Jumps(self.rows, self.columns, low, high, tolerance, root.lower, root.upper, problem.integer)
         made = 0
         while made < steps and problem.clock.elapsed_s < until:
             activity = self.matrix @ x
-            seed = int(rng.integers(1, 2**62))
-            left, count = jump(
-                *self.rows, low, high, tolerance, *self.columns, root.lower, root.upper, problem.integer,
-                x, activity, weight, held, violated, place, seed, made, STEPS,
-            )  # fmt: skip
+            left, count = jumps.search(x, activity, int(rng.integers(1, 2**62)), STEPS)
             made += count
             if left == 0:
                 fixed = Domain(problem, x.copy(), x.copy())

@@ -12,21 +12,16 @@ def postorder(parent: _Ints, order: _Ints) -> None: ...
 def column_counts(start: _Ints, index: _Ints, parent: _Ints, count: _Ints) -> None: ...
 def supernodes(parent: _Ints, count: _Ints, first: _Ints) -> int: ...
 def front_rows(start: _Ints, index: _Ints, first: _Ints, groups: int) -> tuple[_Longs, _Ints, _Ints]: ...
-def normal_matrix(
-    row_start: _Ints,
-    row_index: _Ints,
-    row_value: _Floats,
-    column_start: _Ints,
-    column_index: _Ints,
-    column_value: _Floats,
-    theta: _Floats,
-    start: _Ints,
-    index: _Ints,
-    value: _Floats,
-    work: _Floats,
-    begin: int,
-    end: int,
-) -> None: ...
+
+class NormalMatrix:
+    def __init__(
+        self,
+        rows: tuple[_Ints, _Ints, _Floats],
+        columns: tuple[_Ints, _Ints, _Floats],
+        start: _Ints,
+        index: _Ints,
+    ) -> None: ...
+    def write(self, theta: _Floats, value: _Floats, work: _Floats, begin: int, end: int) -> None: ...
 
 class Factor:
     groups: int

@@ -180,30 +180,48 @@ def front_rows(const int[::1] start, const int[::1] index, const int[::1] first,
     return begin_array, row_array[:total].copy(), parent_array
 
 
-def normal_matrix(const int[::1] row_start, const int[::1] row_index, const double[::1] row_value,
-                  const int[::1] column_start, const int[::1] column_index, const double[::1] column_value,
-                  const double[::1] theta, const int[::1] start, const int[::1] index, double[::1] value,
-                  double[::1] work, Py_ssize_t begin, Py_ssize_t end):
-    """Write columns `begin` to `end` - 1 of the lower triangle of A diag(theta) A' into a fixed pattern.
+cdef class NormalMatrix:
+    """The lower triangle of A diag(theta) A', in a fixed pattern by columns.
 
-    `work` has one zero for each row of A, and is all zero again on return.
+    Parameters
+    ----------
+    rows, columns : (start, index, value)
+        A by rows and by columns, each in ascending order.
+    start, index : ndarray
+        The pattern.
     """
-    cdef Py_ssize_t i, p, q
-    cdef int k, r
-    cdef double scaled
-    with nogil:
-        for i in range(begin, end):
-            for p in range(row_start[i], row_start[i + 1]):
-                k = row_index[p]
-                scaled = row_value[p] * theta[k]
-                for q in range(column_start[k + 1] - 1, column_start[k] - 1, -1):
-                    r = column_index[q]
-                    if r < i:
-                        break
-                    work[r] += scaled * column_value[q]
-            for p in range(start[i], start[i + 1]):
-                value[p] = work[index[p]]
-                work[index[p]] = 0.0
+
+    cdef const int[::1] row_start, row_index, column_start, column_index, start, index
+    cdef const double[::1] row_value, column_value
+
+    def __init__(self, tuple rows, tuple columns, start, index):
+        self.row_start, self.row_index, self.row_value = rows
+        self.column_start, self.column_index, self.column_value = columns
+        self.start, self.index = start, index
+
+    def write(self, const double[::1] theta, double[::1] value, double[::1] work, Py_ssize_t begin, Py_ssize_t end):
+        """Write columns `begin` to `end` - 1 to `value`.
+
+        `work` has one zero for each row of A, and is all zero again on return.
+        """
+        cdef const int[::1] column_start = self.column_start, column_index = self.column_index
+        cdef const double[::1] column_value = self.column_value
+        cdef Py_ssize_t i, p, q
+        cdef int k, r
+        cdef double scaled
+        with nogil:
+            for i in range(begin, end):
+                for p in range(self.row_start[i], self.row_start[i + 1]):
+                    k = self.row_index[p]
+                    scaled = self.row_value[p] * theta[k]
+                    for q in range(column_start[k + 1] - 1, column_start[k] - 1, -1):
+                        r = column_index[q]
+                        if r < i:
+                            break
+                        work[r] += scaled * column_value[q]
+                for p in range(self.start[i], self.start[i + 1]):
+                    value[p] = work[self.index[p]]
+                    work[self.index[p]] = 0.0
 
 
 cdef double *packed(double *square, int size) noexcept nogil:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.methods.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
+from copter.methods.interior.cholesky import Factor, NormalMatrix, column_counts, front_rows, supernodes
 from copter.methods.interior.ordering import minimum_degree, postordered
 from copter.methods.interior.room import require_room
 from copter.methods.interior.stopping import unless_stopped
@@ -60,9 +60,8 @@ class NormalEquations:
         self.rows.sort_indices()
         self.columns = sp.csc_array(self.rows)
         self.columns.sort_indices()
+        self._matrix = NormalMatrix(self._arrays(self.rows), self._arrays(self.columns), self._start, self._index)
         self._columns_transposed = self.columns.T
-        self._row_arrays = self._arrays(self.rows)
-        self._column_arrays = self._arrays(self.columns)
         self._chunks = self._chunks_of_rows()
         self.theta: Floats = np.ones(matrix.shape[1])
         self.delta = 0.0
@@ -101,9 +100,8 @@ class NormalEquations:
     def factorise(self, theta: Floats, delta: float) -> int:
         """Factorise for this theta; returns the number of rows dropped as dependent."""
         self.theta, self.delta = theta, delta
-        arrays = (*self._row_arrays, *self._column_arrays, theta, self._start, self._index, self._value, self._work)
         for begin, end in pairwise(self._chunks):
-            normal_matrix(*arrays, begin, end)
+            self._matrix.write(theta, self._value, self._work, begin, end)
             if self.must_stop is not None and self.must_stop():
                 raise Stopped
         diagonal = self._value[self._start[:-1]]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.sweep import refresh_prices, sweep
+from copter.methods.proximal.sweep import Sweep
 from copter.methods.proximal.working_set import WorkingSet
 
 Floats = NDArray[np.float64]
@@ -24,39 +24,13 @@ def descend(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, sweeps: int) ->
     """
     if ws.size == 0 or sweeps == 0:
         return y
-    center = ws.x.copy()
-    activity = ws.activity(len(y))
-    penalty = PENALTY / (sigma * rows.scale**2)
-    price = np.empty(len(y))
-    active = np.ones(ws.size, dtype=np.uint8)
-    y = y.copy()
-    refresh_prices(rows.lower, rows.upper, y, penalty, activity, price)
+    passes = Sweep(ws.groups(), rows.lower, rows.upper, PENALTY / (sigma * rows.scale**2), ws.x.copy(), sigma, ws.x)
+    passes.begin(y)
     for done in range(1, sweeps + 1):
-        largest = sweep(
-            ws.start,
-            ws.limit,
-            ws.cost,
-            ws.lower,
-            ws.upper,
-            ws.entry_start,
-            ws.row,
-            ws.coefficient,
-            rows.lower,
-            rows.upper,
-            y,
-            penalty,
-            center,
-            sigma,
-            ws.x,
-            activity,
-            price,
-            active,
-            -1.0,
-        )
+        largest = passes.sweep()
         if done % SWEEPS_PER_MULTIPLIER_STEP == 0 or largest < SMALL_MOVE:
-            y[:] = price
-            activity = ws.activity(len(y))
-            refresh_prices(rows.lower, rows.upper, y, penalty, activity, price)
+            y = passes.price.copy()
+            passes.begin(y)
             if largest < SMALL_MOVE:
                 break
     return y

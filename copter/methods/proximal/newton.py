@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
-from copter.methods.proximal.project import jacobian_product, newton_matrix, project
+from copter.methods.proximal.project import Projection, jacobian_product, newton_matrix, project
 from copter.methods.proximal.working_set import WorkingSet
 from copter.runtime.threads import safe_threads
 from copter.settings import Settings
@@ -57,47 +57,37 @@ class Subproblem:
         self.activities = np.empty((pieces, len(rows.lower)))
         self.values = np.empty(pieces)
         self.x = np.empty(ws.size)
+        self.columns = ws.groups()
+        self.out = Projection(self.x, ws.free, ws.multiplier, self.activities, self.values)
         self.cost_size = float(np.abs(ws.cost).max(initial=0.0))
 
     def evaluate(self, y: Floats) -> Point:
         """Project every block at prices y (equation A4)."""
-        ws = self.ws
-        project(
-            ws.start,
-            ws.limit,
-            ws.cost,
-            ws.lower,
-            ws.upper,
-            ws.entry_start,
-            ws.row,
-            ws.coefficient,
-            self.center,
-            self.sigma,
-            y,
-            self.x,
-            ws.free,
-            ws.multiplier,
-            self.activities,
-            self.values,
-            safe_threads(len(self.values)),
-        )
+        project(self.columns, self.center, self.sigma, y, self.out, safe_threads(len(self.values)))
         value = float(self.values.sum())
         slack = np.minimum(np.maximum(self.slack_center - self.slack_sigma * y, self.rows.lower), self.rows.upper)
         step = slack - self.slack_center
         value += float(y @ slack + 0.5 * (step / self.slack_sigma) @ step)
         return Point(y, value, slack, slack - self.activities.sum(axis=0))
 
-    def ascent_direction(self, point: Point, dense: bool) -> Floats:
-        """Solve (sigma A J A' + slack part) d = residual."""
-        ws = self.ws
+    def slack_curvature(self, point: Point) -> Floats:
+        """Return the slacks' part of the Newton matrix's diagonal (delta of equation A6), a little above zero."""
         target = self.slack_center - self.slack_sigma * point.y
         inside = (target > self.rows.lower) & (target < self.rows.upper)
-        diagonal = np.where(inside, self.slack_sigma, 0.0) + REGULARISATION * self.slack_sigma
-        if dense:
-            matrix = np.diag(diagonal)
-            newton_matrix(ws.start, ws.free, ws.multiplier, ws.entry_start, ws.row, ws.coefficient, self.sigma, matrix)
-            return solve_dense(matrix, point.residual)
-        return self.solve_iteratively(diagonal, point.residual)
+        return np.where(inside, self.slack_sigma, 0.0) + REGULARISATION * self.slack_sigma
+
+    def matrix(self, slack: Floats) -> Floats:
+        """Return the Newton matrix, (m, m), with these curvatures of the slacks (equation A6)."""
+        matrix = np.diag(slack)
+        newton_matrix(self.columns, self.ws.free, self.ws.multiplier, self.sigma, matrix)
+        return matrix
+
+    def newton_direction(self, point: Point) -> Floats:
+        """Solve (sigma A J A' + slack part) d = residual."""
+        slack = self.slack_curvature(point)
+        if len(slack) <= DENSE_ROWS:
+            return solve_dense(self.matrix(slack), point.residual)
+        return self.solve_iteratively(slack, point.residual)
 
     def solve_iteratively(self, diagonal: Floats, residual: Floats) -> Floats:
         """Conjugate gradients with the diagonal as preconditioner."""
@@ -105,17 +95,8 @@ class Subproblem:
 
         def apply(direction: Floats) -> Floats:
             product = diagonal * direction
-            jacobian_product(
-                ws.start,
-                ws.free,
-                ws.multiplier,
-                ws.entry_start,
-                ws.row,
-                ws.coefficient,
-                self.sigma,
-                np.ascontiguousarray(direction).ravel(),
-                product,
-            )
+            along = np.ascontiguousarray(direction).ravel()
+            jacobian_product(self.columns, ws.free, ws.multiplier, self.sigma, along, product)
             return product
 
         weight = np.repeat(ws.free.astype(np.float64), np.diff(ws.entry_start)) * self.sigma
@@ -125,6 +106,9 @@ class Subproblem:
         norm = float(np.linalg.norm(residual))
         direction, _ = cg(operator, residual, rtol=min(1e-2, norm), maxiter=min(4 * n, 500), M=inverse)
         return np.asarray(direction)
+
+
+Direction = Callable[[Subproblem, Point], Floats]
 
 
 def solve_dense(matrix: Floats, residual: Floats) -> Floats:
@@ -180,6 +164,7 @@ def maximise(
     settings: Settings,
     stop: Callable[[], bool] = lambda: False,
     inside: Callable[[Floats], bool] = lambda y: True,
+    direction_at: Direction = Subproblem.newton_direction,
 ) -> tuple[Point, int]:
     """Maximise the subproblem's dual from prices y by Newton steps; return the last point and the steps taken.
 
@@ -195,13 +180,14 @@ def maximise(
     settings : Settings
     stop, inside : callable
         Called before every step; `inside` gets the prices.
+    direction_at : callable
+        Returns the Newton direction at a point, or nearly that.
     """
-    dense = len(y) <= DENSE_ROWS
     point = problem.evaluate(y)
     for step in range(settings.max_newton_steps):
         if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):
             return problem.evaluate(point.y), step
-        direction = problem.ascent_direction(point, dense)
+        direction = direction_at(problem, point)
         if not float(direction @ point.residual) > 0.0:
             direction = point.residual / problem.slack_sigma
         moved = search(problem, point, direction)

@@ -1,49 +1,21 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.methods.proximal.groups import Groups
+
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
 _Bytes = NDArray[np.uint8]
 
+class Projection:
+    def __init__(self, x: _Floats, free: _Bytes, multiplier: _Floats, activity: _Floats, value: _Floats) -> None: ...
+
 def project(
-    start: _Ints,
-    limit: _Floats,
-    cost: _Floats,
-    lower: _Floats,
-    upper: _Floats,
-    entry_start: _Ints,
-    row: _Ints,
-    coefficient: _Floats,
-    center: _Floats,
-    sigma: float,
-    y: _Floats,
-    x: _Floats,
-    free: _Bytes,
-    multiplier: _Floats,
-    activity: _Floats,
-    value: _Floats,
-    n_threads: int = 0,
+    columns: Groups, center: _Floats, sigma: float, y: _Floats, out: Projection, n_threads: int = 0
 ) -> None: ...
-def newton_matrix(
-    start: _Ints,
-    free: _Bytes,
-    multiplier: _Floats,
-    entry_start: _Ints,
-    row: _Ints,
-    coefficient: _Floats,
-    sigma: float,
-    matrix: _Floats,
-) -> None: ...
+def newton_matrix(columns: Groups, free: _Bytes, multiplier: _Floats, sigma: float, matrix: _Floats) -> None: ...
 def jacobian_product(
-    start: _Ints,
-    free: _Bytes,
-    multiplier: _Floats,
-    entry_start: _Ints,
-    row: _Ints,
-    coefficient: _Floats,
-    sigma: float,
-    direction: _Floats,
-    product: _Floats,
+    columns: Groups, free: _Bytes, multiplier: _Floats, sigma: float, direction: _Floats, product: _Floats
 ) -> None: ...
 def block_minimum(
     start: _Ints,

@@ -1,8 +1,4 @@
-"""The proximal subproblem, block by block, on flat arrays of working columns.
-
-Group g owns columns start[g]..start[g+1]-1, whose sum is at most limit[g]. Columns are CSC (entry_start, row,
-coefficient). Equation numbers are those of docs/method/algorithm.md.
-"""
+"""The proximal subproblem, block by block, on flat arrays of working columns (docs/method/algorithm.md)."""
 
 import numpy as np
 
@@ -10,6 +6,8 @@ from cython.parallel cimport prange
 from libc.float cimport DBL_EPSILON as EPSILON
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
+
+from copter.methods.proximal.groups cimport Groups
 
 
 cdef inline double clip(double value, double lower, double upper) noexcept nogil:
@@ -73,10 +71,36 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
     return mu
 
 
-cdef void targets(Py_ssize_t begin, Py_ssize_t end, const double* cost, const int* entry_start, const int* row,
-                  const double* coefficient, const double* center, double sigma, const double* y,
-                  double* x) noexcept nogil:
+cdef class Projection:
+    """Where a projection writes.
+
+    Parameters
+    ----------
+    x, free : ndarray (n,)
+        Columns, and 1 for those strictly between bounds, else 0 (uint8).
+    multiplier : ndarray (g,)
+        Of each group's limit, in units of sigma times cost; its old value is the first guess.
+    activity : ndarray (pieces, m)
+        Each piece's share of A x.
+    value : ndarray (pieces,)
+        Each piece's share of min_x (c - A'y)'x + |x - center|^2 / (2 sigma).
+    """
+
+    cdef double[::1] x, multiplier, value
+    cdef unsigned char[::1] free
+    cdef double[:, ::1] activity
+
+    def __init__(self, x, free, multiplier, activity, value):
+        self.x, self.free, self.multiplier, self.activity, self.value = x, free, multiplier, activity, value
+
+
+cdef void targets(Groups columns, Py_ssize_t begin, Py_ssize_t end, const double* center, double sigma,
+                  const double* y, double* x) noexcept nogil:
     """Write the columns' targets, center - sigma (c - A'y), to x; has a fast loop for columns of one entry each."""
+    cdef const double* cost = columns.cost
+    cdef const double* coefficient = columns.coefficient
+    cdef const int* entry_start = columns.entry_start
+    cdef const int* row = columns.row
     cdef Py_ssize_t j, k, shift = entry_start[begin] - begin
     cdef double reduced
     cdef int other = 0
@@ -93,21 +117,27 @@ cdef void targets(Py_ssize_t begin, Py_ssize_t end, const double* cost, const in
         x[j] = center[j] - sigma * reduced
 
 
-cdef double project_groups(Py_ssize_t begin, Py_ssize_t end, const int* start, const double* limit, const double* cost,
-                           const double* lower, const double* upper, const int* entry_start, const int* row,
-                           const double* coefficient, const double* center, double sigma, const double* y, double* x,
-                           unsigned char* free, double* multiplier, double* activity) noexcept nogil:
+cdef double project_groups(Groups columns, Py_ssize_t begin, Py_ssize_t end, const double* center, double sigma,
+                           const double* y, Projection out, double* activity) noexcept nogil:
     """Project the groups begin .. end - 1 onto their bounds and limits; adds their usage to `activity`."""
+    cdef const double* lower = columns.lower
+    cdef const double* upper = columns.upper
+    cdef const double* coefficient = columns.coefficient
+    cdef const int* start = columns.start
+    cdef const int* entry_start = columns.entry_start
+    cdef const int* row = columns.row
+    cdef double* x = &out.x[0]
+    cdef unsigned char* free = &out.free[0]
     cdef Py_ssize_t g, j, k, s, n
     cdef double linear = 0.0, squares = 0.0, mu, step
-    targets(start[begin], start[end], cost, entry_start, row, coefficient, center, sigma, y, x)
+    targets(columns, start[begin], start[end], center, sigma, y, x)
     for g in range(begin, end):
         s = start[g]
         n = start[g + 1] - s
         mu = 0.0
-        if limit[g] < INFINITY:
-            mu = limit_multiplier(x + s, lower + s, upper + s, <int>n, limit[g], multiplier[g])
-        multiplier[g] = mu
+        if columns.limit[g] < INFINITY:
+            mu = limit_multiplier(x + s, lower + s, upper + s, <int>n, columns.limit[g], out.multiplier[g])
+        out.multiplier[g] = mu
         for j in range(s, s + n):
             step = clip(x[j] - mu, lower[j], upper[j])
             free[j] = lower[j] < x[j] - mu < upper[j]
@@ -120,36 +150,27 @@ cdef double project_groups(Py_ssize_t begin, Py_ssize_t end, const int* start, c
     return (linear + 0.5 * squares) / sigma
 
 
-def project(const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
-            const double[::1] upper, const int[::1] entry_start, const int[::1] row,
-            const double[::1] coefficient, const double[::1] center, double sigma, const double[::1] y,
-            double[::1] x, unsigned char[::1] free, double[::1] multiplier, double[:, ::1] activity,
-            double[::1] value, int n_threads=0):
+def project(Groups columns, const double[::1] center, double sigma, const double[::1] y, Projection out,
+            int n_threads=0):
     """Minimise the proximal Lagrangian over each block at prices y (equation A4), in place.
 
-    `activity` (pieces, m) and `value` (pieces,) have one row for each piece of consecutive groups. Each thread works on
-    one piece at a time, with at most `n_threads` threads (0: one a piece); results do not depend on `n_threads`, to the
-    bit. Writes x; free (1 strictly between bounds, else 0); multiplier (of each group's limit, in units of sigma times
-    cost; its old value is the first guess); each piece's share of A x in `activity`, and of
-    min_x (c - A'y)'x + |x - center|^2 / (2 sigma) in `value`.
+    The groups are split into as many pieces of consecutive groups as `out.value` has entries. Each thread works on one
+    piece at a time, with at most `n_threads` threads (0: one a piece); results do not depend on `n_threads`, to the
+    bit.
     """
-    cdef Py_ssize_t piece, pieces = value.shape[0], groups = start.shape[0] - 1, m = activity.shape[1]
+    cdef Py_ssize_t piece, pieces = out.value.shape[0], groups = columns.count, m = out.activity.shape[1]
     cdef int threads = n_threads if n_threads > 0 else <int>pieces
-    if groups == 0 or x.shape[0] == 0:
-        activity[:, :] = 0.0
-        value[:] = 0.0
+    if groups == 0 or columns.n_columns == 0:
+        out.activity[:, :] = 0.0
+        out.value[:] = 0.0
         return
     for piece in prange(pieces, nogil=True, num_threads=threads, schedule="static", chunksize=1):
-        memset(&activity[0, 0] + piece * m, 0, m * sizeof(double))
-        value[piece] = project_groups(
-            groups * piece // pieces, groups * (piece + 1) // pieces, &start[0], &limit[0], &cost[0], &lower[0],
-            &upper[0], &entry_start[0], &row[0] if row.shape[0] else NULL,
-            &coefficient[0] if row.shape[0] else NULL, &center[0], sigma, &y[0] if y.shape[0] else NULL, &x[0],
-            &free[0], &multiplier[0], &activity[0, 0] + piece * m)
+        memset(&out.activity[0, 0] + piece * m, 0, m * sizeof(double))
+        out.value[piece] = project_groups(columns, groups * piece // pieces, groups * (piece + 1) // pieces,
+                                          &center[0], sigma, &y[0], out, &out.activity[0, 0] + piece * m)
 
 
-def newton_matrix(const int[::1] start, const unsigned char[::1] free, const double[::1] multiplier,
-                  const int[::1] entry_start, const int[::1] row, const double[::1] coefficient, double sigma,
+def newton_matrix(Groups columns, const unsigned char[::1] free, const double[::1] multiplier, double sigma,
                   double[:, ::1] matrix):
     """Add sigma * A J A' of equation (A6) to a dense matrix (m, m).
 
@@ -157,6 +178,10 @@ def newton_matrix(const int[::1] start, const unsigned char[::1] free, const dou
     whose limit binds. The mean's part is the outer product of the columns' sum with itself: the work grows with the
     number of a group's entries, not with its pairs of columns.
     """
+    cdef const int* start = columns.start
+    cdef const int* entry_start = columns.entry_start
+    cdef const int* row = columns.row
+    cdef const double* coefficient = columns.coefficient
     cdef Py_ssize_t g, i, k, h
     cdef int n_free, r, n_touched
     cdef double share, entry
@@ -164,7 +189,7 @@ def newton_matrix(const int[::1] start, const unsigned char[::1] free, const dou
     cdef int[::1] touched = np.empty(max(matrix.shape[0], 1), dtype=np.int32)
     cdef unsigned char[::1] is_touched = np.zeros(max(matrix.shape[0], 1), dtype=np.uint8)
     with nogil:
-        for g in range(start.shape[0] - 1):
+        for g in range(columns.count):
             n_free = n_touched = 0
             for i in range(start[g], start[g + 1]):
                 n_free += free[i]
@@ -191,15 +216,18 @@ def newton_matrix(const int[::1] start, const unsigned char[::1] free, const dou
                 is_touched[touched[k]] = 0
 
 
-def jacobian_product(const int[::1] start, const unsigned char[::1] free, const double[::1] multiplier,
-                     const int[::1] entry_start, const int[::1] row, const double[::1] coefficient, double sigma,
+def jacobian_product(Groups columns, const unsigned char[::1] free, const double[::1] multiplier, double sigma,
                      const double[::1] direction, double[::1] product):
     """Add sigma * A J A' direction to `product`, without forming the Newton matrix."""
+    cdef const int* start = columns.start
+    cdef const int* entry_start = columns.entry_start
+    cdef const int* row = columns.row
+    cdef const double* coefficient = columns.coefficient
     cdef Py_ssize_t g, j, k
     cdef int n_free
     cdef double mean, value
     with nogil:
-        for g in range(start.shape[0] - 1):
+        for g in range(columns.count):
             n_free = 0
             mean = 0.0
             if multiplier[g] > 0.0:

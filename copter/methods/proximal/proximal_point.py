@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import group_least, plain_groups
-from copter.methods.proximal.newton import Rows, Subproblem, maximise
+from copter.methods.proximal.newton import Direction, Rows, Subproblem, maximise
 from copter.methods.proximal.project import block_minimum
 from copter.methods.proximal.settling import Part, Settling
 from copter.methods.proximal.working_set import WorkingSet
@@ -44,6 +43,8 @@ class Control:
         Constant in the objective, as minimised: the gap is relative to the objective with it.
     trust_radius : float
         Largest distance of prices from those of the last pricing pass, in units of their size (equation A9).
+    direction : callable
+        Returns the direction of the prices: Newton's, or that of coordinate descent.
     """
 
     settings: Settings
@@ -52,6 +53,7 @@ class Control:
     stop: Callable[[], bool] = lambda: False
     offset: float = 0.0
     trust_radius: float = np.inf
+    direction: Direction = Subproblem.newton_direction
 
 
 @dataclass(slots=True)
@@ -69,15 +71,6 @@ class Progress:
     left_trust_region: bool = False  # whether the prices left the trust region and were moved back to its edge
     # the full price step if y was shortened; for an infeasible program it tends to a ray
     price_step: Floats | None = None
-
-
-class Steps(Protocol):
-    """Interface: proximal steps on a working set, which end when prices are no longer `inside`."""
-
-    def __call__(
-        self, ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, inside: Callable[[Floats], bool], /
-    ) -> Progress:
-        """Take the steps, changing ws.x in place."""
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
@@ -138,7 +131,7 @@ def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Float
     return rows_value(y, rows) + value, wrong
 
 
-def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, steps: Steps) -> Progress:
+def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control) -> Progress:
     """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
 
     ws.x is changed in place; the prices are returned. Groups whose best column is the same at all nearby prices are
@@ -152,7 +145,7 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
         part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
         inside = (lambda _: True) if settling is None else settling.inside
         control_of_part = replace(control, offset=control.offset + part.cost)
-        progress = steps(part.ws, part.rows, y, sigma, control_of_part, inside)
+        progress = proximal_point(part.ws, part.rows, y, sigma, control_of_part, inside)
         if part.columns is not None:
             ws.x[part.columns] = part.ws.x
         proximal_steps += progress.proximal_steps
@@ -183,7 +176,7 @@ def proximal_point(
     cost_norm = norm(ws.cost)
     for step in range(1, settings.max_proximal_steps + 1):
         problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
-        point, taken = maximise(problem, y, control.row_tolerance, settings, control.stop, inside)
+        point, taken = maximise(problem, y, control.row_tolerance, settings, control.stop, inside, control.direction)
         newton_steps += taken
         y, slack = point.y, point.slack
         if not inside(y):

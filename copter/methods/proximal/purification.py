@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from copter.choose import crossover_pays
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.purify import Walk
+from copter.methods.proximal.purify import Walk, WalkRows
 from copter.methods.proximal.working_set import WorkingSet
 
 Floats = NDArray[np.float64]
@@ -68,25 +68,8 @@ def walk(ws: WorkingSet, rows: Rows, activity: Floats, row_tight: Bytes, span: F
     """Prepare the walk from ws.x, which it changes in place."""
     room = ws.limit - np.add.reduceat(ws.x, ws.start[:-1])
     limit_tight = room <= SNAP * (1.0 + np.where(np.isfinite(ws.limit), ws.limit, 0.0))
-    return Walk(
-        ws.x,
-        ws.lower,
-        ws.upper,
-        ws.cost,
-        span,
-        np.repeat(np.arange(len(ws.slots), dtype=np.int32), np.diff(ws.start)),
-        ws.start,
-        ws.entry_start,
-        ws.row,
-        ws.coefficient,
-        activity,
-        rows.lower,
-        rows.upper,
-        rows.scale,
-        row_tight,
-        room,
-        limit_tight.astype(np.uint8),
-    )
+    along = WalkRows(activity, rows.lower, rows.upper, rows.scale, row_tight)
+    return Walk(ws.groups(), ws.x, span, along, room, limit_tight.astype(np.uint8))
 
 
 def settle(ws: WorkingSet) -> None:

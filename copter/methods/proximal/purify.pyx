@@ -4,6 +4,8 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 
+from copter.methods.proximal.groups cimport Groups
+
 cdef double SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on the bound
 cdef double LEVEL = 1e-12  # a direction whose slope is below this (relative to the costs) counts as free of cost
 cdef double STILL = 1e-12  # entries of a direction, or relative changes that it makes, below this count as zero
@@ -11,46 +13,67 @@ cdef double STILL = 1e-12  # entries of a direction, or relative changes that it
 cdef double DEPENDENT = 1e-11
 
 
-cdef class Walk:
-    """A walk over flat columns (CSC over rows, in groups); x changes in place.
+cdef class WalkRows:
+    """The coupling rows of a walk.
 
-    Attributes
+    Parameters
     ----------
-    x, lower, upper, cost, span : (n,)
-        span is upper - lower, or 1 where that is infinite.
-    group : (n,) int32
-        Group of each column.
-    start : (g + 1,)
-        First column of each group.
-    activity, row_lower, row_upper, row_scale, row_tight : (m,)
-    room, limit_tight : (g,)
-        room is how much a group's sum may still grow.
-    held : (n,)
-        1 for columns that stay where they are because the face is unbounded along them.
+    activity, lower, upper, scale, tight : ndarray (m,)
+        `activity` and `tight` (uint8) change in place.
     """
 
+    cdef double[::1] activity
+    cdef const double[::1] lower, upper, scale
+    cdef unsigned char[::1] tight
+
+    def __init__(self, activity, lower, upper, scale, tight):
+        self.activity, self.lower, self.upper, self.scale, self.tight = activity, lower, upper, scale, tight
+
+
+cdef class Walk:
+    """A walk over the columns of a working set; x changes in place.
+
+    Parameters
+    ----------
+    columns : Groups
+    x, span : ndarray (n,)
+        span is upper - lower, or 1 where that is infinite.
+    rows : WalkRows
+    room, limit_tight : ndarray (g,)
+        room is how much a group's sum may still grow.
+    """
+
+    cdef Groups columns
     cdef double[::1] x, activity, room
-    cdef const double[::1] lower, upper, cost, span, coefficient, row_lower, row_upper, row_scale
-    cdef const int[::1] start, group, entry_start, row
-    cdef unsigned char[::1] row_tight, limit_tight, held
+    cdef const double[::1] span, row_lower, row_upper, row_scale
+    cdef const double* lower
+    cdef const double* upper
+    cdef const double* cost
+    cdef const double* coefficient
+    cdef const int* entry_start
+    cdef const int* row
+    cdef const int[::1] group
+    cdef unsigned char[::1] row_tight, limit_tight
+    cdef unsigned char[::1] held  # 1 for columns that stay where they are because the face is unbounded along them
     # Scratch: the pending columns and their direction, the distinct groups among them, the constraints' matrix.
     cdef int[::1] pending, groups, place, row_place, member
     cdef double[::1] direction, change, per_group
     cdef double[:, ::1] matrix
     cdef Py_ssize_t n_pending, n_groups
 
-    def __init__(self, x, lower, upper, cost, span, group, start, entry_start, row, coefficient, activity, row_lower,
-                 row_upper, row_scale, row_tight, room, limit_tight):
-        self.x, self.lower, self.upper, self.cost, self.span = x, lower, upper, cost, span
-        self.group, self.start = group, start
-        self.entry_start, self.row, self.coefficient = entry_start, row, coefficient
-        self.activity, self.row_lower, self.row_upper, self.row_scale = activity, row_lower, row_upper, row_scale
-        self.row_tight, self.room, self.limit_tight = row_tight, room, limit_tight
+    def __init__(self, Groups columns, x, span, WalkRows rows, room, limit_tight):
+        self.columns, self.x, self.span, self.room, self.limit_tight = columns, x, span, room, limit_tight
+        self.lower, self.upper, self.cost = columns.lower, columns.upper, columns.cost
+        self.entry_start, self.row, self.coefficient = columns.entry_start, columns.row, columns.coefficient
+        self.activity, self.row_lower, self.row_upper = rows.activity, rows.lower, rows.upper
+        self.row_scale, self.row_tight = rows.scale, rows.tight
+        counts = [columns.start[g + 1] - columns.start[g] for g in range(columns.count)]
+        self.group = np.repeat(np.arange(columns.count, dtype=np.int32), counts)
         self.held = np.zeros(len(x), dtype=np.uint8)
-        self.place = np.full(len(start), -1, dtype=np.int32)
-        self.row_place = np.zeros(len(activity), dtype=np.int32)
-        self.per_group = np.zeros(len(start))
-        self.change = np.zeros(len(activity))
+        self.place = np.full(columns.count + 1, -1, dtype=np.int32)
+        self.row_place = np.zeros(len(rows.activity), dtype=np.int32)
+        self.per_group = np.zeros(columns.count + 1)
+        self.change = np.zeros(len(rows.activity))
         self.n_pending = self.n_groups = 0
         self.allocate(64)
 

@@ -1,19 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.int32]
+from copter.methods.proximal.groups import Groups
 
-def settled_radius(
-    start: _Ints,
-    limit: _Floats,
-    lower: _Floats,
-    upper: _Floats,
-    x: _Floats,
-    reduced: _Floats,
-    entry_start: _Ints,
-    row: _Ints,
-    coefficient: _Floats,
-    weight: _Floats,
-    radius: _Floats,
-) -> None: ...
+_Floats = NDArray[np.float64]
+
+def settled_radius(columns: Groups, x: _Floats, reduced: _Floats, weight: _Floats, radius: _Floats) -> None: ...

@@ -2,6 +2,8 @@
 
 from libc.math cimport INFINITY, fabs
 
+from copter.methods.proximal.groups cimport Groups
+
 cdef double REST = 1e-12  # share of a group's limit: a column this close to zero, or to the limit, counts as at it
 
 
@@ -41,14 +43,16 @@ cdef double size_of_difference(const int* row, const double* coefficient, int fi
     return total
 
 
-cdef double group_radius(int first, int last, double limit, const double* lower, const double* upper, const double* x,
-                         const double* reduced, const int* entry_start, const int* row, const double* coefficient,
+cdef double group_radius(Groups columns, Py_ssize_t g, const double* x, const double* reduced,
                          const double* weight) noexcept nogil:
     """Return the radius of one group with a finite limit; 0 unless it is all zero or has one column at the limit."""
-    cdef int j, chosen = -1
-    cdef double radius, here
+    cdef const int* entry_start = columns.entry_start
+    cdef const int* row = columns.row
+    cdef const double* coefficient = columns.coefficient
+    cdef int j, first = columns.start[g], last = columns.start[g + 1], chosen = -1
+    cdef double radius, here, limit = columns.limit[g]
     for j in range(first, last):
-        if lower[j] != 0.0 or upper[j] < limit:
+        if columns.lower[j] != 0.0 or columns.upper[j] < limit:
             return 0.0
         if x[j] > REST * limit:
             if chosen >= 0 or x[j] < limit - REST * limit:
@@ -73,21 +77,16 @@ cdef double group_radius(int first, int last, double limit, const double* lower,
     return radius
 
 
-def settled_radius(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
-                   const double[::1] x, const double[::1] reduced, const int[::1] entry_start, const int[::1] row,
-                   const double[::1] coefficient, const double[::1] weight, double[::1] radius):
+def settled_radius(Groups columns, const double[::1] x, const double[::1] reduced, const double[::1] weight,
+                   double[::1] radius):
     """Write each group's radius: x stays optimal while no price moves by more than radius * weight of its row.
 
     0 for a group without a finite limit, with bounds on single columns, or with columns strictly between bounds.
     """
     cdef Py_ssize_t g
-    cdef const int* rows = &row[0] if row.shape[0] else NULL
-    cdef const double* coefficients = &coefficient[0] if row.shape[0] else NULL
-    cdef const double* weights = &weight[0] if weight.shape[0] else NULL
     with nogil:
-        for g in range(start.shape[0] - 1):
-            if limit[g] == INFINITY or start[g] == start[g + 1]:
+        for g in range(columns.count):
+            if columns.limit[g] == INFINITY or columns.start[g] == columns.start[g + 1]:
                 radius[g] = 0.0
             else:
-                radius[g] = group_radius(start[g], start[g + 1], limit[g], &lower[0], &upper[0], &x[0], &reduced[0],
-                                         &entry_start[0], rows, coefficients, weights)
+                radius[g] = group_radius(columns, g, &x[0], &reduced[0], &weight[0])

@@ -70,19 +70,7 @@ class Settling:
         idle = IDLE_PRICE * float(np.abs(ws.cost).max(initial=0.0)) / np.maximum(rows.scale, 1e-300)
         self.weight = np.abs(y) + np.where(rows.scale > 0.0, idle, 1.0)
         self.radii = np.empty(len(ws.slots))
-        settled_radius(
-            ws.start,
-            ws.limit,
-            ws.lower,
-            ws.upper,
-            ws.x,
-            ws.reduced_costs(y),
-            ws.entry_start,
-            ws.row,
-            ws.coefficient,
-            self.weight,
-            self.radii,
-        )
+        settled_radius(ws.groups(), ws.x, ws.reduced_costs(y), self.weight, self.radii)
         place = int(SHARE * len(self.radii))
         self.radius = float(np.partition(self.radii, place)[place]) if len(self.radii) else np.inf
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from copter.choose import KEPT, Choice
 from copter.methods.proximal.certificates import farkas, improving_ray
-from copter.methods.proximal.coordinate_descent import Descending
+from copter.methods.proximal.coordinate_descent import descent_direction
 from copter.methods.proximal.descent import descend
 from copter.methods.proximal.iterate import Iterate
-from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.newton import Direction, Rows, Subproblem
 from copter.methods.proximal.pricing import Priced, price_all
-from copter.methods.proximal.proximal_point import Control, Progress, Steps, proximal_point, solve_working_set
+from copter.methods.proximal.proximal_point import Control, Progress, solve_working_set
 from copter.methods.proximal.purification import purify
 from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
 from copter.methods.proximal.termination import status_of
@@ -49,9 +49,6 @@ GRACE_S = 2e-3
 
 STALLED = 3.0
 """A solve has stalled after this many times max_proximal_steps without convergence."""
-
-DESCENT_ROWS = 0.3
-"""Largest residual that coordinate descent leaves in a row, as a share of the tolerance."""
 
 TRUST_EXITS = 3
 """In one solve, prices are moved back into the trust region this many times; then the trust region is dropped."""
@@ -122,8 +119,8 @@ class Solve:
         self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
-        self.by_descent = choice.method == "coordinate_descent"
-        self.steps: Steps = Descending() if self.by_descent else proximal_point
+        by_descent = choice.method == "coordinate_descent"
+        self.direction: Direction = descent_direction if by_descent else Subproblem.newton_direction
 
     def run(self) -> Outcome:
         """Solve and leave the iterate ready for the next round."""
@@ -195,7 +192,7 @@ class Solve:
             return self.run_fallback(self.fallback)
         self.by = self.choice
         early = iterate.cold and self.passes < DESCENT_PASSES
-        if early and residuals.gap > FAR and settings.descent_sweeps and self.grown and not self.by_descent:
+        if early and residuals.gap > FAR and settings.descent_sweeps and self.grown:
             iterate.y = descend(iterate.ws, self.rows, iterate.y, iterate.sigma, settings.descent_sweeps)
             return None
         goal = min(max(0.1 * residuals.gap, SHARE * settings.tolerance), FAR) if self.grown else 0.0
@@ -204,12 +201,13 @@ class Solve:
         control = Control(
             settings,
             tolerance=goal,
-            row_tolerance=self.row_tolerance(DESCENT_ROWS if self.by_descent else ROW_SHARE),
+            row_tolerance=self.row_tolerance(),
             stop=self.must_stop,
             offset=self.offset,
             trust_radius=settings.price_reach if trusts else np.inf,
+            direction=self.direction,
         )
-        progress = solve_working_set(iterate.ws, self.rows, iterate.y, iterate.sigma, control, self.steps)
+        progress = solve_working_set(iterate.ws, self.rows, iterate.y, iterate.sigma, control)
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
@@ -223,13 +221,11 @@ class Solve:
         """Whether time is up or the caller has interrupted the solve."""
         return self.watch()
 
-    def row_tolerance(self, share: float) -> Floats:
-        """Return every row's largest residual: this share of the tolerance, at most a tenth of the absolute
-        tolerance.
-        """
+    def row_tolerance(self) -> Floats:
+        """Return every row's largest residual: `ROW_SHARE` of the tolerance, at most a tenth of the absolute one."""
         bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
-        return np.minimum(share * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
+        return np.minimum(ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
     def look_for_certificates(self, progress: Progress) -> Status | None:
         """Find out why a working set does not converge: infeasible, unbounded, or stalled; returns the status, if
@@ -252,8 +248,6 @@ class Solve:
         self.stalled_steps += progress.proximal_steps
         if self.fallback is not None and self.stalled_steps >= self.settings.max_proximal_steps:
             return self.run_fallback(self.fallback)
-        if self.by_descent:  # descent is slow rather than stuck; passes or time end it
-            return None
         most = STALLED * self.settings.max_proximal_steps
         return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None
 

@@ -1,30 +1,22 @@
 import numpy as np
 from numpy.typing import NDArray
 
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.int32]
+from copter.methods.proximal.groups import Groups
 
-def refresh_prices(
-    row_lower: _Floats, row_upper: _Floats, y: _Floats, penalty: _Floats, activity: _Floats, price: _Floats
-) -> None: ...
-def sweep(
-    start: _Ints,
-    limit: _Floats,
-    cost: _Floats,
-    lower: _Floats,
-    upper: _Floats,
-    entry_start: _Ints,
-    row: _Ints,
-    coefficient: _Floats,
-    row_lower: _Floats,
-    row_upper: _Floats,
-    y: _Floats,
-    penalty: _Floats,
-    center: _Floats,
-    sigma: float,
-    x: _Floats,
-    activity: _Floats,
-    price: _Floats,
-    active: NDArray[np.uint8],
-    small: float,
-) -> float: ...
+_Floats = NDArray[np.float64]
+
+class Sweep:
+    activity: _Floats
+    price: _Floats
+    def __init__(
+        self,
+        columns: Groups,
+        row_lower: _Floats,
+        row_upper: _Floats,
+        penalty: _Floats,
+        center: _Floats,
+        sigma: float,
+        x: _Floats,
+    ) -> None: ...
+    def begin(self, y: _Floats) -> None: ...
+    def sweep(self) -> float: ...

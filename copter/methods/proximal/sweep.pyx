@@ -1,132 +1,137 @@
 """Coordinate descent on the augmented Lagrangian over the working columns, within each block's limit."""
 
+import numpy as np
+
 from libc.math cimport INFINITY
 
-
-cdef inline double row_price(double activity, double lower, double upper, double y, double penalty) noexcept nogil:
-    """Return a row's multiplier at an activity (equation A10): y - penalty * (activity - slack)."""
-    cdef double shifted = activity - y / penalty
-    if shifted < lower:
-        return penalty * (lower - shifted)
-    if shifted > upper:
-        return penalty * (upper - shifted)
-    return 0.0
+from copter.methods.proximal.groups cimport Groups
 
 
-cdef inline double gradient_of(Py_ssize_t j, double cost, double proximal, const int[::1] entry_start,
-                               const int[::1] row, const double[::1] coefficient,
-                               const double[::1] price) noexcept nogil:
-    cdef double gradient = cost + proximal
-    cdef Py_ssize_t k
-    for k in range(entry_start[j], entry_start[j + 1]):
-        gradient -= coefficient[k] * price[row[k]]
-    return gradient
-
-
-cdef inline void move(Py_ssize_t j, double step, const int[::1] entry_start, const int[::1] row,
-                      const double[::1] coefficient, const double[::1] row_lower, const double[::1] row_upper,
-                      const double[::1] y, const double[::1] penalty, double[::1] x, double[::1] activity,
-                      double[::1] price) noexcept nogil:
-    """Move one column, and update the activities and prices of its rows."""
-    cdef Py_ssize_t k
-    cdef int r
-    x[j] += step
-    for k in range(entry_start[j], entry_start[j + 1]):
-        r = row[k]
-        activity[r] += coefficient[k] * step
-        price[r] = row_price(activity[r], row_lower[r], row_upper[r], y[r], penalty[r])
-
-
-def refresh_prices(const double[::1] row_lower, const double[::1] row_upper, const double[::1] y,
-                   const double[::1] penalty, const double[::1] activity, double[::1] price):
-    """Write each row's multiplier at these activities (equation A10)."""
-    cdef Py_ssize_t r
-    with nogil:
-        for r in range(activity.shape[0]):
-            price[r] = row_price(activity[r], row_lower[r], row_upper[r], y[r], penalty[r])
-
-
-cdef inline double curvature_of(Py_ssize_t j, double sigma, const int[::1] entry_start, const int[::1] row,
-                                const double[::1] coefficient, const double[::1] penalty) noexcept nogil:
-    """Return an upper bound of the second derivative along one column."""
-    cdef double curvature = 1.0 / sigma
-    cdef Py_ssize_t k
-    for k in range(entry_start[j], entry_start[j + 1]):
-        curvature += penalty[row[k]] * coefficient[k] * coefficient[k]
-    return curvature
-
-
-def sweep(const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
-          const double[::1] upper, const int[::1] entry_start, const int[::1] row, const double[::1] coefficient,
-          const double[::1] row_lower, const double[::1] row_upper, const double[::1] y, const double[::1] penalty,
-          const double[::1] center, double sigma, double[::1] x, double[::1] activity, double[::1] price,
-          unsigned char[::1] active, double small):
-    """Make one pass of exact coordinate steps over the active groups, in place; return the largest step.
-
-    First each column of an active group that gains by shrinking shrinks. Then, in a group with a limit, the cheapest
-    column takes the room that is left, and weight of the dearest column beyond it (a pair step, which keeps the sum). A
-    group whose steps are all at most `small` becomes inactive. In a group without a limit, each column is active or
-    inactive by itself.
+cdef class Sweep:
+    """Exact coordinate steps from x, in place, on the augmented Lagrangian of equations A10 and A11.
 
     Parameters
     ----------
-    active : ndarray (n,) of uint8
-        1 for active columns; for a group with a limit, the flag of its first column counts for all.
-    small : float
+    columns : Groups
+    row_lower, row_upper, penalty : ndarray (m,)
+    center, x : ndarray (n,)
+    sigma : float
+
+    Attributes
+    ----------
+    activity, price : ndarray (m,)
+        A x, and each row's multiplier at it.
     """
-    cdef Py_ssize_t g, j, best, worst
-    cdef bint limited
-    cdef double gradient, low, high, room, first, second, step, wanted, moved, largest = 0.0
-    with nogil:
-        for g in range(start.shape[0] - 1):
-            limited = limit[g] < INFINITY
-            if limited and (start[g] == start[g + 1] or not active[start[g]]):
-                continue
-            room = limit[g]
-            best = worst = -1
-            low, high, moved = INFINITY, -INFINITY, 0.0
-            for j in range(start[g], start[g + 1]):
-                if not limited and not active[j]:
-                    continue
-                gradient = gradient_of(j, cost[j], (x[j] - center[j]) / sigma, entry_start, row, coefficient, price)
-                if gradient > 0.0 or not limited:
-                    first = curvature_of(j, sigma, entry_start, row, coefficient, penalty)
-                    step = min(max(-gradient / first, lower[j] - x[j]), upper[j] - x[j])
-                    if step != 0.0:
-                        move(j, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
-                             price)
-                        moved = max(moved, abs(step))
-                        gradient += first * step
-                    if not limited:
-                        active[j] = abs(step) > small
-                room -= x[j]
-                if gradient < low and x[j] < upper[j]:
-                    low, best = gradient, j
-                if gradient > high and x[j] > lower[j]:
-                    high, worst = gradient, j
-            if limited and best >= 0:
-                low = gradient_of(best, cost[best], (x[best] - center[best]) / sigma, entry_start, row, coefficient,
-                                  price)
-                first = curvature_of(best, sigma, entry_start, row, coefficient, penalty)
-                wanted = min(-low / first, upper[best] - x[best])
-                step = max(0.0, min(wanted, room))
-                if step > 0.0:
-                    move(best, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
-                         price)
-                    moved = max(moved, step)
-                if step < wanted and worst >= 0 and worst != best:
-                    low += first * step
-                    high = gradient_of(worst, cost[worst], (x[worst] - center[worst]) / sigma, entry_start, row,
-                                       coefficient, price)
-                    second = curvature_of(worst, sigma, entry_start, row, coefficient, penalty)
-                    step = min((high - low) / (2.0 * (first + second)), upper[best] - x[best], x[worst] - lower[worst])
+
+    cdef Groups columns
+    cdef const double[::1] row_lower, row_upper, penalty, center
+    cdef double[::1] x, y, _activity, _price
+    cdef double sigma
+    cdef readonly object activity
+    cdef readonly object price
+
+    def __init__(self, Groups columns, const double[::1] row_lower, const double[::1] row_upper,
+                 const double[::1] penalty, const double[::1] center, double sigma, double[::1] x):
+        self.columns, self.row_lower, self.row_upper, self.penalty = columns, row_lower, row_upper, penalty
+        self.center, self.sigma, self.x = center, sigma, x
+        self.activity, self.price = np.zeros(row_lower.shape[0]), np.zeros(row_lower.shape[0])
+        self._activity, self._price, self.y = self.activity, self.price, np.zeros(row_lower.shape[0])
+
+    def begin(self, const double[::1] y):
+        """Take these prices, and compute the activities and multipliers at x anew."""
+        cdef Py_ssize_t j, k, r
+        cdef Groups columns = self.columns
+        with nogil:
+            for r in range(y.shape[0]):
+                self.y[r] = y[r]
+                self._activity[r] = 0.0
+            for j in range(columns.n_columns):
+                if self.x[j] != 0.0:
+                    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+                        self._activity[columns.row[k]] += columns.coefficient[k] * self.x[j]
+            for r in range(y.shape[0]):
+                self._price[r] = self.row_price(r)
+
+    cdef double row_price(self, Py_ssize_t r) noexcept nogil:
+        """Return a row's multiplier at its activity (equation A10): y - penalty * (activity - slack)."""
+        cdef double shifted = self._activity[r] - self.y[r] / self.penalty[r]
+        if shifted < self.row_lower[r]:
+            return self.penalty[r] * (self.row_lower[r] - shifted)
+        if shifted > self.row_upper[r]:
+            return self.penalty[r] * (self.row_upper[r] - shifted)
+        return 0.0
+
+    cdef double gradient_of(self, Py_ssize_t j) noexcept nogil:
+        cdef double gradient = self.columns.cost[j] + (self.x[j] - self.center[j]) / self.sigma
+        cdef Py_ssize_t k
+        for k in range(self.columns.entry_start[j], self.columns.entry_start[j + 1]):
+            gradient -= self.columns.coefficient[k] * self._price[self.columns.row[k]]
+        return gradient
+
+    cdef double curvature_of(self, Py_ssize_t j) noexcept nogil:
+        """Return an upper bound of the second derivative along one column."""
+        cdef double curvature = 1.0 / self.sigma
+        cdef Py_ssize_t k
+        for k in range(self.columns.entry_start[j], self.columns.entry_start[j + 1]):
+            curvature += self.penalty[self.columns.row[k]] * self.columns.coefficient[k] * self.columns.coefficient[k]
+        return curvature
+
+    cdef void move(self, Py_ssize_t j, double step) noexcept nogil:
+        """Move one column, and update the activities and prices of its rows."""
+        cdef Py_ssize_t k
+        cdef int r
+        self.x[j] += step
+        for k in range(self.columns.entry_start[j], self.columns.entry_start[j + 1]):
+            r = self.columns.row[k]
+            self._activity[r] += self.columns.coefficient[k] * step
+            self._price[r] = self.row_price(r)
+
+    def sweep(self):
+        """Make one pass of exact coordinate steps over the groups; return the largest step.
+
+        First each column of a group that gains by shrinking shrinks. Then, in a group with a limit, the cheapest column
+        takes the room that is left, and weight of the dearest column beyond it (a pair step, which keeps the sum).
+        """
+        cdef Groups columns = self.columns
+        cdef const double* lower = columns.lower
+        cdef const double* upper = columns.upper
+        cdef Py_ssize_t g, j, best, worst
+        cdef bint limited
+        cdef double gradient, low, high, room, first, second, step, wanted, largest = 0.0
+        with nogil:
+            for g in range(columns.count):
+                limited = columns.limit[g] < INFINITY
+                room = columns.limit[g]
+                best = worst = -1
+                low, high = INFINITY, -INFINITY
+                for j in range(columns.start[g], columns.start[g + 1]):
+                    gradient = self.gradient_of(j)
+                    if gradient > 0.0 or not limited:
+                        first = self.curvature_of(j)
+                        step = min(max(-gradient / first, lower[j] - self.x[j]), upper[j] - self.x[j])
+                        if step != 0.0:
+                            self.move(j, step)
+                            largest = max(largest, abs(step))
+                            gradient += first * step
+                    room -= self.x[j]
+                    if gradient < low and self.x[j] < upper[j]:
+                        low, best = gradient, j
+                    if gradient > high and self.x[j] > lower[j]:
+                        high, worst = gradient, j
+                if limited and best >= 0:
+                    low, first = self.gradient_of(best), self.curvature_of(best)
+                    wanted = min(-low / first, upper[best] - self.x[best])
+                    step = max(0.0, min(wanted, room))
                     if step > 0.0:
-                        move(best, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
-                             price)
-                        move(worst, -step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
-                             price)
-                        moved = max(moved, step)
-            if limited:
-                active[start[g]] = moved > small
-            largest = max(largest, moved)
-    return largest
+                        self.move(best, step)
+                        largest = max(largest, step)
+                    if step < wanted and worst >= 0 and worst != best:
+                        low += first * step
+                        high, second = self.gradient_of(worst), self.curvature_of(worst)
+                        step = min((high - low) / (2.0 * (first + second)), upper[best] - self.x[best],
+                                   self.x[worst] - lower[worst])
+                        if step > 0.0:
+                            self.move(best, step)
+                            self.move(worst, -step)
+                            largest = max(largest, step)
+        return largest

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import activities, group_least, reduced_costs
+from copter.methods.proximal.groups import Groups
 from copter.model.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
@@ -246,23 +247,11 @@ class WorkingSet:
 
     def gather(self, matrix: BlockMatrix) -> None:
         """Copy costs, bounds and entries from the matrix, and project x onto the bounds."""
-        self.allocate()
-        column = self.column
-        entries = matrix.gather_sizes(self.slots, self.start, column)
-        self.entry_start = np.zeros(self.size + 1, dtype=np.int32)
-        self.row, self.coefficient = np.empty(entries, dtype=np.int32), np.empty(entries)
-        matrix.gather(
-            self.slots,
-            self.start,
-            column,
-            self.limit,
-            self.cost,
-            self.lower,
-            self.upper,
-            self.entry_start,
-            self.row,
-            self.coefficient,
-        )
+        self.find_groups()
+        flat = matrix.gather(self.slots, self.start, self.column)
+        self.limit, self.cost, self.lower, self.upper = flat.limit, flat.cost, flat.lower, flat.upper
+        self.entry_start, self.row, self.coefficient = flat.entry_start, flat.row, flat.coefficient
+        self.free = np.zeros(self.size, dtype=np.uint8)
         self.fit()
 
     def fit(self) -> None:
@@ -274,6 +263,12 @@ class WorkingSet:
             shrink = np.where(over, self.limit / np.where(over, total, 1.0), 1.0)
             self.x *= np.repeat(shrink, np.diff(self.start))
             np.clip(self.x, self.lower, self.upper, out=self.x)
+
+    def groups(self) -> Groups:
+        """Return the record of the present arrays that kernels read."""
+        return Groups(
+            self.start, self.limit, self.cost, self.lower, self.upper, self.entry_start, self.row, self.coefficient
+        )
 
     def activity(self, n_rows: int) -> Floats:
         """Return A x, (n_rows,), recomputed from the columns."""

@@ -9,25 +9,23 @@ from copter.methods.simplex.tableau cimport Tableau, resting
 cdef double LEAST_ENTRY = 1e-6  # least |scaled entry| with which a column may start as a row's basic variable
 
 
-def whole_columns(int n_rows, const int[::1] column_start, const int[::1] private_start, const int[::1] start,
-                  const int[::1] row, const double[::1] value, const int[::1] own_start, const int[::1] own_row,
-                  const double[::1] own_value):
-    """Merge the entries of coupling and private rows into one matrix by columns.
+def whole_columns(program):
+    """Merge the entries of a block program's coupling and private rows into one matrix by columns.
 
     Parameters
     ----------
-    n_rows : int
-        Coupling rows; the private rows of all blocks follow.
-    column_start, private_start : ndarray (blocks + 1,) int32
-    start, row, value : CSC arrays
-        Entries in coupling rows.
-    own_start, own_row, own_value : CSC arrays
-        Entries in private rows, counted within the block.
+    program : BlockProgram
+        The private rows of all blocks follow its coupling rows.
 
     Returns
     -------
     start, index, value : CSC arrays
     """
+    cdef const int[::1] column_start = program.column_start, private_start = program.private_start
+    cdef const int[::1] start = program.start, row = program.row, own_start = program.own_start
+    cdef const int[::1] own_row = program.own_row
+    cdef const double[::1] value = program.value, own_value = program.own_value
+    cdef int n_rows = program.n_rows
     cdef int g, j, e, at = 0, n = start.shape[0] - 1
     cdef int[::1] starts = np.empty(n + 1, dtype=np.int32)
     cdef int[::1] index = np.empty(row.shape[0] + own_row.shape[0], dtype=np.int32)

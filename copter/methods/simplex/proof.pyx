@@ -56,7 +56,7 @@ def prove_point(const int[::1] start, const int[::1] index, const double[::1] va
                 if not known:
                     least_activity(start, index, value, lower, upper, n, rows)
                     known = True
-                high = implied(j, start, index, value, lower, upper, n, rows)
+                high = implied(j, start, index, value, lower[j], &upper[n], rows)
             add_column(&tally, q, slack, lower[j], high)
         for i in range(m):
             add_row(&tally, rows[0, i], y[i], lower[n + i], upper[n + i])
@@ -77,16 +77,19 @@ cdef void least_activity(const int[::1] start, const int[::1] index, const doubl
             rows[2, index[e]] += fabs(at)
 
 
-cdef double implied(int j, const int[::1] start, const int[::1] index, const double[::1] value,
-                    const double[::1] lower, const double[::1] upper, int n, double[:, ::1] rows) noexcept nogil:
-    """Return a column's largest value that a row with an upper bound allows (D12), raised by more than rounding."""
+cdef double implied(int j, const int[::1] start, const int[::1] index, const double[::1] value, double lower,
+                    const double* row_upper, double[:, ::1] rows) noexcept nogil:
+    """Return a column's largest value that a row with an upper bound allows (D12), raised by more than rounding.
+
+    `lower` is the column's lower bound.
+    """
     cdef int e, i
     cdef double most = INFINITY, room
-    if lower[j] == -INFINITY:
+    if lower == -INFINITY:
         return most
     for e in range(start[j], start[j + 1]):
         i = index[e]
-        if value[e] > 0.0 and upper[n + i] < INFINITY and rows[1, i] > -INFINITY:
-            room = upper[n + i] - rows[1, i] + OUTWARD * (fabs(upper[n + i]) + rows[2, i])
-            most = fmin(most, lower[j] + fmax(room, 0.0) / value[e] * (1.0 + OUTWARD))
-    return most if lower[j] == 0.0 else most + OUTWARD * fabs(lower[j])
+        if value[e] > 0.0 and row_upper[i] < INFINITY and rows[1, i] > -INFINITY:
+            room = row_upper[i] - rows[1, i] + OUTWARD * (fabs(row_upper[i]) + rows[2, i])
+            most = fmin(most, lower + fmax(room, 0.0) / value[e] * (1.0 + OUTWARD))
+    return most if lower == 0.0 else most + OUTWARD * fabs(lower)

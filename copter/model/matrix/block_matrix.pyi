@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.model.matrix.gathered import Gathered as _Gathered
 from copter.model.matrix.list_of_lists import ListOfLists
 
 _Floats = NDArray[np.float64]
@@ -19,20 +20,7 @@ class BlockMatrix(ListOfLists):
     ) -> tuple[_Floats, _Ints, _Ints, _Floats]: ...
     def price_errors(self) -> _Floats: ...
     def offsets(self) -> _Floats: ...
-    def gather_sizes(self, slots: _Ints, start: _Ints, columns: _Ints) -> int: ...
-    def gather(
-        self,
-        slots: _Ints,
-        start: _Ints,
-        columns: _Ints,
-        limit: _Floats,
-        cost: _Floats,
-        lower: _Floats,
-        upper: _Floats,
-        entry_start: _Ints,
-        row: _Ints,
-        coefficient: _Floats,
-    ) -> None: ...
+    def gather(self, slots: _Ints, start: _Ints, columns: _Ints) -> _Gathered: ...
     def starts_of(self, slots: _Ints) -> NDArray[np.int64]: ...
     def flat_lower(self, slots: _Ints, n: int) -> _Floats: ...
     def flat_columns(self, slots: _Ints, n: int) -> tuple[_Floats, _Floats, _Floats]: ...

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from copter.model.matrix.gathered import Gathered as _Gathered
+
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, fabs, isnan
 from libc.stdlib cimport calloc, free, malloc
@@ -248,31 +250,28 @@ cdef class BlockMatrix(ListOfLists):
         price_block(block, weight, threshold[i], &smallest[i], &column[i * MAX_SEGMENTS], &reduced[i * MAX_SEGMENTS],
                     &found[i])
 
-    def gather_sizes(self, const int[::1] slots, const int[::1] start, const int[::1] columns):
-        """Return the number of matrix entries of listed columns: columns[start[g]:start[g+1]] belong to slots[g]."""
-        cdef Py_ssize_t g
-        cdef int e, j
-        cdef long long entries = 0
-        cdef const int* column_start
-        with nogil:
-            for g in range(slots.shape[0]):
-                column_start = self.blocks[slots[g]].pattern.column_start
-                for e in range(start[g], start[g + 1]):
-                    j = columns[e]
-                    entries += column_start[j + 1] - column_start[j]
-        return entries
-
-    def gather(self, const int[::1] slots, const int[::1] start, const int[::1] columns, double[::1] limit,
-               double[::1] cost, double[::1] lower, double[::1] upper, int[::1] entry_start, int[::1] row,
-               double[::1] coefficient):
-        """Copy the listed columns into flat arrays (costs, bounds, CSC entries), and the groups' limits."""
-        cdef Py_ssize_t g
+    def gather(self, const int[::1] slots, const int[::1] start, const int[::1] columns):
+        """Return flat copies of listed columns: columns[start[g]] to columns[start[g + 1] - 1] belong to slots[g]."""
+        cdef Py_ssize_t g, n = columns.shape[0], count = slots.shape[0]
         cdef int e, k, j, entries = 0
         cdef Block* block
         cdef Pattern* pattern
+        limits, costs, lowers, uppers = np.empty(count), np.empty(n), np.empty(n), np.empty(n)
+        starts = np.zeros(n + 1, dtype=np.int32)
+        cdef double[::1] limit = limits, cost = costs, lower = lowers, upper = uppers
+        cdef int[::1] entry_start = starts
         with nogil:
-            entry_start[0] = 0
-            for g in range(slots.shape[0]):
+            for g in range(count):
+                pattern = self.blocks[slots[g]].pattern
+                for e in range(start[g], start[g + 1]):
+                    entries += pattern.column_start[columns[e] + 1] - pattern.column_start[columns[e]]
+                    entry_start[e + 1] = entries
+        rows, coefficients = np.empty(entries, dtype=np.int32), np.empty(entries)
+        cdef int[::1] row = rows
+        cdef double[::1] coefficient = coefficients
+        entries = 0
+        with nogil:
+            for g in range(count):
                 block = &self.blocks[slots[g]]
                 pattern = block.pattern
                 limit[g] = block.limit
@@ -291,7 +290,7 @@ cdef class BlockMatrix(ListOfLists):
                         row[entries] = pattern.row[k]
                         coefficient[entries] = pattern.coefficient[k]
                         entries += 1
-                    entry_start[e + 1] = entries
+        return _Gathered(limits, costs, lowers, uppers, starts, rows, coefficients)
 
     # Slabs side by side -------------------------------------------------------------------------------------------
 

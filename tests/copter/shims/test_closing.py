@@ -132,9 +132,13 @@ def search(rng: np.random.Generator) -> tuple[Choices, list[list[tuple[float, np
     entry_start = (np.arange(len(flat) + 1) * m).astype(np.int32)
     row = np.tile(np.arange(m, dtype=np.int32), len(flat))
     kernel = Choices(
-        start, np.array([loss for loss, _ in flat]), entry_start, row, np.concatenate([use for _, use in flat]),
-        price, left, np.zeros(m), most, give, np.zeros(m),
-    )  # fmt: skip
+        start,
+        np.array([loss for loss, _ in flat]),
+        (entry_start, row, np.concatenate([use for _, use in flat])),
+        (price, left, np.zeros(m), np.zeros(m)),
+        most,
+        give,
+    )
     return kernel, options, price, left
 
 
@@ -164,14 +168,14 @@ def test_the_kernel_refuses_arrays_that_disagree() -> None:
         np.array([0, 1], dtype=np.int32),
         np.zeros(1, dtype=np.int32),
     )
-    Choices(start, one, entries, row, one, one, one, one, none, none, one)
+    Choices(start, one, (entries, row, one), (one, one, one, one), none, none)
     with pytest.raises(ValueError, match="rows"):
-        Choices(start, one, entries, row, one, one, np.zeros(2), one, none, none, one)
+        Choices(start, one, (entries, row, one), (one, np.zeros(2), one, one), none, none)
     with pytest.raises(ValueError, match="give and slack"):
-        Choices(start, one, entries, row, one, one, one, one, none, none, np.zeros(2))
+        Choices(start, one, (entries, row, one), (one, one, one, np.zeros(2)), none, none)
     with pytest.raises(ValueError, match="options"):
-        Choices(start, np.zeros(2), entries, row, one, one, one, one, none, none, one)
+        Choices(start, np.zeros(2), (entries, row, one), (one, one, one, one), none, none)
     with pytest.raises(ValueError, match="entries"):
-        Choices(start, one, entries, row, np.zeros(2), one, one, one, none, none, one)
+        Choices(start, one, (entries, row, np.zeros(2)), (one, one, one, one), none, none)
     with pytest.raises(IndexError, match="row"):
-        Choices(start, one, entries, row + 1, one, one, one, one, none, none, one)
+        Choices(start, one, (entries, row + 1, one), (one, one, one, one), none, none)

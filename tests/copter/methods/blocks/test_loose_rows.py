@@ -54,7 +54,7 @@ def dense_of(found: BlockProgram) -> np.ndarray:
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from([1.0, 0.5]))
 def test_no_point_of_the_blocks_is_beyond_the_reach(seed: int, negative: bool, limited: float) -> None:
     found = program(seed, 5, 6, negative, limited)
-    least, most = reach_of_rows(*found.arrays, found.lower, found.upper)
+    least, most = reach_of_rows(found)
     rng = np.random.default_rng(seed + 1)
     matrix, n = dense_of(found), found.n_columns
     for _ in range(20):
@@ -83,7 +83,7 @@ def test_the_reach_of_a_block_is_its_limit_at_the_largest_coefficient() -> None:
         lower=np.array([0.0, 0.0, -np.inf, -np.inf, -np.inf]),
         upper=np.array([np.inf, np.inf, 30.0, 5.0, 4.0]),
     )
-    least, most = reach_of_rows(*found.arrays, found.lower, found.upper)
+    least, most = reach_of_rows(found)
     assert least.tolist() == [0.0, -4.0]
     assert most.tolist() == [12.0, 0.0]
     lean, kept = found.without_loose_rows()

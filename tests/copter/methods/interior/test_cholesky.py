@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from copter.methods.interior.augmented_system import AugmentedSystem
 from copter.methods.interior.cholesky import (
     Factor,
+    NormalMatrix,
     column_counts,
     elimination_tree,
     front_rows,
-    normal_matrix,
     postorder,
     supernodes,
 )
@@ -181,7 +181,7 @@ def test_normal_matrix_is_the_product(matrix: sp.csr_array) -> None:
     arrays = [(a.indptr.astype(np.int32), a.indices.astype(np.int32), a.data) for a in (matrix, columns)]
     pattern = lower.indptr.astype(np.int32), lower.indices.astype(np.int32)
     for begin, end in pairwise([0, matrix.shape[0] // 3, matrix.shape[0]]):
-        normal_matrix(*arrays[0], *arrays[1], theta, *pattern, value, work, begin, end)
+        NormalMatrix(*arrays, *pattern).write(theta, value, work, begin, end)
     found = sp.csc_array((value, lower.indices, lower.indptr), shape=lower.shape).toarray()
     dense = matrix.toarray()
     np.testing.assert_allclose(found, np.tril(dense * theta @ dense.T), atol=1e-13)

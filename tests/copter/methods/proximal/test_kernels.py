@@ -21,10 +21,10 @@ from copter.methods.proximal.accumulate import (
     reduced_costs,
 )
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.project import block_minimum, jacobian_product, newton_matrix, project
+from copter.methods.proximal.project import Projection, block_minimum, jacobian_product, newton_matrix, project
 from copter.methods.proximal.purification import purify
 from copter.methods.proximal.settle import settled_radius
-from copter.methods.proximal.sweep import refresh_prices, sweep
+from copter.methods.proximal.sweep import Sweep
 from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
 from tests.copter.twins import Flat, Floats, Group, augmented_lagrangian, flat, projected
@@ -58,7 +58,7 @@ def project_all(problem: Flat, y: Floats, sigma: float, pieces: int = 1, guess: 
     multiplier = np.full(groups, 0.0) + guess
     out = {"x": np.empty(n), "free": np.zeros(n, dtype=np.uint8), "multiplier": multiplier}
     activity, value = np.empty((pieces, len(y))), np.empty(pieces)
-    project(*problem.columns, problem.center, sigma, y, out["x"], out["free"], out["multiplier"], activity, value)
+    project(problem.columns, problem.center, sigma, y, Projection(*out.values(), activity, value))
     return out | {"activity": activity.sum(axis=0), "value": float(value.sum())}
 
 
@@ -162,9 +162,7 @@ def test_settled_groups_answer_every_price_in_their_radius_with_the_same_column(
     reduced, radius = np.empty(len(problem.cost)), np.empty(len(groups))
     entries = (problem.entry_start, problem.row, problem.coefficient)
     reduced_costs(problem.cost, *entries, y, reduced)
-    settled_radius(
-        problem.start, problem.limit, problem.lower, problem.upper, problem.center, reduced, *entries, weight, radius
-    )
+    settled_radius(problem.columns, problem.center, reduced, weight, radius)
     for group, found in zip(groups, radius, strict=True):
         corner = (group.center == 0.0) | (group.center == group.limit)
         plain = np.isfinite(group.limit) and np.all(group.lower == 0.0) and np.all(group.upper >= group.limit)
@@ -195,7 +193,7 @@ def test_newton_matrix(seed: int, sigma: float, tight: bool) -> None:
     rows = int(rng.integers(1, 5))
     problem, y = flat(some_groups(rng, rows, tight)), rng.normal(size=rows)
     here = project_all(problem, y, sigma)
-    pattern = (problem.start, here["free"], here["multiplier"], problem.entry_start, problem.row, problem.coefficient)
+    pattern = problem.columns, here["free"], here["multiplier"]
     matrix = np.zeros((rows, rows))
     newton_matrix(*pattern, sigma, matrix)
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-9)
@@ -266,24 +264,23 @@ def test_sweep_goes_down_within_bounds_and_limits(seed: int) -> None:
     row_lower = np.where(rng.random(rows) < 0.5, -np.inf, -rng.random(rows))
     row_upper = np.where(rng.random(rows) < 0.3, np.inf, rng.random(rows) * 3)
     penalty = rng.uniform(0.1, 10.0, rows)
-    activity, price = usage @ x, np.empty(rows)
-    refresh_prices(row_lower, row_upper, y, penalty, activity, price)
+    passes = Sweep(problem.columns, row_lower, row_upper, penalty, center, sigma, x)
+    passes.begin(y)
+    np.testing.assert_allclose(passes.activity, usage @ x, atol=1e-12)
 
     def value() -> float:
         return augmented_lagrangian(x, usage, problem.cost, center, sigma, y, penalty, row_lower, row_upper)
 
     before = value()
     for _ in range(5):
-        active = np.ones(len(x), dtype=np.uint8)
-        rest = (y, penalty, center, sigma, x, activity, price, active, 0.0)
-        largest = sweep(*problem.columns, row_lower, row_upper, *rest)
+        largest = passes.sweep()
         after = value()
         assert after <= before + 1e-9 * (1 + abs(before))
         before = after
         assert np.all((x >= problem.lower) & (x <= problem.upper))
         totals = np.add.reduceat(x, problem.start[:-1])
         assert np.all(totals <= problem.limit + 1e-9)
-        np.testing.assert_allclose(activity, usage @ x, atol=1e-8 * (1 + np.abs(x).max()))
+        np.testing.assert_allclose(passes.activity, usage @ x, atol=1e-8 * (1 + np.abs(x).max()))
         assert largest >= 0
 
 
@@ -292,12 +289,12 @@ def test_sweeps_reach_the_minimum_of_a_smooth_block() -> None:
     group = Group(np.array([-1.0, -0.5]), np.zeros(2), np.full(2, 5.0), np.inf, np.array([[1.0, 2.0]]), np.zeros(2))
     problem, x = flat([group]), np.zeros(2)
     low, high, y, penalty = np.array([-np.inf]), np.array([1.0]), np.zeros(1), np.full(1, 3.0)
-    activity, price = np.zeros(1), np.zeros(1)
+    passes = Sweep(problem.columns, low, high, penalty, group.center, 1.0, x)
+    passes.begin(y)
     for _ in range(2000):
-        rest = (y, penalty, group.center, 1.0, x, activity, price, np.ones(2, dtype=np.uint8), 0.0)
-        largest = sweep(*problem.columns, low, high, *rest)
+        largest = passes.sweep()
     assert largest < 1e-12
-    np.testing.assert_allclose(x, projected(group, price, 1.0)[0], atol=1e-9)
+    np.testing.assert_allclose(x, projected(group, passes.price, 1.0)[0], atol=1e-9)
 
 
 # Pricing ----------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def test_entries_of_the_whole_program_are_the_models(seed: int) -> None:
     matrix, lp = model.ledger.matrix, model.to_linear_program()
     slots = np.array(sorted(model.ledger.slot_of.values()), dtype=np.int32)
     program = program_of(matrix, slots)
-    start, index, value = whole_columns(*program.arrays)
+    start, index, value = whole_columns(program)
     found = sp.csc_array((value, index, start), shape=lp.shape)
     np.testing.assert_array_equal(found.toarray(), lp.A.toarray())
 

@@ -1,0 +1,15 @@
+"""The flat arrays of a working set, as its kernels read them."""
+
+
+cdef class Groups:
+    cdef Py_ssize_t count, n_columns
+    cdef const int* start
+    cdef const double* limit
+    cdef const double* cost
+    cdef const double* lower
+    cdef const double* upper
+    cdef const int* entry_start
+    cdef const int* row
+    cdef const double* coefficient
+    cdef const int[::1] _start, _entry_start, _row
+    cdef const double[::1] _limit, _cost, _lower, _upper, _coefficient

@@ -1,0 +1,3 @@
+"""The version of copter."""
+
+VERSION = "0.2.0"
