@@ -287,10 +287,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             if job.id not in self.jobs:
                 self.modes.forget(job.id)
             raise
+        self.spot.add(job)
         if not job.preemptible:
             self._lasting.add(job.id)
         if reward is not None:
             self.rewards[job.id] = reward
+            self.spot.due(job.id, job.submit_s + reward.last_s)
         if not self.profiling.submit(job) and reward is not None:
             self._consider(job, reward)
 
@@ -300,6 +302,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             raise InvalidJobError(f"job {job_id!r} has a reward already; remove the job to give it another")
         if job_id in self.jobs:
             require_ahead(self.jobs[job_id], reward, self._now_s)
+            self.spot.due(job_id, self.jobs[job_id].submit_s + reward.last_s)
         if job_id in self.jobs and job_id not in self.profiling:
             self._consider(self.jobs[job_id], reward)
         self.rewards[job_id] = reward
@@ -307,6 +310,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """See :meth:`.RoundPolicy.update_job`; progress reduces the leases that a promise needs."""
         super().update_job(job_id, **what_changed)
+        if what_changed.get("progress") is not None:
+            self.spot.progressed(job_id, self.service[job_id].progress)
         if job_id in self.book.records:
             record = self.book.records[job_id]
             record.done = record.times.done(self.service[job_id].progress)
@@ -316,6 +321,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def remove_job(self, job_id: str) -> None:
         """Delete a finished or cancelled job and its reward, and free its leases; other promises are unaffected."""
         super().remove_job(job_id)
+        self.spot.remove(job_id)
         self.rewards.pop(job_id, None)
         self.book.remove(job_id)
         self.modes.forget(job_id)
@@ -462,14 +468,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         left = self.room()
         wanted = self.lease.wanted(left, self.pins)
         wanted.update(self.profiling.wanted(left, self.pins))
-        taken = {*wanted, *self.pins, *self.profiling.jobs}
-        waiting = [self.jobs[job_id] for job_id in self.queue() if job_id not in taken]
+        taken = [*wanted, *self.pins, *self.profiling.jobs]
         ahead = [record for record in self.book.records.values() if record.promised >= 0]
-        promised = {record.job.id for record in ahead if not self.book.only_ends(record)}
-        due_s = {
-            job.id: job.submit_s + self.rewards[job.id].last_s - self._now_s
-            for job in waiting
-            if job.id in self.rewards and job.id not in promised
-        }
-        wanted.update(self.spot.wanted(waiting, promised, left, self.held, self.service, due_s))
+        promised = [record.job.id for record in ahead if not self.book.only_ends(record)]
+        wanted.update(self.spot.wanted(taken, promised, left, self.held, self._now_s))
         return wanted
