@@ -10,6 +10,7 @@ import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
+from copter_frontends.chronus.mode_times import ModeTimes
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.promised_gpus import PromisedGpus
 from copter_frontends.deadlines import StepReward
@@ -82,6 +83,9 @@ class SloRecord:
 
     Attributes
     ----------
+    times : ModeTimes
+    done : float64 array (modes,)
+        Share of the job's time that has passed, in each mode.
     promised : int
         Number of the promised deadline, -1 before a promise.
     mode : int
@@ -104,7 +108,8 @@ class SloRecord:
     job: Job
     reward: StepReward
     modes: tuple[Mode, ...]
-    progress: float = 0.0
+    times: ModeTimes
+    done: Floats
     standing: Standing = Standing.WAITING
     promised: int = -1
     mode: int = -1
@@ -114,6 +119,19 @@ class SloRecord:
     joined_s: float = -np.inf
     table: Floats = field(init=False, repr=False)
     last_s: float = field(init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        reward: StepReward,
+        modes: tuple[Mode, ...],
+        times: ModeTimes | None = None,
+        progress: float = 0.0,
+    ) -> SloRecord:
+        """Build the record of a job of which this share of the work is done."""
+        times = ModeTimes.even(len(modes)) if times is None else times
+        return cls(job, reward, modes, times, times.done(progress))
 
     def __post_init__(self) -> None:
         self.last_s = self.job.submit_s + self.reward.last_s
@@ -127,6 +145,11 @@ class SloRecord:
                 for step, (time_s, value) in enumerate(self.reward.steps)
             ]
         ).reshape(-1, 8)
+
+    @property
+    def time_done(self) -> float:
+        """Return the share of the job's time that has passed in the mode of its leases, or in its first mode."""
+        return float(self.done[max(self.mode, 0)]) if len(self.done) else 0.0
 
     @property
     def best(self) -> float:
@@ -169,7 +192,7 @@ class Now:
     seconds : float
         Seconds from that time to the end of the lease.
     free : int64 array (types,)
-        GPUs of the lease that are not promised to any job.
+        GPUs of the lease that are not promised to any job, at most those of the largest job that fits consolidated.
     """
 
     lease: int
@@ -210,9 +233,9 @@ class SloBook:
         plans, count = version
         return dict.fromkeys(self._changed[count:]) if plans == self._plans else None
 
-    def consider(self, job: Job, reward: StepReward, modes: tuple[Mode, ...], progress: float) -> None:
+    def consider(self, record: SloRecord) -> None:
         """Add a job; the next cycle decides about it."""
-        self.records[job.id] = SloRecord(job, reward, modes, progress)
+        self.records[record.job.id] = record
 
     def remove(self, job_id: str) -> None:
         """Delete a job, if known, and free its leases."""
@@ -269,7 +292,7 @@ class SloBook:
 
     def only_ends(self, record: SloRecord) -> bool:
         """Return whether a promised job has reported that its work is done, so that it needs no leases."""
-        return record.promised >= 0 and self.grid.over((1.0 - record.progress) * record.modes[record.mode].total_s)
+        return record.promised >= 0 and self.grid.over((1.0 - record.time_done) * record.modes[record.mode].total_s)
 
     def ending(self) -> list[SloRecord]:
         """Return the promised jobs whose work is done."""
@@ -308,9 +331,11 @@ class SloBook:
             return Options.of((), ())
         job = np.repeat(np.arange(len(records)), [len(record.table) for record in records])
         table = np.concatenate([record.table for record in records])
-        left = 1.0 - np.array([record.progress for record in records])
+        modes = np.array([len(record.modes) for record in records])
+        begins_at = np.cumsum(modes) - modes
+        left = 1.0 - np.concatenate([record.done for record in records])
         mode, kind, gpus, step = (table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
-        restart_s, left_s = np.maximum(table[:, 7], self.grid.restart_s), table[:, 3] * left[job]
+        restart_s, left_s = np.maximum(table[:, 7], self.grid.restart_s), table[:, 3] * left[begins_at[job] + mode]
         possible = (promised[job] < 0) | (step <= promised[job])
         if now is not None:
             possible &= now.free[kind] >= gpus

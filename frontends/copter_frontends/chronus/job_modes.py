@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import inf
 
 from copter_frontends.chronus.job_book import Mode
+from copter_frontends.chronus.mode_times import ModeTimes
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.policy_kit import (
     NodeInventory,
@@ -59,6 +61,7 @@ class JobModes:
     seen: SeenTimes = field(default_factory=SeenTimes)
     """Measured times of the jobs that were profiled, and of jobs like them."""
     _speeds: dict[str, Speeds] = field(default_factory=dict)
+    _times: dict[Hashable, ModeTimes] = field(default_factory=dict)
     _timed: TimedThroughputs | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -122,6 +125,18 @@ class JobModes:
     def time_done(self, job: Job, kind: str, gpus: int, progress: float) -> float:
         """Return the fraction of a job's time that has passed (C5): leases are time, and phases differ in speed."""
         return progress if self._timed is None else self._timed.time_done(job, kind, gpus, progress)
+
+    def times_of(self, job: Job, modes: tuple[Mode, ...]) -> ModeTimes:
+        """Return how the job's time passes in these modes, cached for similar jobs."""
+        if self._timed is None or not modes:
+            return ModeTimes.even(len(modes))
+        key = job.shape, tuple([(mode.kind, mode.gpus) for mode in modes])
+        known = self._times.get(key)
+        if known is None:
+            kinds = list(self.nodes.types)
+            courses = [self._timed.course(job, kinds[mode.kind], mode.gpus) for mode in modes]
+            known = self._times[key] = ModeTimes.of(courses)
+        return known
 
     def note_profile(self, job: Job, kind: str, gpus: int, ran_s: float, progress: tuple[float, float]) -> None:
         """Record a profile, from its seconds and the job's progress before and after; one without progress is ignored.

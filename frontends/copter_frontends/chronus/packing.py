@@ -14,22 +14,28 @@ from copter_frontends.vocabulary import Allocation
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A job to be packed: id, GPU type, GPUs used, GPUs taken, and previous allocation."""
+    """A job to be packed: id, GPU type, GPUs used, GPUs taken, previous allocation, and whether it must not move."""
 
     job_id: str
     gpu_type: str
     gpus: int
     taken: int
     before: Allocation | None = None
+    stays: bool = False
 
 
 def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocation]:
-    """Assign nodes to all parcels, largest first; GPUs taken only for rounding are freed at the end.
+    """Assign nodes to all parcels; GPUs taken only for rounding are freed at the end."""
+    return without_rounding(nodes, parcels, pack_rounded(nodes, parcels))
 
-    If all sizes are friendly (:func:`.rounding.friendly_sizes`), the nodes are free and the GPUs suffice in number,
-    then all parcels are consolidated: every parcel placed before has a multiple of the current size, so that each
-    node's free GPUs are a multiple of it too. Otherwise a parcel may be spread over nodes, or left out if its GPUs are
-    not free.
+
+def pack_rounded(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocation]:
+    """Assign nodes with all GPUs taken to all parcels: those that stay where they are, then the largest first.
+
+    If no parcel stays, all sizes are friendly (:func:`.rounding.friendly_sizes`), the nodes are free and the GPUs
+    suffice in number, then all parcels are consolidated: every parcel placed before has a multiple of the current size,
+    so that each node's free GPUs are a multiple of it too. Otherwise a parcel may be spread over nodes, or left out if
+    its GPUs are not free.
 
     Parameters
     ----------
@@ -38,9 +44,8 @@ def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocatio
     parcels : sequence of Parcel
     """
     result: dict[str, Allocation] = {}
-    rounded: list[tuple[Parcel, Allocation]] = []
     size_of = {kind: nodes.node_gpus(kind) for kind in nodes.types}
-    for parcel in sorted(parcels, key=lambda p: (-p.taken, p.before is None, p.job_id)):
+    for parcel in sorted(parcels, key=lambda p: (not p.stays, -p.taken, p.before is None, p.job_id)):
         shares = _as_before(nodes, parcel, size_of[parcel.gpu_type])
         if shares is None:
             shares = nodes.find(parcel.gpu_type, parcel.taken)
@@ -54,25 +59,35 @@ def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocatio
         else:
             whole = Allocation(parcel.gpu_type, sum([gpus for _, gpus in shares]), shares)
         nodes.take(whole)
-        if whole.gpus > parcel.gpus:
-            rounded.append((parcel, whole))
         result[parcel.job_id] = whole
-    for parcel, whole in rounded:
-        nodes.give(whole)
-        used = result[parcel.job_id] = _used(parcel, whole)
-        nodes.take(used)
     return result
 
 
+def without_rounding(
+    nodes: NodeInventory, parcels: Sequence[Parcel], packed: dict[str, Allocation]
+) -> dict[str, Allocation]:
+    """Free the GPUs that packed parcels take only for rounding, and return what they use."""
+    for parcel in parcels:
+        whole = packed.get(parcel.job_id)
+        if whole is not None and whole.gpus > parcel.gpus:
+            nodes.give(whole)
+            used = packed[parcel.job_id] = _used(parcel, whole)
+            nodes.take(used)
+    return packed
+
+
 def _as_before(nodes: NodeInventory, parcel: Parcel, size: int) -> Shares | None:
-    """Return the job's previous nodes with the GPUs to take; None if it was not consolidated or they are not free."""
+    """Return the job's previous nodes with the GPUs to take; None if they are not free, or if the job may move and was
+    not consolidated.
+    """
     held, taken = parcel.before, parcel.taken
     if held is None or held.gpu_type != parcel.gpu_type or held.gpus != parcel.gpus:
         return None
     shares = held.nodes
-    if len(shares) > -(-taken // size):
+    spread = len(shares) > -(-taken // size)
+    if spread and not parcel.stays:
         return None
-    if taken > held.gpus:
+    if not spread and taken > held.gpus:
         shares = tuple([(node, min(taken, size)) for node, _ in shares])
         if sum([gpus for _, gpus in shares]) != taken:
             return None

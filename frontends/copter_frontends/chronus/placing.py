@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from copter_frontends.chronus.lease_room import LeaseRoom
 from copter_frontends.chronus.local_search import LocalSearch
-from copter_frontends.chronus.packing import Parcel, pack
+from copter_frontends.chronus.packing import Parcel, pack, pack_rounded, without_rounding
 from copter_frontends.chronus.rounding import round_up
 from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation, Job
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeasePlacer:
     """Assigns free nodes to jobs.
 
@@ -22,10 +23,16 @@ class LeasePlacer:
         The assigned GPUs are taken from it.
     search : LocalSearch
         Placement of small best-effort jobs.
+
+    Attributes
+    ----------
+    room : LeaseRoom or None
+        Room for jobs that join the lease of the last :meth:`place`; None if the nodes have changed since.
     """
 
     nodes: NodeInventory
     search: LocalSearch
+    room: LeaseRoom | None = field(default=None, init=False)
 
     def place(
         self,
@@ -46,7 +53,9 @@ class LeasePlacer:
             Previous allocations, whose GPUs are free now.
         jobs : mapping of job id to Job
         """
-        placed, leased = dict(pack(self.nodes, guaranteed)), {parcel.job_id for parcel in guaranteed}
+        packed, leased = pack_rounded(self.nodes, guaranteed), {parcel.job_id for parcel in guaranteed}
+        self.room = LeaseRoom(self.nodes)
+        placed = without_rounding(self.nodes, guaranteed, packed)
         rest = {}
         for job_id, (kind, gpus) in wanted.items():
             if job_id in placed:

@@ -11,7 +11,15 @@ import numpy as np
 from copter import Model
 from copter.errors import SettingsError
 from copter_frontends.chronus.expected_demand import ExpectedDemand
-from copter_frontends.chronus.job_book import Admission, Mode, Notice, Now, Standing, require_ahead
+from copter_frontends.chronus.job_book import (
+    Admission,
+    Mode,
+    Notice,
+    Now,
+    SloRecord,
+    Standing,
+    require_ahead,
+)
 from copter_frontends.chronus.job_modes import JobModes
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
@@ -205,7 +213,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         counts = sorted({asked, max(asked // 2, 1), 2 * asked} if gpus is None else set(gpus))
         first = self.grid.lease_at(self._now_s) + int(self.lease.number >= 0)
         total = self.gpus() - self.aside()
-        done = self._time_done(job.id) if job.id in self.jobs else 0.0
+        progress = self.service[job.id].progress if job.id in self.jobs else 0.0
         now, prices = self._lease_now(first), self.selector.prices(len(total), first, max(self.book.end - first, 1))
         found = []
         for kind, name in enumerate(self.nodes.types):
@@ -215,6 +223,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
                     taken = round_up(count, self.nodes.node_gpus(name)) if self.modes.round_up else count
                     whole_s = self.modes.seconds(job, name, count, rate)
                     mode = Mode(kind, count, taken, whole_s, self.modes.restart_s(job))
+                    done = self.modes.time_done(job, name, count, progress)
                     found.append(quote_for(mode, name, done, self.book, total, first, self._now_s, prices, now))
         return sorted((each for each in found if each is not None), key=lambda each: (each.ends_s, each.gpu_leases))
 
@@ -278,10 +287,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             if job.id not in self.jobs:
                 self.modes.forget(job.id)
             raise
+        self.spot.add(job)
         if not job.preemptible:
             self._lasting.add(job.id)
         if reward is not None:
             self.rewards[job.id] = reward
+            self.spot.due(job.id, job.submit_s + reward.last_s)
         if not self.profiling.submit(job) and reward is not None:
             self._consider(job, reward)
 
@@ -291,6 +302,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             raise InvalidJobError(f"job {job_id!r} has a reward already; remove the job to give it another")
         if job_id in self.jobs:
             require_ahead(self.jobs[job_id], reward, self._now_s)
+            self.spot.due(job_id, self.jobs[job_id].submit_s + reward.last_s)
         if job_id in self.jobs and job_id not in self.profiling:
             self._consider(self.jobs[job_id], reward)
         self.rewards[job_id] = reward
@@ -298,14 +310,18 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """See :meth:`.RoundPolicy.update_job`; progress reduces the leases that a promise needs."""
         super().update_job(job_id, **what_changed)
+        if what_changed.get("progress") is not None:
+            self.spot.progressed(job_id, self.service[job_id].progress)
         if job_id in self.book.records:
-            self.book.records[job_id].progress = self._time_done(job_id)
+            record = self.book.records[job_id]
+            record.done = record.times.done(self.service[job_id].progress)
             if "progress" in what_changed:
                 self.lease.progress_told(job_id)
 
     def remove_job(self, job_id: str) -> None:
         """Delete a finished or cancelled job and its reward, and free its leases; other promises are unaffected."""
         super().remove_job(job_id)
+        self.spot.remove(job_id)
         self.rewards.pop(job_id, None)
         self.book.remove(job_id)
         self.modes.forget(job_id)
@@ -316,7 +332,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """See :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
-        self._changed = True
+        self._changed, self.placer.room = True, None
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """See :meth:`.RoundPolicy.remove_resources`; jobs on the nodes lose the current lease.
@@ -324,7 +340,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         The next plan gives them other leases; jobs whose promises cannot be kept are demoted, with a notice.
         """
         super().remove_resources(gpu_type, count, nodes)
-        self._changed = self.selector.gpus_lost = True
+        self._changed, self.placer.room = True, None
+        self.selector.gpus_lost = True
         self.lease.drop_without_gpus(self.held)
 
     # The round ----------------------------------------------------------------------------------------------------
@@ -402,39 +419,33 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     def _consider(self, job: Job, reward: StepReward) -> None:
         """Answer a job at once with leases after the current one; before the first plan, it waits for that plan."""
-        modes, progress = self.modes_of(job), self._time_done(job.id)
+        modes = self.modes_of(job)
+        new = SloRecord.of(job, reward, modes, self.modes.times_of(job, modes), self.service[job.id].progress)
         if self.lease.number < 0:
-            self.book.consider(job, reward, modes, progress)
+            self.book.consider(new)
             self.last_admission = Admission(job.id, Standing.WAITING)
             return
         first = self.grid.lease_at(self._now_s) + 1
         self.last_admission = self.selector.admit(
-            job, reward, modes, self._now_s, first, self.gpus(), progress, self.aside(), self._lease_now(first)
+            new, self._now_s, first, self.gpus(), self.aside(), self._lease_now(first)
         )
         record = self.book.records.get(job.id)
         if record is not None and record.promised >= 0 and record.has_lease(first - 1):
             self.lease.join(record)
+            mode = record.modes[record.mode]
+            if self.placer.room is not None:
+                self.placer.room.take(mode.kind, mode.taken)
 
     def _lease_now(self, first: int) -> Now | None:
         """Return the rest of the current lease for a new job; None if no further plan falls into it."""
         begins_s = self._now_s + self.round_s
         seconds = first * self.grid.lease_s - begins_s
-        if self.lease.number != first - 1 or seconds <= self.grid.restart_s:
+        room = self.placer.room
+        if room is None or self.lease.number != first - 1 or seconds <= self.grid.restart_s:
             return None
         held = self.lease.used + self.lease.pinned_gpus(self.pins, self.jobs) + self.aside()
-        return Now(first - 1, begins_s, seconds, self.gpus() - held)
-
-    def _time_done(self, job_id: str) -> float:
-        """Return the fraction of a job's time that has passed, in the mode of its leases or its first mode."""
-        job, progress = self.jobs[job_id], self.service[job_id].progress
-        if progress <= 0.0:
-            return progress
-        record = self.book.records.get(job_id)
-        modes = self.modes_of(job) if record is None else record.modes
-        if not modes:
-            return progress
-        mode = modes[max(record.mode, 0) if record is not None else 0]
-        return self.modes.time_done(job, self.nodes.types[mode.kind], mode.gpus, progress)
+        largest = [room.largest(kind) for kind in range(len(self.nodes.types))]
+        return Now(first - 1, begins_s, seconds, np.minimum(self.gpus() - held, largest))
 
     def _profile(self, now_s: float) -> None:
         """Run a round of the profiler; jobs whose profile is done are considered from now on."""
@@ -457,14 +468,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         left = self.room()
         wanted = self.lease.wanted(left, self.pins)
         wanted.update(self.profiling.wanted(left, self.pins))
-        taken = {*wanted, *self.pins, *self.profiling.jobs}
-        waiting = [self.jobs[job_id] for job_id in self.queue() if job_id not in taken]
+        taken = [*wanted, *self.pins, *self.profiling.jobs]
         ahead = [record for record in self.book.records.values() if record.promised >= 0]
-        promised = {record.job.id for record in ahead if not self.book.only_ends(record)}
-        due_s = {
-            job.id: job.submit_s + self.rewards[job.id].last_s - self._now_s
-            for job in waiting
-            if job.id in self.rewards and job.id not in promised
-        }
-        wanted.update(self.spot.wanted(waiting, promised, left, self.held, self.service, due_s))
+        promised = [record.job.id for record in ahead if not self.book.only_ends(record)]
+        wanted.update(self.spot.wanted(taken, promised, left, self.held, self._now_s))
         return wanted

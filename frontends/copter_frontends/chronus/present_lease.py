@@ -41,6 +41,7 @@ class PresentLease:
         self.records: dict[str, SloRecord] = {}
         self.used: Ints = np.zeros(len(types), dtype=np.int64)
         self._ended = False
+        self._placed: set[str] = set()  # jobs that were placed in this lease and must not move until it ends
         self._reported: set[str] = set()  # jobs that have reported progress since the lease began
 
     def progress_told(self, job_id: str) -> None:
@@ -75,11 +76,14 @@ class PresentLease:
                 late_s = max(record.joined_s - self.number * self.grid.lease_s, 0.0)
                 restart_s = max(self.grid.restart_s, record.modes[record.mode].restart_s)
                 done = max(self.grid.lease_s - late_s - restart_s, 0.0) / total_s
-                record.progress = min(record.progress + done, 1.0 - UNKNOWN_S / total_s)
+                done = min(record.time_done + done, 1.0 - UNKNOWN_S / total_s)
+                record.done = record.times.after(record.mode, done)
         self._reported.clear()
 
     def begin(self, lease: int) -> None:
         """Begin a lease: read from the book the jobs that have it."""
+        if lease > self.number:
+            self._placed.clear()
         self.number, self._ended = max(self.number, lease), False
         self.records = {}
         self.used[:] = 0
@@ -104,12 +108,19 @@ class PresentLease:
         return result
 
     def parcels(self, wanted: Collection[str], before: Mapping[str, Allocation]) -> list[Parcel]:
-        """Return the wanted jobs as parcels for the placer; `before` are the previous allocations."""
+        """Return the wanted jobs as parcels for the placer; `before` are the previous allocations.
+
+        Jobs that have GPUs in this lease stay where they are: a further restart would cost time that their promises
+        do not allow for.
+        """
         parcels = []
         for job_id, record in self.records.items():
             if job_id in wanted:
                 mode = record.modes[record.mode]
-                parcels.append(Parcel(job_id, self.types[mode.kind], mode.gpus, mode.taken, before.get(job_id)))
+                had = before.get(job_id)
+                stays = had is not None and job_id in self._placed
+                parcels.append(Parcel(job_id, self.types[mode.kind], mode.gpus, mode.taken, had, stays))
+        self._placed = {parcel.job_id for parcel in parcels}
         return parcels
 
     def gpus_for_leases(self, total: Ints, held: Mapping[str, Allocation], lasting: Iterable[str]) -> Ints:

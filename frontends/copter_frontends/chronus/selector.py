@@ -14,15 +14,13 @@ from copter_frontends.chronus.expected_demand import ExpectedDemand
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.chronus.free_tail import FreeTail
 from copter_frontends.chronus.held_leases import HeldLeases
-from copter_frontends.chronus.job_book import NO_LEASES, Admission, Mode, Notice, Now, SloBook, SloRecord, Standing
+from copter_frontends.chronus.job_book import NO_LEASES, Admission, Notice, Now, SloBook, SloRecord, Standing
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.salvage import salvaged
 from copter_frontends.chronus.shim import LeaseShim, improve
-from copter_frontends.deadlines import StepReward
-from copter_frontends.vocabulary import Job
 
 GPUS_LOST = "its leases cannot be had any more: GPUs have gone"
 SLOWER = "its leases cannot be had any more: it, or a job before it, was slower than its rate says"
@@ -199,13 +197,10 @@ class Selector:
 
     def admit(
         self,
-        job: Job,
-        reward: StepReward,
-        modes: tuple[Mode, ...],
+        record: SloRecord,
         now_s: float,
         first: int,
         gpus: Ints,
-        progress: float = 0.0,
         aside: Ints | None = None,
         now: Now | None = None,
     ) -> Admission:
@@ -214,7 +209,8 @@ class Selector:
         Promised jobs keep their deadlines. If the job is not admitted, nothing changes. With `now` the job may also use
         the rest of the current lease, if it then meets a better deadline.
         """
-        record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
+        job = record.job
+        self.book.consider(record)
         if (self.book.most_in_one_lease(len(gpus), first) > gpus).any():
             return Admission(job.id, record.standing)  # GPUs were lost: the next plan decides which promises are kept
         horizon = self.book.horizon(record.last_s, first)

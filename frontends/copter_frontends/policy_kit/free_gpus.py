@@ -35,6 +35,11 @@ class FreeGpus:
         """Free GPUs."""
         return sum(free * len(nodes) for free, nodes in enumerate(self._by_free))
 
+    @property
+    def nodes_by_free(self) -> list[int]:
+        """Number of nodes with 0, 1, ... free GPUs."""
+        return [len(nodes) for nodes in self._by_free]
+
     def __contains__(self, node: str) -> bool:
         return node in self._free
 

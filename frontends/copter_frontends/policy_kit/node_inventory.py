@@ -61,6 +61,10 @@ class NodeInventory:
         free = self._free[gpu_type]
         return {node: free.free_on(node) for node in free.nodes}
 
+    def nodes_by_free(self, gpu_type: str) -> list[int]:
+        """Return the number of a type's nodes with 0, 1, ... free GPUs."""
+        return self._free[gpu_type].nodes_by_free
+
     def has(self, gpu_type: str, node: str) -> bool:
         """Whether this type has a node with this id."""
         return node in self._free[gpu_type]

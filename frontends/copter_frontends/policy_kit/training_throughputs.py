@@ -24,6 +24,9 @@ class TimedThroughputs(Protocol):
         done.
         """
 
+    def course(self, job: Job, gpu_type: str, gpus: int) -> Course:
+        """Return how a job's time is distributed over its work, on GPUs on which it runs."""
+
     def restart_s(self, job: Job) -> float:
         """Return the seconds of a start or a change of GPUs."""
 
@@ -55,7 +58,7 @@ class TrainingThroughputs(GoodputThroughputs):
         return progress if whole_s == inf else share_of_time(course, progress)
 
     def course(self, job: Job, gpu_type: str, gpus: int) -> Course:
-        """Return how a job's time is distributed over its work, on GPUs on which it runs."""
+        """See :class:`TimedThroughputs`."""
         return self._timed(job, gpu_type, gpus)[1]
 
     def restart_s(self, job: Job) -> float:

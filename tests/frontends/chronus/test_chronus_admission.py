@@ -129,7 +129,7 @@ def test_totals_are_the_sums_of_what_jobs_have_after_any_edits(seed: int) -> Non
 def by_all_leases(policy: ChronusPolicy, job: Job, reward: StepReward, now_s: float) -> Admission:
     """What a job would be answered if every promised job's leases were read: what is free first, then moves."""
     first, book = policy.grid.lease_at(now_s) + 1, policy.book
-    record = SloRecord(job, reward, policy.modes_of(job))
+    record = SloRecord.of(job, reward, policy.modes_of(job))
     held = HeldLeases.of(book, first)
     ends = max(policy.grid.ended_by(record.last_s) + 1, last_promised(book)) - first
     options, taken = held.with_one_more(record, book, max(ends, 1))

@@ -146,9 +146,9 @@ def test_what_a_job_told_of_its_progress_counts_and_nothing_else() -> None:
     assert policy.book.records["told"].has_lease(0)
     policy.update_job("told", progress=0.1)
     policy.plan(LEASE_S)
-    assert policy.book.records["told"].progress == 0.1
+    assert policy.book.records["told"].time_done == 0.1
     policy.plan(2 * LEASE_S)
-    assert policy.book.records["told"].progress == pytest.approx(0.1 + 1170.0 / 1800.0)
+    assert policy.book.records["told"].time_done == pytest.approx(0.1 + 1170.0 / 1800.0)
 
 
 @pytest.mark.parametrize("more", [False, True])
