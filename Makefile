@@ -10,7 +10,7 @@ VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 TAG     = $(shell $(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])')
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test test-ray test-ray-long quick check check-long simulate-faults fuzz bench-suite tapes suite tables \
+.PHONY: demo test test-ray test-ray-long quick check check-long linopy-suite simulate-faults fuzz bench-suite tapes suite tables \
   pictures lp-sets wheel wheels wheel-try wheel-test docs clean
 
 demo: $(VENV)/.demo
@@ -46,6 +46,14 @@ check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
 	PYTHONPATH=.:frontends:benchmarks $(PY) -m tests.adversary.long_run
 	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score --sample 4 --seed $(MUTANTS)
+
+# linopy's own tests with copter in the place of HiGHS. Its wheel has none, so the source package is fetched.
+linopy-suite: $(VENV)/.test
+	rm -rf build/linopy
+	$(PY) -m pip --disable-pip-version-check download --quiet --no-deps --no-binary linopy --dest build/linopy \
+	  "linopy==$$($(PY) -c 'from importlib.metadata import version; print(version("linopy"))')"
+	tar -xzf build/linopy/linopy-*.tar.gz -C build/linopy --strip-components 1
+	LINOPY_TESTS=build/linopy/test $(PY) -m pytest -q tests/copter/interop/test_linopy_suite.py
 
 # A million steps of the service under simulated faults; the counts go to the page of results.
 simulate-faults: $(VENV)/.test

@@ -11,6 +11,8 @@ from statistics import median
 SHARE = 0.08  # failed tries may together cost this share of all fresh solves so far
 # the first try on a structure may cost this share of one fresh solve, because no allowance has been saved yet
 FIRST = 0.8
+# A way that takes less than this share of a fresh solve has no rivals: a better one could save little more.
+GOOD = 0.25
 LEAST = 0.2  # a try needs an allowance of at least this share of a fresh solve
 # after a failure a way skips this many solves, doubled at each further failure up to the second number
 SHORTEST_REST, LONGEST_REST = 4, 64
@@ -116,7 +118,8 @@ class Allowance:
         fresh_s = self.fresh_s
         if proven:
             best = proven[0]
-            rivals = new[:1] if len(best.seconds) == best.seconds.maxlen and self.spare_s >= best.usual_s else []
+            known = len(best.seconds) == best.seconds.maxlen and best.usual_s >= GOOD * fresh_s
+            rivals = new[:1] if known and self.spare_s >= best.usual_s else []
             return [*((way, best.usual_s) for way in rivals), (best, fresh_s)]
         may_s = min(fresh_s, self.spare_s if self._tried else max(self.spare_s, FIRST * fresh_s))
         if not new or may_s < LEAST * fresh_s:

@@ -239,8 +239,11 @@ def entry_places(A: Any, rows: NDArray[np.integer[Any]], columns: NDArray[np.int
 def register() -> None:
     """Add copter at the end of linopy's solvers, so that linopy's default stays the same; repeated calls do nothing.
 
-    linopy has no entry point for solvers: it selects them from an Enum and a tuple, so both get one more member.
+    linopy 0.10 has no entry point for solvers: it selects them from an Enum and a tuple, so both get one more member.
+    A linopy with docs/howto/linopy_entry_point.patch does this itself.
     """
+    if hasattr(solvers, "register_solver"):
+        solvers.register_solver(NAME, Copter)
     if NAME in SolverName._value2member_map_:
         return
     member = object.__new__(SolverName)

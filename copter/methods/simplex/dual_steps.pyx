@@ -47,12 +47,13 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
                 return DONE
             t.stale = True
             continue
-        t.pivot_row(p)
+        t.price_row(p)
         true_weight, i = t.norm, t.head[p]
         if true_weight > FORGOTTEN * t.edge[p]:
             t.edge[p] = true_weight
             continue
         t.edge[p] = true_weight
+        t.pivot_row()
         side = t.violation(i)
         q = entering_column(t, side)
         if q < 0:

@@ -58,7 +58,8 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
         if idle > MOST_IDLE * t.rows:
             return STUCK
         if p >= 0:
-            t.pivot_row(p)
+            t.price_row(p)
+            t.pivot_row()
             if fabs(t.alpha[p] - t.row[q]) > AGREEMENT * (1.0 + fabs(t.alpha[p])):
                 trouble += 1
                 if t.fresh or trouble > MOST_TROUBLE:

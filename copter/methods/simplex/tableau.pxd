@@ -64,7 +64,8 @@ cdef class Tableau:
     cdef void settle_duals(self, bint shift) noexcept nogil
     cdef void load(self, int j) noexcept nogil
     cdef void add(self, int j, double factor, double *into) noexcept nogil
-    cdef void pivot_row(self, int p) noexcept nogil
+    cdef void price_row(self, int p) noexcept nogil
+    cdef void pivot_row(self) noexcept nogil
     cdef int exchange(self, int p, int q) noexcept nogil
 
 

@@ -302,12 +302,9 @@ cdef class Tableau:
         self.factor.ftran(self.alpha)
         self.spot_count = nonzeros(self.alpha, self.rows, self.spots)
 
-    cdef void pivot_row(self, int p) noexcept nogil:
-        """Compute rho = B^-T e_p, its squared `norm`, and the entries rho'a_j of nonbasic variables, in `touched`."""
-        cdef int i, j, q, k, count = 0
-        cdef double factor
-        for k in range(self.touched_count):
-            self.row[self.touched[k]] = 0.0
+    cdef void price_row(self, int p) noexcept nogil:
+        """Compute rho = B^-T e_p, without its tiny entries, and its squared `norm`."""
+        cdef int i, k
         for k in range(self.rho_count):
             self.rho[self.rho_spots[k]] = 0.0
         self.rho[p] = 1.0
@@ -315,11 +312,22 @@ cdef class Tableau:
         self.norm, self.rho_count = 0.0, nonzeros(self.rho, self.rows, self.rho_spots)
         for k in range(self.rho_count):
             i = self.rho_spots[k]
-            factor = self.rho[i]
-            if fabs(factor) <= TINY:
+            if fabs(self.rho[i]) <= TINY:
                 self.rho[i] = 0.0
+            else:
+                self.norm += self.rho[i] * self.rho[i]
+
+    cdef void pivot_row(self) noexcept nogil:
+        """Compute the entries rho'a_j of nonbasic variables, in `touched`."""
+        cdef int i, j, q, k, count = 0
+        cdef double factor
+        for k in range(self.touched_count):
+            self.row[self.touched[k]] = 0.0
+        for k in range(self.rho_count):
+            i = self.rho_spots[k]
+            factor = self.rho[i]
+            if factor == 0.0:
                 continue
-            self.norm += factor * factor
             j = self.columns + i
             if self.place[j] < 0:
                 self.row[j] = factor

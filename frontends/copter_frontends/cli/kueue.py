@@ -10,6 +10,7 @@ import click
 from copter_frontends.cli.output import FiniteRange, InputError, complain
 
 WRITES = ("boost", "gates", "checks", "dispatch")
+STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 
 
 def _workers(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
@@ -31,6 +32,8 @@ def _workers(context: click.Context, parameter: click.Parameter, value: tuple[st
               help="Fields that may be written. May be given again.")  # fmt: skip
 @click.option("--worker", "workers", multiple=True, callback=_workers, metavar="NAME=CONTEXT|URL",
               help="Worker cluster of MultiKueue that may be nominated. May be given again.")  # fmt: skip
+@click.option("--strategy", "strategies", type=click.Choice(STRATEGIES), multiple=True, default=STRATEGIES,
+              show_default=True, help="With fair sharing: Kueue's preemptionStrategies, in their order.")  # fmt: skip
 @click.option("--every", type=FiniteRange(min=0, min_open=True), default=2.0, show_default=True, metavar="SECONDS",
               help="Seconds between steps.")  # fmt: skip
 @click.option("--steps", type=click.IntRange(min=1), help="Number of steps  [default: until Ctrl-C]")
@@ -53,10 +56,12 @@ def kueue_controller(**given: Any) -> int:
             name: ClusterApi(place, None) if is_address(place) else ClusterApi(None, place)
             for name, place in given["workers"].items()
         }
+        workers = {name: (lambda api=api: kueue_view(read_api(api))) for name, api in apis.items()}
+        controller = Controller(
+            cluster, given["writes"], workers, given["dry_run"], strategies=given["strategies"]
+        )  # fmt: skip
     except QueueError as error:
         raise InputError(str(error)) from error
-    workers = {name: (lambda api=api: kueue_view(read_api(api))) for name, api in apis.items()}
-    controller = Controller(cluster, given["writes"], workers, given["dry_run"])
     done, blind, failed = 0, "", False
     try:
         while True:

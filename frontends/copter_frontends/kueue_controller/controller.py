@@ -19,6 +19,7 @@ from copter_frontends.kueue_controller.decisions import (
 )
 from copter_frontends.kueue_controller.dispatch import nominations
 from copter_frontends.queues.admission_model import AdmissionModel
+from copter_frontends.queues.fair_preemption import STRATEGIES, require_strategies
 from copter_frontends.views import ClusterView
 from copter_frontends.views.documents import Document, entries, named, part
 from copter_frontends.views.kueue import BOOST, GATES, GROUP, VERSIONS, condition, kueue_view, read_api
@@ -67,13 +68,21 @@ class Controller:
     dry : bool
         Whether to report the writes without writing anything.
     settings : Settings, optional
+    strategies : sequence of str
+        Kueue's `preemptionStrategies`, which are not in its objects; of effect with fair sharing only.
+
+    Raises
+    ------
+    QueueError
+        For strategies that Kueue does not accept.
     """
 
     def __init__(
         self, cluster: Cluster, writes: Sequence[str] = WRITES,
         workers: Mapping[str, Callable[[], ClusterView]] | None = None, dry: bool = False,
-        settings: Settings | None = None,
+        settings: Settings | None = None, strategies: Sequence[str] = STRATEGIES[0],
     ) -> None:  # fmt: skip
+        self.strategies = require_strategies(strategies)
         self.cluster, self.writes, self.workers, self.dry = cluster, frozenset(writes), dict(workers or {}), dry
         self.settings = settings or Settings(threads=1)
         self.decisions = Decisions()
@@ -94,7 +103,7 @@ class Controller:
         view = kueue_view(documents)
         rules = rules_of(documents)
         workloads = {named(each): each for each in documents if each.get("kind") == "Workload"}
-        self.decisions = decide(view, AdmissionModel(view.tree, self.settings), rules)
+        self.decisions = decide(view, AdmissionModel(view.tree, self.settings), rules, self.strategies)
         if "gates" in self.writes:
             self._open_gates(workloads)
         if "boost" in self.writes:

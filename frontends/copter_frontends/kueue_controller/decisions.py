@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from copter_frontends.queues import QueueError
+from copter_frontends.queues import QueueError, QuotaTree
 from copter_frontends.queues.admission_model import AdmissionModel
 from copter_frontends.queues.ask import Ask
-from copter_frontends.queues.fair_preemption import fair_victims
+from copter_frontends.queues.fair_preemption import STRATEGIES, fair_victims
 from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.preemption import NEVER, Holder, Preemption, victims
 from copter_frontends.queues.preemption_rows import PreemptionRows
@@ -75,14 +76,29 @@ def is_ours(job: WatchedJob) -> bool:
     return job.held == f"gated by {GATE}"
 
 
-def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preemption]) -> Decisions:
+def decide(
+    view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preemption],
+    strategies: Sequence[str] = STRATEGIES[0],
+) -> Decisions:  # fmt: skip
     """Plan the waiting workloads, then those for which others may be stopped: higher priorities first, or, with fair
     sharing, lower shares first.
+
+    Parameters
+    ----------
+    view : ClusterView
+    model : AdmissionModel
+        Of the view's tree, without asks.
+    rules : mapping of str to Preemption
+        By queue.
+    strategies : sequence of str
+        With fair sharing: Kueue's strategies of preemption.
     """
     able = {job.id: job for job in view.jobs if not job.running and (not job.held or is_ours(job)) and job.options[0]}
     ranks = {priority: at + 1 for at, priority in enumerate(sorted({job.priority for job in view.jobs}))}
     holders = [
-        Holder(job.id, job.queue, job.options[0], job.priority, job.started_s) for job in view.jobs if job.running
+        Holder(job.id, job.queue, job.options[0], job.priority, job.started_s, job.came_s)
+        for job in view.jobs
+        if job.running
     ]
     rows = PreemptionRows(model, rules, view.resource, holders)
     asks = [
@@ -96,7 +112,8 @@ def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preempt
     rows.update(asks)
     plan = model.plan(searched=True)
     decisions = Decisions({str(key) for key in plan.starts}, bound=plan.bound, value=plan.value)
-    _stop(view, able, asks, rules, plan.starts, holders, decisions)
+    choose = partial(fair_victims, strategies=strategies) if view.tree.fair else victims
+    _stop(view, able, asks, rules, plan.starts, holders, decisions, choose)
     worth = {job.id: view.units(job.options[0]) * ranks[job.priority] for job in view.jobs}
     decisions.value += sum(worth[name] for name in decisions.stopping) - sum(worth[name] for name in decisions.stopped)
     decisions.bound = max(decisions.bound, decisions.value)
@@ -106,6 +123,7 @@ def decide(view: ClusterView, model: AdmissionModel, rules: Mapping[str, Preempt
 def _stop(
     view: ClusterView, able: Mapping[str, WatchedJob], asks: Sequence[Ask], rules: Mapping[str, Preemption],
     starts: Mapping[Any, list[int]], holders: list[Holder], decisions: Decisions,
+    choose: Callable[[QuotaTree, Preemption, Holder, list[Holder]], list[Holder] | None],
 ) -> None:  # fmt: skip
     """Add workloads for which others are stopped to the admitted ones; the tree is left unchanged."""
     tree = view.tree
@@ -121,7 +139,6 @@ def _stop(
             use(job.queue, job.options[next(at for at, count in enumerate(counts) if count)], 1.0)
         left = [ask for ask in asks if not decisions.goes(str(ask.key))]
         by_priority = sorted(left, key=lambda ask: (-ask.priority, ask.since_s))
-        choose = fair_victims if tree.fair else victims
         for ask in FairShares(tree).in_turn(left) if tree.fair else by_priority:
             job = able[str(ask.key)]
             asking = Holder(job.id, job.queue, job.options[0], job.priority, job.came_s)

@@ -82,6 +82,7 @@ class AdmissionModel:
         # rows that starts relax, with the request and the amount
         self.against: dict[tuple[str, Share], tuple[Hashable, float]] = {}
         self._rows: list[Row] = []
+        self._known: set[Row] = set()
         self._through: dict[tuple[str, Share], list[Row]] = {}
         self._nodes: list[tuple[str, Node, Share]] = []
         with self.model.batch():
@@ -101,7 +102,7 @@ class AdmissionModel:
                     if node.kept(share) > 0.0:
                         self._rows.append(("kept", kind, node.name, *share))
                 self._nodes.append((kind, node, share))
-        known = set(self._rows)
+        self._known = known = set(self._rows)
         for row in self._rows:
             self.model.set_count(row, 0.0)
         for kind, node, share in self._nodes:
@@ -126,14 +127,13 @@ class AdmissionModel:
                         return found
         return found
 
-    def rows_of(self, queue: str, share: Share) -> list[Row]:
-        """Return the rows in which a unit used by a queue counts."""
-        return list(self._through[queue, share])
-
-    def rows_above(self, queue: str, share: Share) -> list[Row]:
-        """Return the rows in which a unit lent by the queue's cohort counts."""
-        node = self.tree.queues[queue]
-        return [] if node.parent is None else self._rows_from(self.tree.cohorts[node.parent], share, set(self._rows))
+    def rows_to_top(self, queue: str, share: Share) -> list[Row]:
+        """Return the rows of a queue and of all cohorts above it."""
+        node, found = self.tree.queues[queue], list[Row]()
+        for each in (node, *self.tree.above(node)):
+            kind = "queue" if each.is_queue else "cohort"
+            found += [(what, kind, each.name, *share) for what in ("pool", "most", "kept")]
+        return [row for row in found if row in self._known]
 
     # A round ------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ owner; the rest is lent to the parent, where each member may take it up to its b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -80,6 +80,14 @@ class Node:
         quota = self.quotas.get(share)
         return self.subtree.get(share, 0.0) + (math.inf if quota is None else quota.borrowing)
 
+    def borrows(self, shares: Iterable[Share], more: Amounts | None = None) -> bool:
+        """Whether usage, with `more` in use, exceeds the quota of one of the shares."""
+        more = more or {}
+        return any(
+            self.used.get(each, 0.0) + more.get(each, 0.0) > self.subtree.get(each, 0.0) * (1.0 + SLACK)
+            for each in shares
+        )
+
 
 class QuotaTree:
     """All queues and cohorts.
@@ -96,6 +104,7 @@ class QuotaTree:
         self.fair = False
         self.queues: dict[str, Node] = {}
         self.cohorts: dict[str, Node] = {}
+        self._members: dict[str, list[Node]] = {}  # by cohort
 
     def add_queue(
         self, name: str, quotas: Mapping[Share, Quota], cohort: str | None = None, weight: float = 1.0
@@ -139,9 +148,12 @@ class QuotaTree:
                     raise QuotaError(f"cohorts {' -> '.join([*seen, at])} stand above one another in a circle")
                 seen.append(at)
                 at = self.cohorts[at].parent
+        self._members = {name: [] for name in self.cohorts}
         for node in [*self.queues.values(), *self.cohorts.values()]:
             node.subtree = {share: quota.nominal for share, quota in node.quotas.items()}
             node.used = {}
+            if node.parent is not None:
+                self._members[node.parent].append(node)
         for node in sorted(self.cohorts.values(), key=self._depth, reverse=True):
             self._lend(node)
         return self
@@ -150,10 +162,13 @@ class QuotaTree:
         return sum(1 for _ in self.above(node))
 
     def _lend(self, cohort: Node) -> None:
-        for child in [*self.queues.values(), *self.cohorts.values()]:
-            if child.parent == cohort.name:
-                for share, quota in child.subtree.items():
-                    cohort.subtree[share] = cohort.subtree.get(share, 0.0) + quota - child.kept(share)
+        for child in self._members[cohort.name]:
+            for share, quota in child.subtree.items():
+                cohort.subtree[share] = cohort.subtree.get(share, 0.0) + quota - child.kept(share)
+
+    def members(self, cohort: str) -> list[Node]:
+        """Return the queues and cohorts directly below a cohort."""
+        return self._members[cohort]
 
     def above(self, node: Node) -> Iterator[Node]:
         """Yield the cohorts above a node, the nearest first."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,3 +64,45 @@ def test_a_network_is_optimised_by_name() -> None:
     network.add("Generator", "gas", bus="south", p_nom=10, marginal_cost=20)
     assert network.optimize(solver_name="copter") == ("ok", "optimal")
     assert network.objective == pytest.approx(3 + 4 + 4 + 20 * (2 + 5))
+
+
+ROOT = Path(__file__).parents[3]
+PATCH = ROOT / "docs" / "howto" / "linopy_entry_point.patch"
+BY_ENTRY_POINT = """
+import sys
+import linopy
+model = linopy.Model()
+x = model.add_variables(lower=2, name="x")
+model.add_objective(3 * x)
+assert "copter.interop.linopy" not in sys.modules
+assert linopy.available_solvers[-1] == "copter" != linopy.available_solvers[0], linopy.available_solvers
+assert model.solve("copter") == ("ok", "optimal")
+assert model.objective.value == 6.0
+import copter.interop.linopy
+assert list(linopy.available_solvers).count("copter") == 1
+"""
+
+
+@pytest.mark.skipif(not linopy.__version__.startswith("0.10."), reason="the patch is for linopy 0.10")
+@pytest.mark.skipif(shutil.which("git") is None, reason="git applies the patch")
+def test_the_patch_for_linopy_makes_the_entry_point_work(tmp_path: Path) -> None:
+    toml = pytest.importorskip("tomllib")
+    points = toml.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["linopy.solvers"]
+    shutil.copytree(Path(linopy.__file__).parent, tmp_path / "linopy", ignore=shutil.ignore_patterns("__pycache__"))
+    applied = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+    subprocess.run(["git", "apply", str(PATCH)], cwd=tmp_path, env=applied, check=True)
+    about = tmp_path / "doors-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: doors\nVersion: 1\n")
+    lines = "".join(f"{name} = {place}\n" for name, place in points.items())
+    (about / "entry_points.txt").write_text(f"[linopy.solvers]\n{lines}")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", BY_ENTRY_POINT],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -228,6 +228,16 @@ def test_the_way_that_is_asked_for_comes_first_until_one_is_proven() -> None:
     assert way.name == "basis"
 
 
+@pytest.mark.parametrize(("cost_s", "rivals"), [(0.5, ["session"]), (0.1, [])])
+def test_a_way_that_is_much_faster_than_fresh_has_no_rivals(cost_s: float, rivals: list[str]) -> None:
+    allowance = Allowance(["basis", "session"])
+    allowance.fresh(1.0, 1.0)
+    for _ in range(3):
+        ((way, _),) = allowance.begin()
+        allowance.end(way, True, cost_s)
+    assert [way.name for way, _ in allowance.begin()] == [*rivals, "basis"]
+
+
 @pytest.mark.usefixtures("still_clock")
 def test_a_pool_keeps_several_structures() -> None:
     pool, programs = LivePrograms(), [program(seed, n=30 + seed) for seed in range(live_program.MOST_KEPT + 1)]

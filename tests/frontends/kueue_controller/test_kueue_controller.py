@@ -28,6 +28,7 @@ from copter_frontends.queues import AdmissionModel, QueueError
 from copter_frontends.views.documents import BlindError
 from copter_frontends.views.kueue import BOOST, GATES, kueue_view, read_api
 
+FINAL_FIRST = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 OURS = {"spec": {"controllerName": "copter.io/admission"}}
 RESERVED = [{"type": "QuotaReserved", "status": "True", "lastTransitionTime": "2026-11-24T11:00:00Z"}]
 
@@ -218,3 +219,18 @@ def test_with_fair_sharing_a_borrower_stops_who_has_the_larger_share(weight: int
     assert len(decisions.stopped) == stops
     assert {name.partition("/")[0] for name in decisions.stopped} == {"r"}
     assert decisions.value <= decisions.bound + 1e-6
+
+
+def test_the_strategies_of_kueues_configuration_decide_who_is_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    documents = [each for each in sharing_teams() if each["kind"] != "Workload"]
+    documents += [workload("r/large", 8, admitted="red"), workload("r/small", 4, admitted="red", priority=5)]
+    documents += [workload("b/has", 4, admitted="blue"), workload("b/asks", 2)]
+    view = kueue_view(documents)
+    for strategies, stops in ((("LessThanInitialShare",), {"r/large"}), (FINAL_FIRST, {"r/small"})):
+        assert decide(view, AdmissionModel(view.tree), rules_of(documents), strategies).stopped == stops
+    with served(FakeApi(documents)) as address:
+        given = ["--address", address, "--steps", "1"]
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["kueue-controller", *given, *(f"--strategy={each}" for each in FINAL_FIRST[::-1])])
+    assert ended.value.code == 2
+    assert "Kueue accepts LessThanOrEqualToFinalShare, LessThanInitialShare or" in capsys.readouterr().err

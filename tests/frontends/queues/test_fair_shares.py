@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from copter_frontends.queues import AdmissionModel, Ask, Quota, QuotaError, QuotaTree
-from copter_frontends.queues.fair_preemption import fair_victims
+from copter_frontends.queues import AdmissionModel, Ask, QueueError, Quota, QuotaError, QuotaTree
+from copter_frontends.queues.fair_preemption import FINAL, INITIAL, fair_victims, require_strategies
 from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.preemption import Holder, Preemption
 
@@ -101,10 +101,11 @@ def hold(tree: QuotaTree, *told: tuple[str, str, float, int]) -> list[Holder]:
 
 
 def stopped(
-    tree: QuotaTree, queue: str, size: float, holders: list[Holder], rules: Preemption = ANY
-) -> list[str] | None:
+    tree: QuotaTree, queue: str, size: float, holders: list[Holder], rules: Preemption = ANY,
+    strategies: tuple[str, ...] = (FINAL, INITIAL),
+) -> list[str] | None:  # fmt: skip
     used = {name: dict(node.used) for name, node in tree.queues.items()}
-    found = fair_victims(tree, rules, Holder("x", queue, {GPU: size}, 0, 9.0), holders)
+    found = fair_victims(tree, rules, Holder("x", queue, {GPU: size}, 0, 9.0), holders, strategies)
     assert {name: node.used for name, node in tree.queues.items()} == {
         name: {**used[name], GPU: used[name].get(GPU, 0.0)} for name in used
     }
@@ -138,6 +139,47 @@ def test_a_queue_within_its_quota_reclaims_it() -> None:
     holders = hold(tree, ("r0", "red", 4.0, 5), ("r1", "red", 4.0, 5))
     assert stopped(tree, "blue", 4.0, holders) == ["r1"]
     assert stopped(tree, "blue", 8.0, holders) is None
+
+
+def test_each_strategy_compares_the_shares_in_its_own_way() -> None:
+    tree = lab({"red": 1.0, "blue": 1.0}, free=8.0)
+    holders = hold(tree, ("large", "red", 8.0, 0), ("small", "red", 4.0, 5), ("b", "blue", 4.0, 0))
+    assert stopped(tree, "blue", 2.0, holders, strategies=(FINAL,)) == ["small"]  # red keeps the larger share
+    assert stopped(tree, "blue", 2.0, holders, strategies=(INITIAL,)) == ["large"]  # the lowest priority
+    assert stopped(tree, "blue", 2.0, holders) == ["small"]
+    only_large = [each for each in holders if each.key != "small"]
+    assert stopped(tree, "blue", 2.0, only_large, strategies=(FINAL,)) is None
+    assert stopped(tree, "blue", 2.0, only_large) == ["large"]
+
+
+def test_a_queue_within_its_quota_of_what_lacks_reclaims_it_though_it_borrows_something_else() -> None:
+    tree = lab({"red": 1.0, "blue": 1.0}, free=0.0)
+    holders = hold(tree, ("r0", "red", 4.0, 5), ("r1", "red", 2.0, 5))
+    tree.use("blue", {CPU: 60.0})  # a share of a quarter, as large as red's
+    assert stopped(tree, "blue", 4.0, holders) == ["r1"]
+
+
+def test_in_a_tree_the_cohort_with_the_largest_share_gives_and_in_it_its_largest_borrower() -> None:
+    tree = QuotaTree()
+    tree.add_cohort("lab", {GPU: Quota(12.0)})
+    for name in ("one", "two"):
+        tree.add_cohort(name, None, "lab")
+    for name, above in (("a", "one"), ("b", "one"), ("c", "two"), ("d", "lab")):
+        tree.add_queue(name, {GPU: Quota(1.0)}, above)
+    tree.fair = True
+    told = [("a0", "a", 2.0, 0), ("b0", "b", 2.0, 9), ("b1", "b", 2.0, 9), ("b2", "b", 2.0, 9)]
+    holders = hold(tree.settle(), *told, *((f"c{at}", "c", 1.0, 0) for at in range(6)), ("d0", "d", 2.0, 0))
+    assert tree.available("d", GPU) == 0.0
+    # cohort one borrows 6 of 16, two 5; c borrows more than any other queue, b more than a
+    assert stopped(tree, "d", 1.0, holders) == ["b2"]
+
+
+def test_only_the_lists_of_strategies_that_kueue_accepts() -> None:
+    assert require_strategies([INITIAL]) == (INITIAL,)
+    with pytest.raises(QueueError, match="strategies are LessThanInitialShare, LessThanOrEqualToFinalShare; Kueue acc"):
+        require_strategies([INITIAL, FINAL])
+    with pytest.raises(QueueError, match="strategies are none"):
+        require_strategies([])
 
 
 @pytest.mark.parametrize("weight", [-1.0, 1e-10, math.inf, math.nan])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-
 import pytest
 
-from copter_frontends.queues import AdmissionModel, Ask, QueueError, Quota, QuotaTree
+from copter_frontends.queues import QueueError, Quota, QuotaTree
 from copter_frontends.queues.preemption import Holder, Preemption, victims
-from copter_frontends.queues.preemption_rows import PreemptionRows
 
 GPU = ("a100", "gpu")
 
@@ -65,84 +61,94 @@ def test_a_borrower_stops_lower_ones_up_to_the_threshold() -> None:
     assert names(victims(tree, capped, asking, holders)) is None
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_no_decision_is_against_the_quotas_or_the_rules(seed: int) -> None:
-    rng = random.Random(seed)
-    tree = cohort(*(rng.randint(0, 6) for _ in range(3)))
-    holders = []
-    for at in range(8):
-        told = (f"h{at}", f"q{rng.randint(0, 2)}", float(rng.randint(1, 3)), rng.randint(0, 3))
-        if tree.room(told[1], {GPU: told[2]}):
-            holders += hold(tree, told)
-    before = {name: node.used.get(GPU, 0.0) for name, node in tree.queues.items()}
-    rules = Preemption(rng.choice(["Never", "LowerPriority"]), rng.choice(["Never", "LowerPriority", "Any"]))
-    asking = Holder("x", f"q{rng.randint(0, 2)}", {GPU: float(rng.randint(1, 4))}, rng.randint(0, 4), 99.0)
-    found = victims(tree, rules, asking, holders)
-    assert {name: node.used.get(GPU, 0.0) for name, node in tree.queues.items()} == pytest.approx(before)
-    if found is None:
-        return
-    for each in found:
-        if each.queue == asking.queue:
-            assert rules.within == "LowerPriority"
-            assert each.priority < asking.priority
-        else:
-            assert rules.reclaim == "Any" or (rules.reclaim == "LowerPriority" and each.priority < asking.priority)
-            assert before[each.queue] > tree.queues[each.queue].quotas[GPU].nominal
-        tree.use(each.queue, each.amounts, -1.0)
-    assert tree.room(asking.queue, asking.amounts)
-    if any(each.queue != asking.queue for each in found):
-        own = tree.queues[asking.queue]
-        assert own.used.get(GPU, 0.0) + asking.amounts[GPU] <= own.quotas[GPU].nominal
-    for each in found:  # none of them could stay
-        tree.use(each.queue, each.amounts)
-        assert not tree.room(asking.queue, asking.amounts)
-        tree.use(each.queue, each.amounts, -1.0)
+def test_equal_priorities_of_one_queue_go_by_arrival_and_not_by_start() -> None:
+    tree = cohort(4)
+    (late,) = hold(tree, ("late", "q0", 4, 5))
+    early = Holder("early", "q0", late.amounts, 5, since_s=3.0, came_s=0.5)
+    rules = Preemption(within="LowerOrNewerEqualPriority")
+    asking = Holder("x", "q0", {GPU: 4.0}, 5, 1.0)
+    assert names(victims(tree, rules, asking, [early])) is None  # it started after the asking one, but came before
+    assert names(victims(tree, rules, asking, [Holder("new", "q0", late.amounts, 5, 3.0, 2.0)])) == ["new"]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_the_programs_bound_holds_for_what_the_rules_let_happen(seed: int) -> None:
-    rng = random.Random(seed)
-    tree = cohort(*(rng.randint(0, 6) for _ in range(3)))
-    holders = []
-    for at in range(8):
-        told = (f"h{at}", f"q{rng.randint(0, 2)}", float(rng.randint(1, 3)), rng.randint(0, 3))
-        if tree.room(told[1], {GPU: told[2]}):
-            holders += hold(tree, told)
-    kinds = [("Never", "LowerPriority"), ("Never", "LowerPriority", "Any"), ("Never", "LowerPriority")]
-    rules = {f"q{at}": Preemption(*(rng.choice(each) for each in kinds)) for at in range(3)}
-    waiting = [
-        Holder(f"x{at}", f"q{rng.randint(0, 2)}", {GPU: float(rng.randint(1, 4))}, rng.randint(1, 4), 50.0 + at)
-        for at in range(3)
-    ]
-    asks = [
-        Ask(each.key, each.queue, (each.amounts,), each.amounts[GPU] * 10 * each.priority, each.priority, each.since_s)
-        for each in waiting
-    ]
-    model = AdmissionModel(tree)
-    rows = PreemptionRows(model, rules, "gpu", holders)
-    model.update(asks)
-    rows.update(asks)
-    bound = model.plan().bound
-    for order in itertools.permutations(waiting):
-        left, value, done = list(holders), 0.0, []
-        for each in order:
-            if tree.room(each.queue, each.amounts):
-                gone: list[Holder] | None = []
-            else:
-                gone = victims(tree, rules[each.queue], each, left)
-            if gone is None:
-                continue
-            for other in gone:
-                tree.use(other.queue, other.amounts, -1.0)
-                done.append((other, 1.0))
-                left.remove(other)
-                value -= other.amounts[GPU]
-            tree.use(each.queue, each.amounts)
-            done.append((each, -1.0))
-            value += each.amounts[GPU] * 10 * each.priority
-        for other, sign in done:
-            tree.use(other.queue, other.amounts, sign)
-        assert value <= bound + 1e-6
+def test_without_borrowing_a_workload_larger_than_the_quota_stops_nobody() -> None:
+    tree = cohort(4, 4)
+    holders = hold(tree, ("own", "q0", 8, 0))
+    asking = Holder("x", "q0", {GPU: 5.0}, 9, 9.0)
+    assert names(victims(tree, Preemption(within="LowerPriority"), asking, holders)) is None
+    within_quota = Holder("x", "q0", {GPU: 4.0}, 9, 9.0)
+    assert names(victims(tree, Preemption(within="LowerPriority"), within_quota, holders)) == ["own"]
+    may_borrow = Preemption("LowerPriority", "LowerPriority", "LowerPriority")
+    assert names(victims(tree, may_borrow, asking, holders)) == ["own"]
+
+
+def test_where_others_do_not_free_enough_the_queues_own_are_stopped_and_it_borrows_on() -> None:
+    tree = cohort(4, 4)
+    holders = hold(tree, ("own", "q0", 3, 0), ("b", "q1", 5, 9))
+    asking = Holder("x", "q0", {GPU: 3.0}, 5, 9.0)
+    # within its quota by reclaim, q0 has to stop b or its own; b's priority is higher
+    assert names(victims(tree, Preemption("LowerPriority", "LowerPriority"), asking, holders)) == ["own"]
+    assert names(victims(tree, Preemption("LowerPriority", "Any"), asking, holders)) == ["own"]
+    assert names(victims(tree, Preemption("Never", "Any"), asking, holders)) is None
+
+
+def test_borrowing_while_it_preempts_needs_reclaim() -> None:
+    tree = cohort(4, 4)
+    holders = hold(tree, ("b", "q1", 8, 1))
+    asking = Holder("x", "q0", {GPU: 4.0}, 5, 9.0)
+    assert names(victims(tree, Preemption(borrow="LowerPriority"), asking, holders)) is None
+    assert names(victims(tree, Preemption(reclaim="LowerPriority"), asking, holders)) == ["b"]
+
+
+def halves(one: float, other: float) -> QuotaTree:
+    """Two cohorts with quotas of their own below a common one; q0 and q1 are in the first, q2 and q3 in the second."""
+    tree = QuotaTree()
+    tree.add_cohort("lab")
+    tree.add_cohort("one", {GPU: Quota(one)}, "lab")
+    tree.add_cohort("other", {GPU: Quota(other)}, "lab")
+    for at, above in enumerate(("one", "one", "other", "other")):
+        tree.add_queue(f"q{at}", {GPU: Quota(0.0)}, above)
+    return tree.settle()
+
+
+def test_a_workload_that_fits_its_cohorts_quota_reclaims_it_from_outside_whatever_the_priority() -> None:
+    tree = halves(4, 4)
+    holders = hold(tree, ("out", "q2", 8, 9))
+    asking = Holder("x", "q0", {GPU: 4.0}, 1, 9.0)
+    assert names(victims(tree, Preemption(reclaim="Any"), asking, holders)) == ["out"]
+    assert names(victims(tree, Preemption(reclaim="LowerPriority"), asking, holders)) is None
+    larger = Holder("x", "q0", {GPU: 5.0}, 1, 9.0)  # no quota below the top holds it
+    assert names(victims(tree, Preemption(reclaim="Any"), larger, holders)) is None
+
+
+def test_a_borrower_in_its_own_cohort_has_no_advantage_over_its_sister() -> None:
+    tree = halves(4, 4)
+    holders = hold(tree, ("sister", "q1", 4, 0), ("out", "q2", 4, 0))
+    asking = Holder("x", "q0", {GPU: 4.0}, 9, 9.0)
+    assert names(victims(tree, Preemption(reclaim="Any"), asking, holders)) is None
+    assert names(victims(tree, Preemption("Never", "Any", "LowerPriority"), asking, holders)) == ["sister"]
+
+
+def test_a_cohort_within_its_quota_shields_queues_that_borrow_from_it() -> None:
+    tree = halves(8, 4)
+    holders = hold(tree, ("mine", "q1", 8, 0), ("theirs", "q2", 4, 0))
+    asking = Holder("x", "q0", {GPU: 2.0}, 9, 9.0)
+    # q2 uses more than its own quota of zero, but no more than its cohort's: nobody outside may stop it
+    may_borrow = Preemption("Never", "LowerPriority", "LowerPriority")
+    assert names(victims(tree, may_borrow, asking, holders)) == ["mine"]
+    assert names(victims(tree, may_borrow, asking, [each for each in holders if each.key == "theirs"])) is None
+
+
+def test_those_with_the_advantage_go_before_lower_priorities() -> None:
+    tree = QuotaTree()
+    tree.add_cohort("lab")
+    tree.add_cohort("one", {GPU: Quota(6.0)}, "lab")
+    tree.add_queue("q0", {GPU: Quota(0.0)}, "one")
+    tree.add_queue("q1", {GPU: Quota(0.0)}, "one")
+    tree.add_queue("q2", {GPU: Quota(0.0)}, "lab")
+    holders = hold(tree.settle(), ("near", "q1", 2, 0), ("far", "q2", 4, 3))
+    asking = Holder("x", "q0", {GPU: 2.0}, 5, 9.0)
+    assert names(victims(tree, Preemption("Never", "LowerPriority", "LowerPriority"), asking, holders)) == ["far"]
 
 
 def test_rules_that_there_are_none() -> None:
