@@ -14,10 +14,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "tab
 import copter_figures
 import copter_table_4_1
 import figure_command
+import sia_curves
 import sia_figures
 from hadar_runs import Outcome, compare
 from policy_table import of_each
 
+from copter_frontends.simulator import SimulationResult
+from copter_frontends.simulator.activity import Span
 from copter_frontends.vocabulary import Job
 
 
@@ -107,3 +110,42 @@ def test_multiples_are_of_the_same_seeds_first_scheduler(capsys: pytest.CaptureF
 def test_a_table_of_workloads_has_the_least_and_the_most() -> None:
     assert of_each([0.25, 2.0, 1.0]) == " (0.25 to 2)"
     assert of_each([1.0]) == ""
+
+
+def spans(*rows: tuple[str, float, float, str, int]) -> SimulationResult:
+    """A run of which only the spans are known: job, begin and end in minutes, GPU type, GPUs."""
+    made = tuple(Span(job, 60.0 * a, 60.0 * b, kind, gpus) for job, a, b, kind, gpus in rows)
+    times = {"j": (0.0, 10_800.0), "k": (12_000.0, 15_000.0), "z": (0.0, 9600.0)}
+    columns = {
+        "id": np.array(list(times)),
+        "completion_s": np.array([end for _, end in times.values()]),
+        "jct_s": np.array([end - begin for begin, end in times.values()]),
+        "first_start_s": np.array([begin + 120.0 for begin, _ in times.values()]),
+    }
+    return SimulationResult(8, 60.0, 0, (), columns, (), made)
+
+
+def test_a_timeline_is_cut_to_its_window_and_told_in_its_minutes() -> None:
+    result = spans(("j", 0, 10, "t4", 2), ("j", 12, 30, "rtx", 4), ("k", 0, 30, "t4", 1))
+    assert sia_curves.spans_of(result, "j", 300.0, 1200.0) == [(0.0, 5.0, "t4", 2), (7.0, 15.0, "rtx", 4)]
+    assert sia_curves.spans_of(result, "j", 1800.0, 2400.0) == []
+    jobs = [Job("j", "bert"), Job("k", "bert")]
+    assert sia_curves.longest_of(result, jobs, "bert", 0.0) == "k"
+    assert sia_curves.longest_of(result, jobs, "cifar10", 0.0) is None
+
+
+def test_activity_is_that_of_the_jobs_in_the_window_and_its_figures_those_of_jobs_that_came_in_it() -> None:
+    result = spans(("j", 100, 120, "t4", 1), ("j", 170, 180, "t4", 1), ("k", 202, 250, "t4", 1), ("z", 0, 160, "t4", 8))
+    jobs = [Job("j", "bert"), Job("k", "bert", submit_s=12_000.0), Job("z", "bert")]
+    found = sia_curves.activity(result, jobs)
+    assert found["bars"] == [[(5.0, 15.0)], [(37.0, 85.0)]]
+    assert (found["from_min"], found["to_min"]) == ([0.0, 35.0], [15.0, 85.0])
+    assert found["served"] == pytest.approx(100.0 * 58 / 65)
+    assert found["run_min"] == pytest.approx(29.0)
+    assert (found["jct_h"], found["wait_min"], found["longest_wait_min"]) == (3000 / 3600, 2.0, 2.0)
+
+
+def test_the_pipeline_models_throughput_is_linear_to_a_few_percent() -> None:
+    for points in sia_curves.gpt_throughput().values():
+        first, rate = points[0]
+        assert all(0.95 < each / rate / (gpus / first) <= 1.0 for gpus, each in points)
