@@ -28,7 +28,10 @@ from rich.table import Table
 from copter_frontends.shards import ShardCluster, load_rounds, make_scheme, simulate_shards
 
 SIZES = {"5.2": (1024, 128), "5.3": (2048, 256)}
-SCHEMES = {"5.2": "copter,copter-idle,lp-relaxed,dede,local-search,greedy,pop-8", "5.3": "copter,copter-idle,lp-relaxed,dede,local-search,greedy,pop-16"}
+SCHEMES = {
+    "5.2": "copter,copter-idle,lp-relaxed,dede,local-search,greedy,pop-8",
+    "5.3": "copter,copter-idle,lp-relaxed,dede,local-search,greedy,pop-16",
+}
 CLAIMS = {
     "5.2": (
         "greedy: quick, many movements, leaves the 10% band",

@@ -137,7 +137,8 @@ def servers_step(
 
     def slope_at(share: Floats) -> Floats:
         total = (share * weight).sum(axis=1)
-        return np.maximum(total - high, 0.0) - np.maximum(low - total, 0.0)
+        outside: Floats = np.maximum(total - high, 0.0) - np.maximum(low - total, 0.0)
+        return outside
 
     up = np.maximum(slope_at(np.ones_like(wanted)), 0.0) + 1.0
     down = np.minimum(slope_at(np.zeros_like(wanted)), 0.0) - 1.0
