@@ -51,8 +51,8 @@ SCENARIOS = ("adaptive, one type", "adaptive, three types", "rigid, three types"
 PAPER_BARS = {"sia": (1.9, 0.6, None), "pollux": (2.0, 1.0, None), "gavel": (4.3, 1.9, None)}
 SHARES = tuple(range(0, 101, 5))
 TIMELINE_S, WATCHED = 2700.0, ("imagenet", "cifar10", "deepspeech2")
+BURST_SHARE = 100 / 240
 WINDOW_S = (2.75 * 3600.0, 4.25 * 3600.0)
-BURST = 100
 TURNS: tuple[tuple[str, float | None], ...] = (("gavel", None), ("sia", None), ("sia", 180.0), ("sia", 300.0))
 START_S = 30.0
 GPT_GPUS = {"a100": (2, 4, 8, 16), "rtx": (8, 16, 24)}
@@ -169,10 +169,12 @@ def figure_3_7(asked: argparse.Namespace) -> Figures:
     return {"shares": list(SHARES), **found}
 
 
-def spike() -> Spike:
-    """The arrivals of time_sharing.py."""
-    before = round(BEFORE * (JOBS - BURST))
-    return Spike((before, BURST, JOBS - BURST - before))
+def spike(jobs: int | None) -> Spike:
+    """The arrivals of time_sharing.py, of fewer jobs for a trial."""
+    count = jobs or JOBS
+    burst = round(BURST_SHARE * count)
+    before = round(BEFORE * (count - burst))
+    return Spike((before, burst, count - burst - before))
 
 
 def figure_3_9(asked: argparse.Namespace) -> Figures:
@@ -180,7 +182,7 @@ def figure_3_9(asked: argparse.Namespace) -> Figures:
     paths = workloads("newtrace", asked.workloads)
     each = []
     for path in paths:
-        times = [job.submit_s / 1800.0 for job in jobs_of(Setting("sia", "sia-het", path, change=spike()))]
+        times = [job.submit_s / 1800.0 for job in jobs_of(Setting("sia", "sia-het", path, change=spike(asked.jobs)))]
         each.append((2.0 * np.histogram(times, bins=np.arange(0, 13))[0]).tolist())
     rows = [[f"{half / 2:g} to {(half + 1) / 2:g}", spread([run[half] for run in each])] for half in range(12)]
     show("Figure 3.9: jobs an hour", ["hours", "jobs an hour"], rows)
@@ -189,7 +191,7 @@ def figure_3_9(asked: argparse.Namespace) -> Figures:
 
 def turns(policy: str, turn_s: float | None, path: Path, jobs: int | None) -> tuple[SimulationResult, list[Job]]:
     """A run of the spike, with turns or without; every start takes as long as the thesis says."""
-    setting, model = Setting(policy, "sia-het", path, change=spike(), jobs=jobs), model_of(START_S)
+    setting, model = Setting(policy, "sia-het", path, change=spike(jobs)), model_of(START_S)
     if policy != "sia":
         return simulate(setting, model=model), jobs_of(setting)
     sharing = None if turn_s is None else TimeSharing(turn_s)
