@@ -34,6 +34,7 @@ PROBES = {
     "hadar_jct.py": HADAR,
     "hadar_packing.py": HADAR,
     "hadar_prices.py": HADAR,
+    "hadar_reasons.py": HADAR,
     "hadar_table3.py": "--jobs 6 --seeds 1",
     "hare_jct_cdf.py": "--seeds 1",
     "hare_motivation.py": "--seeds 1",
@@ -95,8 +96,9 @@ TABLES = [
     Table("hadar_jct_static", f"hadar_jct.py --jobs 120 --scale 0.25 --seeds 3 --schedulers {ALL_MODES}"),
     Table(
         "hadar_jct_continuous",
-        "hadar_jct.py --jobs 100 --scale 0.25 --jobs-per-hour 6 --arrivals continuous --seeds 3",
+        "hadar_jct.py --arrivals continuous --jobs-per-hour 1.5 --seeds 3 --schedulers hadar,gavel,tiresias,yarn",
     ),
+    Table("hadar_reasons", "hadar_reasons.py --jobs 240 --scale 0.5 --seeds 3"),
     Table("hadar_jct_480", "hadar_jct.py --seeds 3 --schedulers hadar,gavel,tiresias,yarn"),
     Table("hadar_prices", "hadar_prices.py --jobs 40 --scale 0.1 --seeds 3"),
     Table(
@@ -105,10 +107,7 @@ TABLES = [
         "0, 1",
     ),
     Table("hadar_learning", f"hadar_jct.py --jobs 60 --scale 0.25 --seeds 3 --schedulers {LEARNING}"),
-    Table(
-        "hadar_fairness_makespan",
-        "hadar_fairness_makespan.py --jobs 120 --scale 0.2 --seeds 3 --schedulers hadar,hadar-horizon,gavel,tiresias",
-    ),
+    Table("hadar_fairness_makespan", "hadar_fairness_makespan.py --seeds 3"),
     Table(
         "hadar_horizon",
         "hadar_fairness_makespan.py --jobs 240 --scale 0.25 --seeds 2 --schedulers hadar,hadar-horizon,gavel",

@@ -90,8 +90,8 @@ ROOMS = [
         "test_sia_rounds test_sia_limits test_sia_shim test_sia_job_bases test_sia_joining test_sia_objective "
         "test_sia_values test_sia_policy test_sia_clusters test_sia_jobs",
     ),
-    *_of("copter_frontends.sia", "tests/frontends/sia", "exact", "test_sia_exact test_sia_artifact"),
-    *_of("copter_frontends.sia", "tests/frontends/sia", "estimator", "test_sia_estimators test_sia_artifact"),
+    *_of("copter_frontends.sia", "tests/frontends/sia", "exact", "test_sia_exact"),
+    *_of("copter_frontends.sia", "tests/frontends/sia", "estimator", "test_sia_estimator test_sia_estimators"),
     *_of(
         "copter_frontends.goodput",
         "tests/frontends/goodput",

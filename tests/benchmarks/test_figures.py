@@ -14,11 +14,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "tab
 import copter_figures
 import copter_table_4_1
 import figure_command
+import hadar_reasons
 import sia_curves
 import sia_figures
 from hadar_runs import Outcome, compare
 from policy_table import of_each
 
+from copter_frontends.clusters import named_cluster
+from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
 from copter_frontends.simulator import SimulationResult
 from copter_frontends.simulator.activity import Span
 from copter_frontends.vocabulary import Job
@@ -95,7 +98,7 @@ def test_spread_has_the_least_and_the_most_where_there_are_several() -> None:
 
 
 def outcome(name: str, jct_h: float) -> Outcome:
-    return Outcome(name, np.array([jct_h]), np.array([1.0]), 2.0 * jct_h, 0.5, 0.1, 0.01, 0)
+    return Outcome(name, np.array([jct_h]), np.array([1.0]), np.array([1.0]), 2.0 * jct_h, 0.5, 0.1, 0.01, 0)
 
 
 def test_multiples_are_of_the_same_seeds_first_scheduler(capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,3 +152,26 @@ def test_the_pipeline_models_throughput_is_linear_to_a_few_percent() -> None:
     for points in sia_curves.gpt_throughput().values():
         first, rate = points[0]
         assert all(0.95 < each / rate / (gpus / first) <= 1.0 for gpus, each in points)
+
+
+def test_a_users_queue_is_of_one_type_and_a_changed_assumption_changes_its_scheduler_only() -> None:
+    cluster = named_cluster("hadar-60")
+    policy = hadar_reasons.own_type(cluster, table_source(cluster))
+    jobs = hadar_jobs(30, "static", scale=0.02)
+    for job in jobs:
+        policy.add_job(job)
+    first = {name: given.gpu_type for name, given in policy.plan(0.0, 60.0).allocations.items()}
+    again = hadar_reasons.own_type(cluster, table_source(cluster))
+    for job in reversed(jobs):
+        again.add_job(job)
+    second = {name: given.gpu_type for name, given in again.plan(0.0, 60.0).allocations.items()}
+    assert len(set(first.values())) == 3
+    assert all(second[name] == kind for name, kind in first.items() if name in second)
+    base, changed = (
+        hadar_reasons.outcomes(case, cluster, [jobs], "jct", ("hadar", "gavel", "yarn"))
+        for case in (hadar_reasons.CASES[0], hadar_reasons.CASES[-1])
+    )
+    assert [base[name][0].makespan_h == changed[name][0].makespan_h for name in base] == [True, True, False]
+    assert hadar_reasons.over(base, lambda o: o.makespan_h) == [
+        f"{base[name][0].makespan_h / base['hadar'][0].makespan_h:.3g}" for name in ("gavel", "yarn")
+    ]
