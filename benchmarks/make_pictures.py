@@ -19,10 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pictures import day, first_screen, measured, price_map, recording, terminal, working_set
+from pictures import day, first_screen, measured, price_map, recording, terminal, thesis, working_set
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
+TABLES = ROOT / "docs" / "results" / "tables"
 KEPT = ROOT / "build" / "pictures"
 """Runs that pictures are drawn from."""
 DEMO = ("make", "--no-print-directory", "--silent", "demo", "TRACE=")
@@ -108,6 +109,20 @@ MADE = (
         ROOT / "docs" / "method" / "traffic.md",
         "The network random-30 with its links coloured by price, from free to the dearest",
         lambda: price_map.picture(price_map.run(NETWORK, TRAFFIC_ROUNDS, SCALE)),
+    ),
+    Picture(
+        "sia-figures",
+        PICTURES / "sia_figures.svg",
+        ROOT / "docs" / "papers" / "copter.md",
+        "The thesis's Figures 3.1, 3.6, 3.7, 3.9, 3.10 and 3.5.3's throughput, as measured here",
+        lambda: thesis.figures(TABLES),
+    ),
+    Picture(
+        "sia-timelines",
+        PICTURES / "sia_timelines.svg",
+        ROOT / "docs" / "papers" / "copter.md",
+        "The thesis's Figures 3.4, 3.8 and 3.5.3's job over time, as measured here",
+        lambda: thesis.timelines(TABLES),
     ),
 )
 

@@ -20,6 +20,7 @@ from copter_frontends.hadar import AverageJct, HadarPolicy, OnlineRule, Unmeasur
 from copter_frontends.hadar.paper.workload import GPU_SHARES
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, Throughputs
 from copter_frontends.simulator import Simulation
+from copter_frontends.simulator.fairness import mean_contention
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
 
@@ -65,11 +66,15 @@ SCHEDULERS = (*MODES, *TOLD, "gavel", "gavel-misled", "tiresias", "yarn")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Figures of one scheduler; times in hours, one entry a job in the arrays."""
+    """Figures of one scheduler; times in hours, one entry a job in the arrays.
+
+    Finish-time fairness has n all jobs, or those in the cluster beside the job on average.
+    """
 
     name: str
     jct_h: np.ndarray  # type: ignore[type-arg]
     ftf: np.ndarray  # type: ignore[type-arg]
+    ftf_present: np.ndarray  # type: ignore[type-arg]
     makespan_h: float
     utilisation: float
     changed_share: float
@@ -118,18 +123,33 @@ def run(
 ) -> Outcome:
     """Simulate until the last job ends."""
     policy = make_policy(name, objective, cluster, source, round_s, power)
+    return outcome_of(name, policy, cluster, source, jobs, round_s)
+
+
+def outcome_of(
+    name: str,
+    policy: SchedulingPolicy,
+    cluster: Cluster,
+    source: TableSource,
+    jobs: Sequence[Job],
+    round_s: float = ROUND_S,
+) -> Outcome:
+    """Simulate a policy until the last job ends."""
     result = Simulation(cluster, jobs, policy, source, round_s).run()
     summary = result.summary()
     table = result.jobs
     jct_s = table["jct_s"].astype(float)
     of = {job.id: job for job in jobs}
     isolated = np.array([isolated_s(of[str(each)], cluster, source, len(jobs)) for each in table["id"]])
+    beside = zip(table["id"].tolist(), mean_contention(result).tolist(), strict=True)
+    present = np.array([isolated_s(of[str(each)], cluster, source, number) for each, number in beside])
     busy = sum(record.running_jobs for record in result.rounds)
     changed = sum(record.moved + record.started for record in result.rounds)
     return Outcome(
         name=name,
         jct_h=jct_s / 3600.0,
         ftf=jct_s / isolated,
+        ftf_present=jct_s / present,
         makespan_h=float(summary["makespan_h"]),
         utilisation=used_share(result.rounds),
         changed_share=changed / max(busy, 1),
@@ -144,7 +164,7 @@ def used_share(rounds: Sequence[object]) -> float:
     return float(np.mean([r.utilisation for r in crowded]))  # type: ignore[attr-defined]
 
 
-def isolated_s(job: Job, cluster: Cluster, source: TableSource, jobs: int) -> float:
+def isolated_s(job: Job, cluster: Cluster, source: TableSource, jobs: float) -> float:
     """Seconds that a job takes on 1/n of the cluster, n the number of jobs (section IV-A)."""
     total = cluster.gpus
     rates = source.applications[job.application].per_gpu

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from probe import ROOT, digest_of, environment
+from probe import FAILED, ROOT, digest_of, environment
 from table_list import TABLES, Table
 
 from copter_frontends.cli.output import InputError
@@ -42,7 +42,7 @@ def state_of(table: Table, header: Mapping[str, str]) -> str:
     """Whether a table still says what its command would print."""
     if header.get("command") != f"python benchmarks/tables/{table.command}" or "probe" not in header:
         return TO_MAKE
-    return CURRENT if header["probe"] == digest_of(table.probe) else TO_MAKE
+    return CURRENT if header["probe"] == digest_of(table.probe) and not header["probe"].startswith(FAILED) else TO_MAKE
 
 
 def header_of(path: Path) -> dict[str, str]:

@@ -23,6 +23,7 @@ import numba.core.event  # noqa: F401
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TICK_S = 1e-6  # between two readings of a clock: far below any limit of time that a script sets
+FAILED = "failed: "
 ENOUGH_S = 120.0  # a probe takes seconds; one that takes this long has lost its way
 
 
@@ -42,7 +43,7 @@ def environment() -> dict[str, str]:
 
 
 def digest_of(command: Sequence[str]) -> str:
-    """Digest of what a script prints on its probe; "failed: ..." where it ends with an error."""
+    """Digest of what a script prints on its probe; "failed: ..." where it ends with an error, which tells nothing."""
     done = subprocess.run(
         [sys.executable, __file__, str(HERE / command[0]), *command[1:]],
         cwd=ROOT,
@@ -53,7 +54,7 @@ def digest_of(command: Sequence[str]) -> str:
         timeout=ENOUGH_S,
     )
     if done.returncode:
-        return f"failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}"
+        return f"{FAILED}{(done.stderr.strip() or 'no message').splitlines()[-1]}"
     return hashlib.sha256(done.stdout.encode()).hexdigest()[:16]
 
 

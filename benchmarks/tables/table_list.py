@@ -34,6 +34,7 @@ PROBES = {
     "hadar_jct.py": HADAR,
     "hadar_packing.py": HADAR,
     "hadar_prices.py": HADAR,
+    "hadar_reasons.py": HADAR,
     "hadar_table3.py": "--jobs 6 --seeds 1",
     "hare_jct_cdf.py": "--seeds 1",
     "hare_motivation.py": "--seeds 1",
@@ -48,7 +49,8 @@ PROBES = {
     "hops_table4.py": HOPS,
     "rigid_only.py": SIA,
     "shards_figures.py": "--rounds 2 --schemes copter,greedy",
-    "sia_figures.py": f"{SIA} --hours 0.05",
+    "sia_curves.py": "--workloads 1 --jobs 24 --policies sia,gavel",
+    "sia_figures.py": f"{SIA} --policies sia,gavel --hours 0.05",
     "sia_reference.py": "--only philly_5",
     "sweeps.py": SIA,
     "table_3_3.py": f"{SIA} --traces philly",
@@ -85,6 +87,7 @@ class Table:
 
 DRAWS = "of the workloads"
 METHODS = "copter,copter-descent,copter-newton,copter-basis,copter-rounded"
+TRIO = "--policies sia,pollux,gavel"
 PROFILED = "hops,hops-profiling,hops-profiling-each"
 SMALL = "--cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3"
 ALL_MODES = "hadar,hadar-online,hadar-printed,hadar-horizon,gavel,tiresias,yarn"
@@ -93,8 +96,9 @@ TABLES = [
     Table("hadar_jct_static", f"hadar_jct.py --jobs 120 --scale 0.25 --seeds 3 --schedulers {ALL_MODES}"),
     Table(
         "hadar_jct_continuous",
-        "hadar_jct.py --jobs 100 --scale 0.25 --jobs-per-hour 6 --arrivals continuous --seeds 3",
+        "hadar_jct.py --arrivals continuous --jobs-per-hour 1.5 --seeds 3 --schedulers hadar,gavel,tiresias,yarn",
     ),
+    Table("hadar_reasons", "hadar_reasons.py --jobs 240 --scale 0.5 --seeds 3"),
     Table("hadar_jct_480", "hadar_jct.py --seeds 3 --schedulers hadar,gavel,tiresias,yarn"),
     Table("hadar_prices", "hadar_prices.py --jobs 40 --scale 0.1 --seeds 3"),
     Table(
@@ -103,10 +107,7 @@ TABLES = [
         "0, 1",
     ),
     Table("hadar_learning", f"hadar_jct.py --jobs 60 --scale 0.25 --seeds 3 --schedulers {LEARNING}"),
-    Table(
-        "hadar_fairness_makespan",
-        "hadar_fairness_makespan.py --jobs 120 --scale 0.2 --seeds 3 --schedulers hadar,hadar-horizon,gavel,tiresias",
-    ),
+    Table("hadar_fairness_makespan", "hadar_fairness_makespan.py --seeds 3"),
     Table(
         "hadar_horizon",
         "hadar_fairness_makespan.py --jobs 240 --scale 0.25 --seeds 2 --schedulers hadar,hadar-horizon,gavel",
@@ -122,8 +123,7 @@ TABLES = [
     Table("hadar_figure_10", "hadar_figures.py 10 --scale 0.1 --seeds 3"),
     Table("hadar_restarts", "hadar_figures.py IV --jobs 60 --seeds 3"),
     Table("hops_table3", "hops_table3.py --seeds 3"),
-    Table("hops_table4", "hops_table4.py --jobs 250 --seeds 3"),
-    Table("hops_table4_500", "hops_table4.py --seeds 1", "0"),
+    Table("hops_table4", "hops_table4.py --seeds 3"),
     Table("hops_profiling", f"hops_table3.py --seeds 5 --schedulers {PROFILED}", "0 to 4"),
     Table("hops_figure_6", "hops_estimator.py --seeds 3"),
     Table("hops_figure_7b", "hops_figures.py 7b --seeds 10", "0 to 9"),
@@ -154,8 +154,15 @@ TABLES = [
     Table("gavel_reference", "gavel_reference.py", DRAWS),
     Table("sia_figure_3_3", "sia_figures.py 3.3 --policies sia,gavel --workloads 3", DRAWS),
     Table("sia_figure_3_5", "sia_figures.py 3.5 --policies sia,gavel --workloads 2 --jobs 80", DRAWS),
-    Table("sia_figure_3_6", "sia_figures.py 3.6 --workloads 2 --jobs 60", DRAWS),
-    Table("sia_figure_3_10", "sia_figures.py 3.10 --workloads 2 --points 1,2,4 --hours 0.25", DRAWS),
+    Table("sia_figure_3_1", f"sia_curves.py 3.1 {TRIO} --workloads 2 --json", DRAWS),
+    Table("sia_figure_3_4", "sia_curves.py 3.4 --json", DRAWS),
+    Table("sia_figure_3_6", f"sia_figures.py 3.6 {TRIO} --workloads 2 --points 10,20,30,40,50 --json", DRAWS),
+    Table("sia_figure_3_7", f"sia_curves.py 3.7 {TRIO} --workloads 2 --json", DRAWS),
+    Table("sia_figure_3_7_shockwave", "sia_curves.py 3.7 --policies shockwave --json", DRAWS),
+    Table("sia_figure_3_8", "sia_curves.py 3.8 --workloads 3 --json", DRAWS),
+    Table("sia_figure_3_9", "sia_curves.py 3.9 --workloads 3 --json", DRAWS),
+    Table("sia_gpt", "sia_curves.py gpt --json", DRAWS),
+    Table("sia_figure_3_10", f"sia_figures.py 3.10 {TRIO} --points 1,2,4,8,16,32 --hours 0.25 --json", DRAWS),
     Table("sia_figure_3_12", "sia_figures.py 3.12 --points 0,0.5,1 --jobs 60", DRAWS),
     Table("copter_figure_4_1", "copter_figures.py 4.1 --gpus 1792 --hours 0.25 --seeds 2", "0, 1"),
     Table("copter_figure_4_2", "copter_figures.py 4.2 --gpus 2500 --hours 1 --seeds 2", "0, 1"),

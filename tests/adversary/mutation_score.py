@@ -90,6 +90,26 @@ ROOMS = [
         "test_sia_rounds test_sia_limits test_sia_shim test_sia_job_bases test_sia_joining test_sia_objective "
         "test_sia_values test_sia_policy test_sia_clusters test_sia_jobs",
     ),
+    *_of("copter_frontends.sia", "tests/frontends/sia", "exact", "test_sia_exact"),
+    *_of("copter_frontends.sia", "tests/frontends/sia", "estimator", "test_sia_estimator test_sia_estimators"),
+    *_of(
+        "copter_frontends.goodput",
+        "tests/frontends/goodput",
+        "bootstrap efficiency fitting learned model noise_scales pipeline throughput",
+        "test_goodput_model test_goodput_models test_goodput_fitting",
+    ),
+    *_of(
+        "copter_frontends.goodput",
+        "tests/frontends/sia",
+        "job_agent measured profiled refitting",
+        "test_sia_artifact test_sia_estimators",
+    ),
+    *_of(
+        "copter_frontends.placement",
+        "tests/frontends/placement",
+        "demand eviction node_pool node_table placer settling",
+        "",
+    ),
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
@@ -130,6 +150,14 @@ ROOMS = [
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
     *_of("copter.methods.proximal", "tests/copter/methods", "coordinate_descent", "test_coordinate_descent"),
+    *_of(
+        "copter.methods.proximal",
+        "tests/copter/methods",
+        "certificates descent iterate newton pricing proximal_point purification residuals settling solve termination "
+        "working_set",
+        "proximal/test_kernels proximal/test_sweep proximal/test_work test_coordinate_descent test_tiny_problems "
+        "test_changed_bounds test_small_rounds ../../adversary/test_counted_work test_random_programs",
+    ),
     *_of(
         "copter.shims",
         "tests/copter/shims",

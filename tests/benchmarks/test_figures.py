@@ -14,10 +14,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "tab
 import copter_figures
 import copter_table_4_1
 import figure_command
+import hadar_reasons
+import sia_curves
 import sia_figures
 from hadar_runs import Outcome, compare
 from policy_table import of_each
 
+from copter_frontends.clusters import named_cluster
+from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
+from copter_frontends.simulator import SimulationResult
+from copter_frontends.simulator.activity import Span
 from copter_frontends.vocabulary import Job
 
 
@@ -92,7 +98,7 @@ def test_spread_has_the_least_and_the_most_where_there_are_several() -> None:
 
 
 def outcome(name: str, jct_h: float) -> Outcome:
-    return Outcome(name, np.array([jct_h]), np.array([1.0]), 2.0 * jct_h, 0.5, 0.1, 0.01, 0)
+    return Outcome(name, np.array([jct_h]), np.array([1.0]), np.array([1.0]), 2.0 * jct_h, 0.5, 0.1, 0.01, 0)
 
 
 def test_multiples_are_of_the_same_seeds_first_scheduler(capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,3 +113,65 @@ def test_multiples_are_of_the_same_seeds_first_scheduler(capsys: pytest.CaptureF
 def test_a_table_of_workloads_has_the_least_and_the_most() -> None:
     assert of_each([0.25, 2.0, 1.0]) == " (0.25 to 2)"
     assert of_each([1.0]) == ""
+
+
+def spans(*rows: tuple[str, float, float, str, int]) -> SimulationResult:
+    """A run of which only the spans are known: job, begin and end in minutes, GPU type, GPUs."""
+    made = tuple(Span(job, 60.0 * a, 60.0 * b, kind, gpus) for job, a, b, kind, gpus in rows)
+    times = {"j": (0.0, 10_800.0), "k": (12_000.0, 15_000.0), "z": (0.0, 9600.0)}
+    columns = {
+        "id": np.array(list(times)),
+        "completion_s": np.array([end for _, end in times.values()]),
+        "jct_s": np.array([end - begin for begin, end in times.values()]),
+        "first_start_s": np.array([begin + 120.0 for begin, _ in times.values()]),
+    }
+    return SimulationResult(8, 60.0, 0, (), columns, (), made)
+
+
+def test_a_timeline_is_cut_to_its_window_and_told_in_its_minutes() -> None:
+    result = spans(("j", 0, 10, "t4", 2), ("j", 12, 30, "rtx", 4), ("k", 0, 30, "t4", 1))
+    assert sia_curves.spans_of(result, "j", 300.0, 1200.0) == [(0.0, 5.0, "t4", 2), (7.0, 15.0, "rtx", 4)]
+    assert sia_curves.spans_of(result, "j", 1800.0, 2400.0) == []
+    jobs = [Job("j", "bert"), Job("k", "bert")]
+    assert sia_curves.longest_of(result, jobs, "bert", 0.0) == "k"
+    assert sia_curves.longest_of(result, jobs, "cifar10", 0.0) is None
+
+
+def test_activity_is_that_of_the_jobs_in_the_window_and_its_figures_those_of_jobs_that_came_in_it() -> None:
+    result = spans(("j", 100, 120, "t4", 1), ("j", 170, 180, "t4", 1), ("k", 202, 250, "t4", 1), ("z", 0, 160, "t4", 8))
+    jobs = [Job("j", "bert"), Job("k", "bert", submit_s=12_000.0), Job("z", "bert")]
+    found = sia_curves.activity(result, jobs)
+    assert found["bars"] == [[(5.0, 15.0)], [(37.0, 85.0)]]
+    assert (found["from_min"], found["to_min"]) == ([0.0, 35.0], [15.0, 85.0])
+    assert found["served"] == pytest.approx(100.0 * 58 / 65)
+    assert found["run_min"] == pytest.approx(29.0)
+    assert (found["jct_h"], found["wait_min"], found["longest_wait_min"]) == (3000 / 3600, 2.0, 2.0)
+
+
+def test_the_pipeline_models_throughput_is_linear_to_a_few_percent() -> None:
+    for points in sia_curves.gpt_throughput().values():
+        first, rate = points[0]
+        assert all(0.95 < each / rate / (gpus / first) <= 1.0 for gpus, each in points)
+
+
+def test_a_users_queue_is_of_one_type_and_a_changed_assumption_changes_its_scheduler_only() -> None:
+    cluster = named_cluster("hadar-60")
+    policy = hadar_reasons.own_type(cluster, table_source(cluster))
+    jobs = hadar_jobs(30, "static", scale=0.02)
+    for job in jobs:
+        policy.add_job(job)
+    first = {name: given.gpu_type for name, given in policy.plan(0.0, 60.0).allocations.items()}
+    again = hadar_reasons.own_type(cluster, table_source(cluster))
+    for job in reversed(jobs):
+        again.add_job(job)
+    second = {name: given.gpu_type for name, given in again.plan(0.0, 60.0).allocations.items()}
+    assert len(set(first.values())) == 3
+    assert all(second[name] == kind for name, kind in first.items() if name in second)
+    base, changed = (
+        hadar_reasons.outcomes(case, cluster, [jobs], "jct", ("hadar", "gavel", "yarn"))
+        for case in (hadar_reasons.CASES[0], hadar_reasons.CASES[-1])
+    )
+    assert [base[name][0].makespan_h == changed[name][0].makespan_h for name in base] == [True, True, False]
+    assert hadar_reasons.over(base, lambda o: o.makespan_h) == [
+        f"{base[name][0].makespan_h / base['hadar'][0].makespan_h:.3g}" for name in ("gavel", "yarn")
+    ]

@@ -7,6 +7,7 @@ import json
 import math
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "tables"))
 
 import hops_estimator
+import hops_queued
 import hops_runs
 from hops_curves import Curves, reference_gpu_s
 from hops_figures import lead
@@ -178,3 +180,31 @@ def test_communication_is_what_gives_the_measured_step() -> None:
 def test_options_are_three_seeds_where_none_are_asked_for() -> None:
     assert hops_runs.options(None, 1, 1.0).parse_args([]).seeds == 3
     assert isinstance(hops_runs.seeded(argparse.Namespace(seed=4, seeds=2, jobs=1, jobs_per_hour=1.0, scale=1.0)), list)
+
+
+# Queues ---------------------------------------------------------------------------------------------------------------
+
+
+def test_behind_hops_queue_the_window_has_the_longest_waits_for_their_age() -> None:
+    cluster = named_cluster("hops-64")
+    source = iteration_source(cluster)
+    jobs, sets = hops_jobs(40, 60.0, 0, 0.05)
+    policy = hops_runs.make_policy("gavel-queued", cluster, source, sets)
+    assert isinstance(policy, hops_queued.QueuedGavel)
+    for job in jobs:
+        policy.add_job(replace(job, submit_s=0.0))
+    order = hops_queued.LatencyOrder(cluster, policy.throughputs, sets)
+    least = {job.id: job.requested_gpus for job in jobs}
+    found = order.window(policy, 600.0, least)
+    age_s = {job_id: order.age_s(job) for job_id, job in policy.jobs.items()}
+    assert found == sorted(age_s, key=lambda job_id: age_s[job_id])[: len(found)]  # all wait alike: the shortest first
+    total = np.cumsum([least[job_id] for job_id in found])
+    assert total[-1] >= cluster.gpus > total[-2]
+    policy.plan(600.0)
+    assert set(policy.held) <= set(found)
+    order.window(policy, 1200.0, least)
+    assert {order._wait_s[job_id] for job_id in policy.held} == {600.0}
+    assert {order._wait_s[job_id] for job_id in policy.jobs if job_id not in policy.held} == {1200.0}
+    for name in ("sia-queued", "gavel-queued"):
+        outcome = hops_runs.run(name, cluster, source, jobs, sets)
+        assert outcome.makespan_h > 0

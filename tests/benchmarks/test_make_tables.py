@@ -52,6 +52,7 @@ def test_a_table_is_made_once_and_again_when_its_probe_answers_differently(
     assert state_of(small, header) == CURRENT
     assert state_of(Table("small", "figure.py --more"), header) == TO_MAKE, "another command"
     assert state_of(small, {}) == TO_MAKE, "no table yet"
+    assert state_of(small, {**header, "probe": "failed: no data"}) == TO_MAKE, "a probe that failed tells nothing"
     (tmp_path / "helper.py").write_text('"""Other words, the same answer."""\n\nSAID = "a table of %d" % 42\n')
     assert make_tables.main([]) == 0
     assert "0 of 1 tables to be made" in capsys.readouterr().out.splitlines()[-1]

@@ -21,7 +21,7 @@ pytest.importorskip("pyarrow", reason="needs copter-lp[report]")
 
 import make_pictures
 import tapes
-from pictures import day, drawing, first_screen, measured, price_map, recording, terminal, working_set
+from pictures import day, drawing, first_screen, measured, price_map, recording, terminal, thesis, working_set
 
 ROOT = Path(__file__).parents[2]
 HEAD = (
@@ -238,3 +238,24 @@ def test_the_script_says_which_pictures_there_are() -> None:
     done = subprocess.run([*command, "--only", "dya"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "unknown picture 'dya'" in done.stderr
+
+
+def test_the_thesiss_figures_are_drawn_from_the_points_of_their_tables(tmp_path: Path) -> None:
+    curve = {"rho": [0.5, 1.0, 2.0], "jct_h": [0.1, 1.0, 9.0]}
+    spike = {"bars": [[[0, 5]], []], "from_min": [0, 2], "to_min": [9, 8], "jct_h": 1.5}
+    kept = {
+        "sia_figure_3_1": {"sia": {"adaptive, one type": [1.0], "rigid, three types": [2.0]}},
+        "sia_figure_3_4": {"jobs": {"bert": [[0, 5, "a100", 4], [6, 9, "rtx", 8]]}, "active": [[0, 3], [9, 5]]},
+        "sia_figure_3_6": {"sia 10": [1.0, 2.0], "sia 20": [3.0], "gavel 10": [2.0], "gavel 20": [5.0]},
+        "sia_figure_3_7": {"shares": [0, 50, 100], "sia": curve, "gavel": curve},
+        "sia_figure_3_7_shockwave": {"shares": [0, 50, 100], "shockwave": curve},
+        "sia_figure_3_8": {"sia": spike, "gavel": spike},
+        "sia_figure_3_9": {"rates": [[10, 20], [20, 40]]},
+        "sia_figure_3_10": {"sia 64": [[0.1], [0.2], [0.3], [0.4]], "sia 128": [[], [], [], []]},
+        "sia_gpt": {"throughput": {"a100": [[2, 1.0], [4, 2.0]]}, "spans": [[0, 5, "a100", 4]], "active": [[0, 3]]},
+    }
+    for name, found in kept.items():
+        (tmp_path / f"{name}.txt").write_text(f"# command: x\na table\n{json.dumps(found)}\n")
+    for svg in (thesis.figures(tmp_path), thesis.timelines(tmp_path)):
+        assert_light_and_dark(svg)
+    assert thesis.by_number(kept["sia_figure_3_6"])["sia"] == [(10, [1.0, 2.0]), (20, [3.0])]

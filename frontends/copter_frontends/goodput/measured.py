@@ -129,17 +129,23 @@ class MeasuredSteps:
     def _in_space(self, nodes: int, gpus: int, local: int) -> tuple[float, float]:
         """Return step and synchronisation seconds, interpolated linearly between measured (nodes, GPUs, local batch).
 
-        Outside the convex hull of the measurements the nearest one counts.
+        Outside the convex hull of the measurements the nearest one counts. A type that was measured on one node only
+        says nothing of several.
         """
+        if nodes > 1 and self._points[:, 0].max() == 1:
+            raise InvalidDataError(f"{gpus} GPUs on {nodes} nodes: this GPU type was measured on one node only")
         if self._space is None:
             points, where = np.unique(self._points, axis=0, return_inverse=True)
             count = np.bincount(where.ravel())
             mean = np.column_stack([np.bincount(where.ravel(), self._values[:, k]) / count for k in (0, 1)])
-            self._space = LinearNDInterpolator(points, mean), NearestNDInterpolator(points, mean, rescale=True)
+            first = int(np.ptp(points[:, 0]) == 0)  # one number of nodes is no axis of the interpolation
+            known = points[:, first:], mean
+            self._space = LinearNDInterpolator(*known), NearestNDInterpolator(*known, rescale=True)
         inside, outside = self._space
-        result = inside([nodes, gpus, local])[0]
+        asked = [nodes, gpus, local][-inside.points.shape[1] :]
+        result = inside(asked)[0]
         if np.isnan(result).any():
-            result = outside([nodes, gpus, local])[0]
+            result = outside(asked)[0]
         return float(result[0]), float(result[1])
 
 

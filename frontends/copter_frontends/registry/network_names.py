@@ -17,5 +17,5 @@ TRAFFIC_SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "dede", "
 
 LOAD_SEQUENCES = ("stateless", "stateful")
 SHARD_COSTS = ("unit", "size")
-SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "greedy")
+SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "dede", "greedy")
 """And pop-K for any K."""

@@ -6,13 +6,14 @@ import re
 
 from copter import Settings
 from copter_frontends.shards.cluster import ShardCluster
+from copter_frontends.shards.dede import DeDeShards
 from copter_frontends.shards.errors import ShardError
 from copter_frontends.shards.greedy import EStore
 from copter_frontends.shards.local_search import LocalSearch
 from copter_frontends.shards.plan import ShardScheme
 from copter_frontends.shards.policy import CopterShards
 
-SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "greedy")
+SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "dede", "greedy")
 """Names of the schemes; pop-K, for any number K, is another one."""
 
 _POP = re.compile(r"^pop-(\d+)$")
@@ -43,6 +44,8 @@ def make_scheme(
         return CopterShards(cluster, Settings(threads=threads), keep_idle=name.endswith("idle"))
     if name == "greedy":
         return EStore(cluster)
+    if name == "dede":
+        return DeDeShards(cluster)
     if name == "local-search":
         return LocalSearch(cluster, time_limit_s)
     from copter_frontends.shards import highs_shards  # needs highspy, an optional extra

@@ -435,9 +435,10 @@ class Simulation:
 
     def _start(self, row: int, allocation: Allocation, charged: bool) -> None:
         table, job = self._table, self._table.jobs[row]
-        least, most = job.gpus or job.min_gpus, (None if job.gpus else job.max_gpus) or allocation.gpus
-        if not least <= allocation.gpus <= most:
-            raise SimulationError(f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {least} to {most}")
+        least, most = job.gpus or job.min_gpus, (None if job.gpus else job.max_gpus)
+        if not least <= allocation.gpus <= (most or allocation.gpus):
+            runs = f"{least} to {most}" if most else f"{least} or more"
+            raise SimulationError(f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {runs}")
         table.gpus[row] = allocation.gpus
         self._training.begin(row, allocation)
         self._activity.begin(job.id, self.now_s, allocation.gpu_type, allocation.gpus)

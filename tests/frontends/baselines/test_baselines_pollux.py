@@ -99,6 +99,12 @@ def test_a_job_at_most_doubles():
     assert found == [1, 2, 4, 8, 8]
 
 
+def test_a_rigid_job_has_its_gpus_from_the_first_round():
+    policy = PolluxPolicy(Cluster.of({"a": (1, 8)}), rows(x=0.9))
+    policy.add_job(Job("j", "x", gpus=4))
+    assert [policy.plan(60.0 * i).allocations["j"].gpus for i in range(3)] == [4, 4, 4]
+
+
 def test_gpus_go_to_the_job_that_scales():
     policy = PolluxPolicy(Cluster.of({"a": (1, 8)}), rows(good=0.95, bad=0.1))
     policy.add_job(Job("g", "good"))

@@ -238,6 +238,14 @@ def test_a_job_begins_with_one_gpu_and_grows_with_what_it_has_run_on():
     assert found.plan(6000.0).allocations["j"].gpus == 2
 
 
+def test_a_rigid_job_has_its_gpus_or_none():
+    found = policy(mixing=False)
+    for i in range(3):
+        found.add_job(Job(f"j{i}", "cifar10", gpus=6, batch_size=512, submit_s=float(i)))
+    plans = [found.plan(60.0 * round_number).allocations for round_number in range(6)]
+    assert {given.gpus for plan in plans for given in plan.values()} == {6}
+
+
 def test_a_job_has_no_more_gpus_than_the_smallest_type():
     cluster = cluster_from("sia-het")
     assert pollux_of_the_artifact(cluster, SIA_ARTIFACT, FITTED).most_gpus == 16

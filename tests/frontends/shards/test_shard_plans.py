@@ -32,7 +32,7 @@ from copter_frontends.shards.simulation import ShardResult
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data")) / "te"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the public data are not there (COPTER_DATA)")
-SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "pop-2", "local-search", "greedy")
+SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "pop-2", "local-search", "dede", "greedy")
 
 
 def judge(before: ShardCluster, plan: ShardPlan, loads: np.ndarray, banded: bool = True) -> None:

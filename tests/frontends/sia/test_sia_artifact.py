@@ -123,6 +123,19 @@ def test_measured_steps_are_exact_on_their_points_and_linear_between() -> None:
     assert len(found.observations(1, 2)) == 6
 
 
+def test_a_type_measured_on_one_node_is_interpolated_there_and_says_nothing_of_two() -> None:
+    rows = [(str(k), k, m) for k in (1, 2, 4) for m in (10, 20, 40)]
+    times = {"step_time": np.array([1 + k / 10 + m / 100 for _, k, m in rows]), "sync_time": np.zeros(len(rows))}
+    local = np.array([float(m) for *_, m in rows])
+    known = {"placement": np.array([name for name, *_ in rows]), "local_bsz": local, **times}
+    counts = {"num_nodes": np.ones(len(rows)), "num_replicas": np.array([float(k) for _, k, _ in rows])}
+    found = MeasuredSteps(known, {**counts, "local_bsz": local, **times})
+    assert found.step((3,), 15)[0] == pytest.approx(1.45)
+    assert found.step((8,), 40)[0] == pytest.approx(1.8)  # outside: the nearest measured one
+    with pytest.raises(InvalidDataError, match="8 GPUs on 2 nodes: this GPU type was measured on one node only"):
+        found.step((4, 4), 20)
+
+
 def test_a_placements_name_is_its_smallest_rotation() -> None:
     assert placement_name((4, 2, 4)) == "244"
     assert placement_name((8,)) == "8"

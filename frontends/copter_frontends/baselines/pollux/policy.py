@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,10 @@ class PolluxPolicy(RoundPolicy):
         """Return all GPU counts within the job's range."""
         most = max((self.nodes.capacity(kind) for kind in self.nodes.types), default=0)
         return range(job.min_gpus, max(min(most, job.max_gpus or most, self.most_gpus), job.min_gpus) + 1)
+
+    def add_job(self, job: Job) -> None:
+        """See :meth:`.RoundPolicy.add_job`."""
+        super().add_job(with_limits(job))
 
     def remove_job(self, job_id: str) -> None:
         """See :meth:`.RoundPolicy.remove_job`."""
@@ -147,3 +152,8 @@ class PolluxPolicy(RoundPolicy):
         kind, size = problem.sizes(result[None])
         runs = problem.speedup[np.arange(len(ids)), kind[0], np.minimum(size[0], problem.speedup.shape[2] - 1)] > 0
         return np.where(runs[:, None], result, 0)
+
+
+def with_limits(job: Job) -> Job:
+    """Return a job whose least and most GPUs are its fixed number, if it has one."""
+    return job if job.gpus is None else replace(job, min_gpus=job.gpus, max_gpus=job.gpus)

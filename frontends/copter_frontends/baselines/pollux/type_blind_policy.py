@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from copter.errors import SettingsError
 from copter_frontends.baselines.pollux.learned_speedups import LearnedSpeedups
 from copter_frontends.baselines.pollux.pareto_search import ParetoSearch, TypeBlindProblem, warm_up
+from copter_frontends.baselines.pollux.policy import with_limits
 from copter_frontends.baselines.pollux.virtual_nodes import VirtualNode, VirtualNodes
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.policy_kit import Choice, RoundPolicy
@@ -84,6 +85,10 @@ class TypeBlindPollux(RoundPolicy):
     def sizes(self, job: Job) -> Iterable[int]:
         """Return the job's minimum, from which it may grow."""
         return (job.min_gpus,)
+
+    def add_job(self, job: Job) -> None:
+        """See :meth:`.RoundPolicy.add_job`."""
+        super().add_job(with_limits(job))
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """See :meth:`.RoundPolicy.update_job`; uses ``hints`` and ``restarts``, too."""
