@@ -101,10 +101,10 @@ EXPECTED: dict[tuple[str, str], tuple[int, ...]] = {
     ("bounded", "proximal"): (42, 12, 12, 4650),
     ("covering", "proximal"): (1244, 41, 12, 194),
     ("wide", "proximal"): (248, 26, 12, 8610),
-    ("few jobs", "descent"): (4198, 95, 17, 500),
-    ("many jobs", "descent"): (6240, 136, 19, 8944),
-    ("bounded", "descent"): (1061, 38, 12, 4650),
-    ("wide", "descent"): (47623, 961, 18, 8610),
+    ("few jobs", "descent"): (41, 18, 17, 473),
+    ("many jobs", "descent"): (122, 24, 24, 8434),
+    ("bounded", "descent"): (50, 12, 12, 4650),
+    ("wide", "descent"): (340, 27, 12, 8610),
 }
 
 
