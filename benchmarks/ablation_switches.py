@@ -31,14 +31,11 @@ ROOMS = ("choose.py", "methods/*.py", *(f"methods/{room}/*" for room in ("proxim
 FACTS = {"HALF_ULP", "SLOT_SHIFT", "NONE", "LISTED", "SEED", "UNJUDGED", "SKIP", "ROUNDED_UP", "COUPLING"}
 COMPILED = re.compile(r"^cdef (double|int) ([A-Z_]+) = ([-+.\de* ]+?) *(?:#|$)", re.MULTILINE)
 OF_SETTINGS = (
-    "max_newton_steps",
     "max_proximal_steps",
     "descent_sweeps",
-    "sigma",
     "warm_sigma",
     "sigma_growth",
     "price_reach",
-    "keep_slack",
     "interior_rows",
     "basis_columns",
 )
@@ -216,7 +213,6 @@ def switched_off() -> list[Variant]:
         ("accelerator", "settled groups", put_in("proximal.proximal_point", "SETTLE_COLUMNS", 10**12), {}),
         ("accelerator", "coordinate descent opens a cold solve", nothing, {"descent_sweeps": 0}),
         ("accelerator", "walk to a vertex", put_in("proximal.purification", "WALK_ROWS", 0), {}),
-        ("accelerator", "pivots to a vertex", partial(put, "copter.choose", "crossover_pays", never), {}),
         ("accelerator", "vertex wanted at all", nothing, {"purify": False}),
         ("accelerator", "corrections of centrality", put_in("path_following", "CORRECTIONS", 0), {}),
         ("accelerator", "polish onto the face", put_in("interior.polish", "polished", lambda *_: ()), {}),

@@ -68,27 +68,6 @@ PRICED_ROWS: Final = 1024
 many rows; with more of them, the sparse factorisation of the whole program is faster.
 """
 
-WALK_STEP: Final = 8
-"""Fixed work of one step of the walk to a vertex, in units of a pivot solve's work on one working column; the work on
-tight rows comes on top. Measured on models of 7 to 60 rows with up to 21,000 fractional columns.
-"""
-
-
-def crossover_pays(fractional: int, tight_rows: int, working: int) -> bool:
-    """Whether pivots need less work to find a vertex than a walk, which takes a step for every fractional column.
-
-    Parameters
-    ----------
-    fractional : int
-        Working columns strictly between their bounds.
-    tight_rows : int
-        Coupling rows at a bound.
-    working : int
-        Working columns.
-    """
-    return fractional * (WALK_STEP + tight_rows) > working
-
-
 # Of linear programs that are solved once ------------------------------------------------------------------------------
 
 DIRECT_ENTRIES: Final = 6_000

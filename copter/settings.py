@@ -14,7 +14,18 @@ from copter.errors import SettingsError
 
 NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
-FORMER = frozenset({"max_sigma", "dense_rows", "settle_columns", "purify_rows", "refinements"})
+FORMER = frozenset(
+    {
+        "max_sigma",
+        "dense_rows",
+        "settle_columns",
+        "purify_rows",
+        "refinements",
+        "max_newton_steps",
+        "sigma",
+        "keep_slack",
+    }
+)
 """Settings that earlier versions had; they are ignored where a file has them."""
 LARGEST_WHOLE = 10**300  # largest int accepted where a float is expected, so that its float does not overflow
 
@@ -38,12 +49,8 @@ class Settings:
         Pricing passes over all columns before ITERATION_LIMIT.
     max_proximal_steps : int
         Proximal-point steps on the working set between two pricing passes.
-    max_newton_steps : int
-        Semismooth Newton steps in one proximal step.
     descent_sweeps : int
         Coordinate-descent sweeps over the working set at the start of a cold solve; 0 for none.
-    sigma : float
-        First proximal parameter, in units of a column's range divided by its cost.
     warm_sigma : float
         Upper limit of the proximal parameter at the start of a warm solve. After an edit, a moderate parameter finds
         the new active set in fewer Newton steps than the large one with which the last solve ended.
@@ -55,9 +62,6 @@ class Settings:
     purify : bool
         Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
         requests are fractional. Models without integer columns get the optimum as it is found.
-    keep_slack : float
-        A column at its bound leaves the working set when its reduced cost, less the least of its block, exceeds this
-        factor times the largest absolute cost of the block's working columns.
     method : {"auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"}
         "auto": the order that `copter/choose.py` states. Every other value names one method: "basis", pivots from the
         last round's basis; "blocks", interior points with the requests eliminated; "proximal", proximal steps by
@@ -96,14 +100,11 @@ class Settings:
     absolute_tolerance: float = 1e-6
     max_pricing_passes: int = 200
     max_proximal_steps: int = 100
-    max_newton_steps: int = 100
     descent_sweeps: int = 20
-    sigma: float = 10.0
     warm_sigma: float = 160.0
     sigma_growth: float = 4.0
     price_reach: float = 0.5
     purify: bool = True
-    keep_slack: float = 0.05
     method: NamedMethod = "auto"
     presolve: bool = True
     max_interior_iterations: int = 300
@@ -117,10 +118,10 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             self._require_type(field.name, getattr(self, field.name), type(field.default))
-        for name in ("tolerance", "absolute_tolerance", "sigma", "warm_sigma"):
+        for name in ("tolerance", "absolute_tolerance", "warm_sigma"):
             value = getattr(self, name)
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
-        for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps", "max_interior_iterations"):
+        for name in ("max_pricing_passes", "max_proximal_steps", "max_interior_iterations"):
             self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
         for name in (
             "descent_sweeps",
@@ -128,7 +129,6 @@ class Settings:
             "interior_rows",
             "interior_columns",
             "basis_columns",
-            "keep_slack",
             "hand_over_s",
         ):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")

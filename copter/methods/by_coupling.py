@@ -20,6 +20,7 @@ from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of
 from copter.methods.blocks.working_columns import working_columns
 from copter.methods.protocol import Round
+from copter.methods.proximal.iterate import KEEP_SLACK
 from copter.methods.proximal.working_set import WorkingSet
 from copter.methods.warm_state import WarmState
 from copter.model.columns import Columns, slots_in_order
@@ -121,8 +122,7 @@ class CouplingSolve:
     def ended(self, answer: BlockAnswer, choice: Choice) -> Ended:
         """Move the iterate to an optimal answer."""
         model, iterate, proof = self.of.model, self.of.iterate, self.judge.proof_of(answer)
-        slack = self.of.settings.keep_slack
-        moved_to(iterate, model.ledger.matrix, self.program, self.slots, self.generation, answer, slack)
+        moved_to(iterate, model.ledger.matrix, self.program, self.slots, self.generation, answer)
         iterate.version = model.version
         self.of.tell(proof.residuals)
         values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), model.ledger.sign * answer.y)
@@ -227,10 +227,9 @@ def moved_to(
     slots: Ints,
     generation: NDArray[np.int64],
     answer: BlockAnswer,
-    keep_slack: float,
 ) -> None:
     """Store the answer in the iterate; data of working columns are gathered on first use."""
-    least = keep_slack if matrix.any_integer(slots) else -1.0
+    least = KEEP_SLACK if matrix.any_integer(slots) else -1.0
     key, x, block = working_columns(program, matrix.sums_of(slots)[0], slots, answer.x, answer.y, least)
     iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from copter.choose import Choice
 from copter.methods.answers import Ended, Proven
-from copter.methods.crossover import vertex_of
 from copter.methods.interior_start import InteriorStart
 from copter.methods.protocol import Round
-from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.solve import Outcome, Solve
 from copter.model.values import dense_ray, sparse_values
 from copter.problem.checker import is_improving_ray, is_infeasibility_ray
@@ -45,11 +43,8 @@ class PriceSolve:
         if whole is not None:
             start = InteriorStart(model, iterate, settings, watch, whole, comes_first=order[0] is whole)
 
-        def crossover(rows: Rows) -> Floats | None:
-            return vertex_of(iterate.ws, rows, iterate.y, watch) if steps.method == "proximal" else None
-
         matrix, callback = model.ledger.matrix, self.of.callback
-        outcome = Solve(matrix, iterate, settings, steps, callback, self.of.offset, watch, start, crossover).run()
+        outcome = Solve(matrix, iterate, settings, steps, callback, self.of.offset, watch, start).run()
         if outcome.status is Status.OPTIMAL and steps.method == "proximal":
             iterate.version = model.version
         return self.ended(outcome)

@@ -34,7 +34,7 @@ def solve_proximal(
     """
     settings = replace(settings, interior_columns=0)
     model, scaling = scaled_model(lp)
-    iterate = WarmState(settings.sigma)
+    iterate = WarmState()
     attempt = 0
     while True:
         factor = 10.0**-attempt

@@ -21,6 +21,7 @@ LONGER = 0.18  # length that a correction aims to add to a step
 GAIN = 0.01  # least gain of one step length for a correction to be kept
 LOSS = 0.9  # least share of the other step length that a correction must keep
 BACK_OFF = 0.9995  # share of the way to the boundary that a step goes
+SEED = 20_151  # of the random costs that choose a vertex: the same program always gets the same vertex
 SMALL = 1e-30  # lower bound of mu in a quotient: keeps it finite
 
 
@@ -128,3 +129,12 @@ def step(method: PathMethod[M], mu: float) -> None:
         ahead, behind = one, other
     short = BACK_OFF if method.pairs else 1.0
     method.move(min(1.0, short * ahead), min(1.0, short * behind))
+
+
+def vertex_costs(count: int) -> Floats:
+    """Return random positive costs, (count,).
+
+    On an optimal face whose columns have lower bounds they have a minimum, and with probability one a unique
+    minimiser, which is a vertex of the face.
+    """
+    return np.random.default_rng(SEED).uniform(0.5, 1.5, count)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.proximal.iterate import Iterate
+from copter.methods.proximal.iterate import FIRST_SIGMA, Iterate
 from copter.methods.simplex.rounds import RoundBasis
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.changes import Mark
@@ -28,7 +28,7 @@ class WarmState(Iterate):
         Version of the model for which the point was optimal; -1 for none.
     """
 
-    def __init__(self, sigma: float) -> None:
+    def __init__(self, sigma: float = FIRST_SIGMA) -> None:
         super().__init__(sigma)
         self.basis: WarmBasis | None = None
         self.vertex: RoundBasis | None = None

@@ -98,7 +98,7 @@ class Session:
             )
         self.model = model
         self.settings = settings or Settings()
-        self._iterate = WarmState(self.settings.sigma)
+        self._iterate = WarmState()
         self._restart: str | None = "first solve"
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
@@ -152,7 +152,7 @@ class Session:
             self._begin_recording(writer, True, False)
         reason, self._restart = self._restart, None
         if reason is not None:
-            self._iterate = WarmState(self.settings.sigma)
+            self._iterate = WarmState()
         with Watch(settings.time_limit_s) as watch:
             solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
         if solution.status in DIVERGED:
@@ -282,7 +282,7 @@ class Session:
         with self._guard.held("being reset"):
             if self._recorder is not None:
                 self._recorder.event("reset")
-            self._iterate = WarmState(self.settings.sigma)
+            self._iterate = WarmState()
             self._restart = "reset"
 
     def compact(self) -> None:

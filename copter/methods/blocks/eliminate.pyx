@@ -14,7 +14,7 @@ from scipy.linalg.cython_blas cimport ddot, dgemm
 from scipy.linalg.cython_lapack cimport dpotrs
 
 from copter.methods.blocks cimport arrow
-from copter.methods.blocks.tiled_cholesky cimport TILE
+from copter.methods.blocks.tiled_cholesky cimport TILE, factor_square
 
 from copter.methods.blocks.arrow import arrows as _arrows
 
@@ -329,7 +329,7 @@ cdef class Elimination:
             factor[i * p + i] += self.slack[self.private_start[g] + i]
             if factor[i * p + i] <= LEAST_PIVOT:
                 factor[i * p + i] = 1.0
-        cholesky(factor, p)
+        factor_square(factor, p, p, NULL)
         if r == 0:
             return filled
         touched = &self.touched_view[0] + self.touched_start_view[g]
@@ -539,23 +539,3 @@ cdef class Elimination:
             for i in range(p):
                 solution[i] = right[i]
         dpotrs("U", &p, &one, factor, &p, solution, &p, &info)
-
-
-cdef void cholesky(double* matrix, int p) noexcept nogil:
-    """Factorise in place (row-major, lower triangle); a pivot that is only rounding error becomes huge."""
-    cdef int i, j, k
-    cdef double pivot, before
-    for j in range(p):
-        before = matrix[j * p + j]
-        pivot = before
-        for k in range(j):
-            pivot -= matrix[j * p + k] * matrix[j * p + k]
-        if pivot <= 1e-13 * before:
-            pivot = 1e128
-        pivot = sqrt(pivot)
-        matrix[j * p + j] = pivot
-        for i in range(j + 1, p):
-            before = matrix[i * p + j]
-            for k in range(j):
-                before -= matrix[i * p + k] * matrix[j * p + k]
-            matrix[i * p + j] = before / pivot

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.interior import BlockMethod
 from copter.methods.blocks.program import BlockProgram
+from copter.methods.path_following import vertex_costs
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 ROUNDS = 3  # most corrections towards the optimal face
 LEAST_ROOM = 1e-12  # least room of a column inside its bounds, relative to the largest room
-SEED = 20_151  # seed of the random costs that choose a vertex: the same program always gets the same vertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,9 @@ def onto_face(method: BlockMethod, face: Face) -> Floats:
 
 
 def face_program(program: BlockProgram, face: Face) -> BlockProgram:
-    """Return the optimal face as a program: variables at bounds are fixed, costs are random and positive.
-
-    With probability one a random cost has a unique minimiser on a polyhedron, which is a vertex.
-    """
+    """Return the optimal face as a program: variables at bounds are fixed, costs are those of :func:`vertex_costs`."""
     n = program.n_columns
-    cost = np.random.default_rng(SEED).uniform(0.5, 1.5, n)
+    cost = vertex_costs(n)
     lower = np.where(face.inside, program.lower, face.x)
     upper = np.where(face.inside, program.upper, face.x)
     signed = np.where(np.isfinite(lower[:n]), cost, np.where(np.isfinite(upper[:n]), -cost, 0.0))

@@ -10,6 +10,8 @@ from libc.math cimport sqrt
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport ddot, dgemm
 
+cdef double ROUNDING = 1e-13  # share of an entry of which rounding may be the whole
+
 
 cdef void update_tile(double* matrix, int m, int k, int i, int j) noexcept nogil:
     """Subtract the tiles' product L_ik L_jk' from A_ij (row-major; the whole matrix has m columns)."""
@@ -47,23 +49,26 @@ cdef void invert_tile(const double* matrix, int m, int k, double* inverse) noexc
             inverse[i * TILE + j] = -total / tile[<size_t>i * m + i]
 
 
-cdef void factor_tile(double* matrix, int m, int k, const double* least) noexcept nogil:
-    """Factorise a diagonal tile; a pivot of at most its `least` becomes huge, so that its row's solution is zero."""
-    cdef int n = min(TILE, m - k * TILE), i, j, h
-    cdef double* tile = &matrix[<size_t>(k * TILE) * m + k * TILE]
-    cdef double pivot
+cdef void factor_square(double* square, int n, int stride, const double* least) noexcept nogil:
+    """Factorise a small square in place (row-major, lower triangle); a pivot of at most its `least` becomes huge.
+
+    The solution of its row is then zero. Without `least`, a pivot counts as zero if it is only the rounding of its entry.
+    """
+    cdef int i, j, h
+    cdef double pivot, lowest
     for j in range(n):
-        pivot = tile[<size_t>j * m + j]
+        pivot = square[<size_t>j * stride + j]
+        lowest = least[j] if least != NULL else ROUNDING * pivot
         for h in range(j):
-            pivot -= tile[<size_t>j * m + h] * tile[<size_t>j * m + h]
-        if not pivot > least[k * TILE + j]:
+            pivot -= square[<size_t>j * stride + h] * square[<size_t>j * stride + h]
+        if not pivot > lowest:
             pivot = 1e128
         pivot = sqrt(pivot)
-        tile[<size_t>j * m + j] = pivot
+        square[<size_t>j * stride + j] = pivot
         for i in range(j + 1, n):
             for h in range(j):
-                tile[<size_t>i * m + j] -= tile[<size_t>i * m + h] * tile[<size_t>j * m + h]
-            tile[<size_t>i * m + j] /= pivot
+                square[<size_t>i * stride + j] -= square[<size_t>i * stride + h] * square[<size_t>j * stride + h]
+            square[<size_t>i * stride + j] /= pivot
 
 
 def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads, must_stop=None):
@@ -82,7 +87,7 @@ def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads
     cdef const double* smallest = &least[0]
     for k in range(tiles):
         with nogil:
-            factor_tile(start, m, k, smallest)
+            factor_square(start + <size_t>(k * TILE) * m + k * TILE, min(TILE, m - k * TILE), m, smallest + k * TILE)
             invert_tile(start, m, k, &inverse_view[0])
         rest = tiles - k - 1
         if rest == 0:

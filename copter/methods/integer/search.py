@@ -110,10 +110,7 @@ class IntegerSearch:
                 self._round(x)
                 self._hand_over()
                 self._search(x)
-            while self.child_search is not None and not self.child_search.finished and not self.finished():
-                self.child_search.wait()
-            self._poll()
-            return self.solution()
+            return self._when_over()
         finally:
             if self.child_search is not None:
                 self.child_search.close()
@@ -129,13 +126,17 @@ class IntegerSearch:
             if self.child_search is None:  # too little time for a process, or no way to start one
                 left = self.clock.left_s
                 self._take(solved_soon(self.problem, self.relaxation, left, self.limits, self._is_over))
-            while self.child_search is not None and not self.child_search.finished and not self.finished():
-                self.child_search.wait()
-            self._poll()
-            return self.solution()
+            return self._when_over()
         finally:
             if self.child_search is not None:
                 self.child_search.close()
+
+    def _when_over(self) -> IntegerSolution:
+        """Wait for the other process, if there is one; returns the answer."""
+        while self.child_search is not None and not self.child_search.finished and not self.finished():
+            self.child_search.wait()
+        self._poll()
+        return self.solution()
 
     def _directly(self) -> bool:
         """Whether the program is solved already, or a short branch and bound solves it because it is small (M13)."""

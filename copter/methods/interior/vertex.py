@@ -13,27 +13,25 @@ from copter.methods.interior.normal_equations import is_dear
 from copter.methods.interior.point import Misfit, Point
 from copter.methods.interior.polish import THRESHOLDS, face_of, polished
 from copter.methods.interior.standard_form import StandardForm
+from copter.methods.path_following import vertex_costs
 
 Floats = NDArray[np.float64]
 
-SEED = 20_151  # seed of the random costs that choose a vertex: the same program always gets the same vertex
 SNAP = 1e-9  # a column this close to a bound, relative to the largest value, is put on it
 
 
 def face_program(form: StandardForm, point: Point) -> tuple[StandardForm, NDArray[np.int64], Floats]:
     """Return the optimal face as a program: (form, its columns, values of the other columns).
 
-    Its costs are random and positive (zero for free columns). Positive costs have a minimum, and with probability one
-    random costs have a unique minimiser, which is a vertex.
+    Its costs are those of :func:`vertex_costs` (zero for free columns).
     """
     face = face_of(form, point, THRESHOLDS[0])
     columns = np.flatnonzero(face.inside)
     rest = np.where(face.inside, 0.0, face.t)
-    cost = np.random.default_rng(SEED).uniform(0.5, 1.5, len(columns))
     part = StandardForm(
         matrix=form.matrix[:, columns],
         right=form.right - form.matrix @ rest,
-        cost=np.where(form.free[columns], 0.0, cost),
+        cost=np.where(form.free[columns], 0.0, vertex_costs(len(columns))),
         width=form.width[columns],
         free=form.free[columns],
         row=form.row,

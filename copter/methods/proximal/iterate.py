@@ -13,6 +13,12 @@ from copter.model.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
 
+FIRST_SIGMA = 10.0  # proximal parameter of a cold solve, in units of a column's range divided by its cost
+KEEP_SLACK = 0.05
+"""A column at its bound leaves the working set when its reduced cost, less the least of its block, exceeds this share
+of the largest absolute cost of the block's working columns.
+"""
+
 
 class Iterate:
     """Row prices y, the working set with its x, and the proximal parameter; follows every edit of the matrix.
@@ -25,7 +31,7 @@ class Iterate:
         generations.
     """
 
-    def __init__(self, sigma: float) -> None:
+    def __init__(self, sigma: float = FIRST_SIGMA) -> None:
         self.ws = WorkingSet()
         self.y: Floats = np.zeros(0)
         self.row_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -82,15 +88,15 @@ class Iterate:
         m = matrix.n_rows
         return Rows(matrix.row_lower[:m], matrix.row_upper[:m], matrix.row_scale[:m])
 
-    def shrink(self, matrix: BlockMatrix, keep_slack: float) -> None:
-        """Remove columns at rest whose reduced cost exceeds their block's least by keep_slack times its largest
+    def shrink(self, matrix: BlockMatrix) -> None:
+        """Remove columns at rest whose reduced cost exceeds their block's least by `KEEP_SLACK` times its largest
         |cost|.
         """
         ws = self.ws
         if ws.size == 0:
             return
         idle = np.empty(ws.size, dtype=np.uint8)
-        idle_columns(ws.start, ws.reduced_costs(self.y), ws.cost, ws.lower, ws.upper, ws.x, keep_slack, idle)
+        idle_columns(ws.start, ws.reduced_costs(self.y), ws.cost, ws.lower, ws.upper, ws.x, KEEP_SLACK, idle)
         if not idle.any():
             return
         resident = matrix.resident_mask()[ws.slots]

@@ -13,7 +13,6 @@ from scipy.sparse.linalg import LinearOperator, cg
 from copter.methods.proximal.project import Projection, jacobian_product, newton_matrix, project
 from copter.methods.proximal.working_set import WorkingSet
 from copter.runtime.threads import safe_threads
-from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +22,7 @@ RADIUS = 10.0  # the first trial step moves prices by at most this many times th
 GROWTH = 4.0  # factor by which a step grows while the slope along it stays too large
 SMALL_WORKING_SET = 50_000  # columns below which one thread is faster than several
 DENSE_ROWS = 1500  # Newton systems of more rows are solved by conjugate gradients, not factorised
+MAX_NEWTON_STEPS = 100  # most Newton steps in one proximal step
 MAX_TRIALS = 40  # most evaluations in one line search
 
 
@@ -161,7 +161,6 @@ def maximise(
     problem: Subproblem,
     y: Floats,
     tolerance: Floats,
-    settings: Settings,
     stop: Callable[[], bool] = lambda: False,
     inside: Callable[[Floats], bool] = lambda y: True,
     direction_at: Direction = Subproblem.newton_direction,
@@ -169,7 +168,7 @@ def maximise(
     """Maximise the subproblem's dual from prices y by Newton steps; return the last point and the steps taken.
 
     The ascent ends when every row's residual is at most its `tolerance`. It ends earlier if `stop` returns True, the
-    prices are not `inside`, the line search finds no better point, or ``settings.max_newton_steps`` are taken. On
+    prices are not `inside`, the line search finds no better point, or :data:`MAX_NEWTON_STEPS` are taken. On
     return ``problem.x`` holds the blocks' projections at the last point.
 
     Parameters
@@ -177,14 +176,13 @@ def maximise(
     problem : Subproblem
     y : float64 array (rows,)
     tolerance : float64 array (rows,)
-    settings : Settings
     stop, inside : callable
         Called before every step; `inside` gets the prices.
     direction_at : callable
         Returns the Newton direction at a point, or nearly that.
     """
     point = problem.evaluate(y)
-    for step in range(settings.max_newton_steps):
+    for step in range(MAX_NEWTON_STEPS):
         if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):
             return problem.evaluate(point.y), step
         direction = direction_at(problem, point)
@@ -194,4 +192,4 @@ def maximise(
         if moved is point:
             return problem.evaluate(point.y), step
         point = moved
-    return problem.evaluate(point.y), settings.max_newton_steps
+    return problem.evaluate(point.y), MAX_NEWTON_STEPS

@@ -176,7 +176,7 @@ def proximal_point(
     cost_norm = norm(ws.cost)
     for step in range(1, settings.max_proximal_steps + 1):
         problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
-        point, taken = maximise(problem, y, control.row_tolerance, settings, control.stop, inside, control.direction)
+        point, taken = maximise(problem, y, control.row_tolerance, control.stop, inside, control.direction)
         newton_steps += taken
         y, slack = point.y, point.slack
         if not inside(y):

@@ -12,13 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import crossover_pays
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.purify import Walk, WalkRows
 from copter.methods.proximal.working_set import WorkingSet
 
 Floats = NDArray[np.float64]
-Crossover = Callable[[], Floats | None]
 Bytes = NDArray[np.uint8]
 
 SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on it
@@ -27,16 +25,10 @@ WALK_ROWS = 64  # tight rows above which there is no walk
 MAX_STEPS = 20_000  # most steps of one walk to a vertex
 
 
-def purify(
-    ws: WorkingSet,
-    rows: Rows,
-    must_stop: Callable[[], bool] = lambda: False,
-    crossover: Crossover = lambda: None,
-) -> int:
+def purify(ws: WorkingSet, rows: Rows, must_stop: Callable[[], bool] = lambda: False) -> int:
     """Move ws.x to a vertex of its face, in place; returns the number of steps.
 
-    A walk suits a few fractional columns and never worsens the objective. For many, `crossover` is first asked for the
-    values of a vertex. If it has none and more than :data:`WALK_ROWS` rows are tight, nothing is done: the walk's
+    The walk never worsens the objective. If more than :data:`WALK_ROWS` rows are tight, nothing is done: the walk's
     linear algebra is dense in these rows. `must_stop` is called before every step; an interrupted walk leaves an
     optimal point that is not a vertex.
     """
@@ -50,13 +42,6 @@ def purify(
     activity = ws.activity(len(rows.lower))
     size = TIGHT * (1.0 + np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0))
     tight = (np.abs(activity - rows.upper) <= size) | (np.abs(activity - rows.lower) <= size)
-    fractional = int(((ws.x > ws.lower) & (ws.x < ws.upper)).sum())
-    if crossover_pays(fractional, int(tight.sum()), ws.size):
-        corner = crossover()
-        if corner is not None:
-            ws.x[:] = corner
-            settle(ws)
-            return 0
     steps = 0
     if int(tight.sum()) <= WALK_ROWS:
         steps = walk(ws, rows, activity, tight.astype(np.uint8), span).run(MAX_STEPS, must_stop)

@@ -107,10 +107,8 @@ class Solve:
         offset: float = 0.0,
         watch: Watch | None = None,
         fallback: Fallback | None = None,
-        crossover: Callable[[Rows], Floats | None] = lambda rows: None,
     ) -> None:
         self.choice, self.by, self.fallback = choice, KEPT, fallback  # by: the choice that moved the point last
-        self.crossover = crossover  # function that returns the working columns' values at a vertex
         self.watch = watch or Watch(settings.time_limit_s)
         self.offset = offset  # constant of the minimisation; the relative gap is computed with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
@@ -269,14 +267,14 @@ class Solve:
         iterate, settings = self.iterate, self.settings
         if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
             before = iterate.ws.x.copy()
-            purify(iterate.ws, self.rows, self.must_stop, lambda: self.crossover(self.rows))
+            purify(iterate.ws, self.rows, self.must_stop)
             after = self.residuals(best)
             if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 residuals = after
             else:
                 iterate.ws.x[:] = before
         iterate.cold = False
-        iterate.shrink(self.matrix, self.settings.keep_slack)
+        iterate.shrink(self.matrix)
         return residuals
 
     def outcome(self, status: Status, residuals: Residuals, best: Priced) -> Outcome:

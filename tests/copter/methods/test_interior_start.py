@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import copter.choose
 import copter.methods.interior_start
+import copter.methods.proximal.newton
 from copter import Model, Session, Settings, Solution, Status
 from copter.methods.by_coupling import CouplingSolve
 from copter.methods.proximal.solve import Solve
@@ -63,9 +64,12 @@ def test_prices_come_before_interior_points_of_the_whole_where_blocks_fail(tried
     assert tried.count("blocks") == 1
 
 
-def test_interior_points_of_the_whole_come_where_prices_stall(tried: list[str]) -> None:
+def test_interior_points_of_the_whole_come_where_prices_stall(
+    tried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copter.methods.proximal.newton, "MAX_NEWTON_STEPS", 1)
     model = assignment(80, 120)
-    found = Session(model, Settings(basis_columns=0, max_proximal_steps=1, max_newton_steps=1)).solve()
+    found = Session(model, Settings(basis_columns=0, max_proximal_steps=1)).solve()
     assert found.status is Status.OPTIMAL
     assert found.objective == pytest.approx(highs(model.to_linear_program())[1], rel=1e-6)
     assert tried.index("blocks") < tried.index("prices") < tried.index("interior")

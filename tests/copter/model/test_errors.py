@@ -356,9 +356,9 @@ def test_a_program_is_frozen_and_its_own() -> None:
     ("name", "value"),
     [
         ("tolerance", 0.0), ("tolerance", -1.0), ("tolerance", NAN), ("tolerance", INF), ("absolute_tolerance", 0.0),
-        ("sigma", 0.0), ("sigma", INF), ("max_pricing_passes", 0), ("max_proximal_steps", 0),
-        ("max_newton_steps", 0), ("descent_sweeps", -1), ("interior_rows", -1), ("threads", -1),
-        ("keep_slack", -0.1), ("keep_slack", NAN), ("sigma_growth", 0.5), ("sigma_growth", NAN), ("time_limit_s", 0.0),
+        ("warm_sigma", 0.0), ("warm_sigma", INF), ("max_pricing_passes", 0), ("max_proximal_steps", 0),
+        ("descent_sweeps", -1), ("interior_rows", -1), ("threads", -1),
+        ("sigma_growth", 0.5), ("sigma_growth", NAN), ("time_limit_s", 0.0),
         ("time_limit_s", NAN),
     ],
 )  # fmt: skip

@@ -34,7 +34,7 @@ def test_a_loaded_session_solves_in_one_pass_to_the_same_bits(tmp_path: Path) ->
     model = sia_like_model(60, 64, 3)
     model.add_request(("own", 1), [1.0, 2.0], {"type-0": [1, 2]}, lower=[0.1, 0.0], upper=[1.0, 0.5])
     model.add_request(b"narrow", model.cost("job-1"), template=model.templates[0], cost_dtype="float32")
-    session = Session(model, Settings(keep_slack=0.1, threads=1))
+    session = Session(model, Settings(warm_sigma=100.0, threads=1))
     for number in range(5):
         model.remove_request(f"job-{10 + number}")
         model.rescale_cost(f"job-{number}", 1.01, 0.0, {1: 0.4, 2: 0.5})

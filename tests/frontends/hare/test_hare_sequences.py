@@ -9,7 +9,7 @@ import pytest
 
 from copter.errors import InvalidDataError
 from copter_frontends.hare import HareInstance, HareJob, HareSchedule, HareScheduler
-from copter_frontends.hare.sequences import COLUMNS, read_outcome, write_sequences
+from copter_frontends.hare.paper.sequences import COLUMNS, read_outcome, write_sequences
 
 
 @pytest.fixture
