@@ -11,5 +11,7 @@ cdef class Groups:
     cdef const int* entry_start
     cdef const int* row
     cdef const double* coefficient
+    cdef const unsigned char* plain
+    cdef unsigned char[::1] _plain
     cdef const int[::1] _start, _entry_start, _row
     cdef const double[::1] _limit, _cost, _lower, _upper, _coefficient

@@ -1,5 +1,9 @@
 """The flat arrays of a working set, as its kernels read them: one record, made once for many passes."""
 
+import numpy as np
+
+from libc.math cimport INFINITY
+
 
 cdef class Groups:
     """Columns in groups: group g owns columns start[g] to start[g + 1] - 1, whose sum is at most limit[g].
@@ -10,6 +14,11 @@ cdef class Groups:
     cost, lower, upper : ndarray (n,)
     entry_start, row, coefficient : ndarray
         CSC arrays of the columns over rows. None of the arrays is copied.
+
+    Attributes
+    ----------
+    plain : array (g,)
+        Whether a group has a limit, and columns with lower bounds of zero and upper bounds no smaller than it.
     """
 
     def __init__(self, const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
@@ -21,3 +30,13 @@ cdef class Groups:
         self.start, self.entry_start = &start[0], &entry_start[0]
         self.limit, self.cost, self.lower, self.upper = &limit[0], &cost[0], &lower[0], &upper[0]
         self.row, self.coefficient = &row[0], &coefficient[0]
+        self._plain = np.empty(max(self.count, 1), dtype=np.uint8)
+        self.plain = &self._plain[0]
+        cdef Py_ssize_t g, j
+        with nogil:
+            for g in range(self.count):
+                self._plain[g] = limit[g] < INFINITY
+                for j in range(start[g], start[g + 1]):
+                    if lower[j] != 0.0 or upper[j] < limit[g]:
+                        self._plain[g] = 0
+                        break

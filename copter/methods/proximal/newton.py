@@ -10,20 +10,16 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
-from copter.methods.proximal.project import Projection, jacobian_product, newton_matrix, project
+from copter.methods.proximal.project import Dual, Projection, Slacks, jacobian_product, newton_matrix
 from copter.methods.proximal.working_set import WorkingSet
 from copter.runtime.threads import safe_threads
 
 Floats = NDArray[np.float64]
 
-SUFFICIENT = 0.9  # a step is long enough once the slope along it is below this share of the slope at its start
 REGULARISATION = 1e-12  # added to the Newton matrix's diagonal, relative to the largest possible diagonal entry
-RADIUS = 10.0  # the first trial step moves prices by at most this many times their size
-GROWTH = 4.0  # factor by which a step grows while the slope along it stays too large
 SMALL_WORKING_SET = 50_000  # columns below which one thread is faster than several
 DENSE_ROWS = 1500  # Newton systems of more rows are solved by conjugate gradients, not factorised
 MAX_NEWTON_STEPS = 100  # most Newton steps in one proximal step
-MAX_TRIALS = 40  # most evaluations in one line search
 
 
 @dataclass(slots=True)
@@ -37,12 +33,13 @@ class Rows:
 
 @dataclass(slots=True)
 class Point:
-    """Dual value, slack and residual (slack - A x) at prices y; x is in the caller's array."""
+    """Dual value, slack and residual (slack - A x) at prices y; x is the subproblem's, if it `is_last`."""
 
     y: Floats
     value: float
     slack: Floats
     residual: Floats
+    is_last: bool = True  # whether the subproblem's projection is that of this point
 
 
 class Subproblem:
@@ -54,21 +51,27 @@ class Subproblem:
         self.ws, self.rows, self.center, self.slack_center, self.sigma = ws, rows, center, slack_center, sigma
         self.slack_sigma = sigma * rows.scale**2
         pieces = n_threads if ws.size >= SMALL_WORKING_SET else 1
-        self.activities = np.empty((pieces, len(rows.lower)))
-        self.values = np.empty(pieces)
-        self.x = np.empty(ws.size)
+        activities, values, self.x = np.empty((pieces, len(rows.lower))), np.empty(pieces), np.empty(ws.size)
         self.columns = ws.groups()
-        self.out = Projection(self.x, ws.free, ws.multiplier, self.activities, self.values)
-        self.cost_size = float(np.abs(ws.cost).max(initial=0.0))
+        out = Projection(self.x, ws.free, ws.multiplier, activities, values)
+        slacks = Slacks(slack_center, self.slack_sigma, rows.lower, rows.upper, rows.scale)
+        self.dual = Dual(self.columns, slacks, center, sigma, out, safe_threads(pieces))
 
     def evaluate(self, y: Floats) -> Point:
         """Project every block at prices y (equation A4)."""
-        project(self.columns, self.center, self.sigma, y, self.out, safe_threads(len(self.values)))
-        value = float(self.values.sum())
-        slack = np.minimum(np.maximum(self.slack_center - self.slack_sigma * y, self.rows.lower), self.rows.upper)
-        step = slack - self.slack_center
-        value += float(y @ slack + 0.5 * (step / self.slack_sigma) @ step)
-        return Point(y, value, slack, slack - self.activities.sum(axis=0))
+        slack, residual = np.empty(len(y)), np.empty(len(y))
+        return Point(y, self.dual.evaluate(y, slack, residual), slack, residual)
+
+    def projected(self, point: Point) -> Point:
+        """Return the point once x is its projection."""
+        return point if point.is_last else self.evaluate(point.y)
+
+    def search(self, start: Point, direction: Floats) -> Point:
+        """Line search: return a point where the dual's slope along a direction nearly vanishes, or the start."""
+        found = np.empty((3, len(direction)))
+        slope = float(direction @ start.residual)
+        value, is_last = self.dual.search(start.y, start.value, direction, slope, found)
+        return Point(found[0], value, found[1], found[2], is_last) if value > -np.inf else start
 
     def slack_curvature(self, point: Point) -> Floats:
         """Return the slacks' part of the Newton matrix's diagonal (delta of equation A6), a little above zero."""
@@ -123,40 +126,6 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
     return np.asarray(residual / np.maximum(size, 1e-300))
 
 
-def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
-    """Line search: return the point where the concave dual's slope along a direction nearly vanishes, or the start.
-
-    The slope is piecewise linear and decreasing: the step grows while the slope stays steep; then secant steps, kept
-    away from the ends of the bracket, approach the slope's zero.
-    """
-    slope = float(direction @ start.residual)
-    size = float(np.abs(direction * problem.rows.scale).max(initial=0.0))
-    reach = RADIUS * (float(np.abs(start.y * problem.rows.scale).max(initial=0.0)) + problem.cost_size)
-    length = min(1.0, reach / size) if reach > 0 and size > 0 else 1.0
-    low, low_slope, high, high_slope = 0.0, slope, np.inf, 0.0
-    best = start
-    for trial in range(MAX_TRIALS):
-        point = problem.evaluate(start.y + length * direction)
-        here = float(direction @ point.residual)
-        if here >= 0.0:
-            best, low, low_slope = point, length, here
-            if here <= SUFFICIENT * slope or (length >= 1.0 and np.isinf(high)):
-                return point
-        else:
-            high, high_slope = length, here
-            if point.value > start.value and -here <= SUFFICIENT * slope:
-                return point
-        if np.isinf(high):
-            length = min(GROWTH * length, 1.0)
-        else:
-            secant = low + (high - low) * low_slope / (low_slope - high_slope)
-            margin = 0.1 * (high - low) if trial % 2 else 0.01 * (high - low)
-            length = min(max(secant, low + margin), high - margin)
-        if not low < length or (length == low):
-            break
-    return best
-
-
 def maximise(
     problem: Subproblem,
     y: Floats,
@@ -184,12 +153,12 @@ def maximise(
     point = problem.evaluate(y)
     for step in range(MAX_NEWTON_STEPS):
         if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):
-            return problem.evaluate(point.y), step
+            return problem.projected(point), step
         direction = direction_at(problem, point)
         if not float(direction @ point.residual) > 0.0:
             direction = point.residual / problem.slack_sigma
-        moved = search(problem, point, direction)
+        moved = problem.search(point, direction)
         if moved is point:
             return problem.evaluate(point.y), step
         point = moved
-    return problem.evaluate(point.y), MAX_NEWTON_STEPS
+    return problem.projected(point), MAX_NEWTON_STEPS

@@ -10,6 +10,20 @@ _Bytes = NDArray[np.uint8]
 class Projection:
     def __init__(self, x: _Floats, free: _Bytes, multiplier: _Floats, activity: _Floats, value: _Floats) -> None: ...
 
+class Slacks:
+    def __init__(
+        self, center: _Floats, sigma: _Floats, lower: _Floats, upper: _Floats, scale: _Floats
+    ) -> None: ...
+
+class Dual:
+    def __init__(
+        self, columns: Groups, slacks: Slacks, center: _Floats, sigma: float, out: Projection, threads: int
+    ) -> None: ...
+    def evaluate(self, y: _Floats, slack: _Floats, residual: _Floats) -> float: ...
+    def search(
+        self, start: _Floats, value: float, direction: _Floats, slope: float, found: _Floats
+    ) -> tuple[float, bool]: ...
+
 def project(
     columns: Groups, center: _Floats, sigma: float, y: _Floats, out: Projection, n_threads: int = 0
 ) -> None: ...

@@ -5,9 +5,16 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.float cimport DBL_EPSILON as EPSILON
 from libc.math cimport INFINITY, fabs
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from copter.methods.proximal.groups cimport Groups
+
+cdef enum:
+    MAX_TRIALS = 40  # most evaluations in one line search
+
+cdef double SUFFICIENT = 0.9  # a step is long enough once the slope along it is below this share of that at its start
+cdef double RADIUS = 10.0  # the first trial step moves prices by at most this many times their size
+cdef double GROWTH = 4.0  # factor by which a step grows while the slope along it stays too large
 
 
 cdef inline double clip(double value, double lower, double upper) noexcept nogil:
@@ -68,6 +75,33 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
         else:
             mu = 0.5 * (low + high)
         excess = sum_at(target, lower, upper, n, mu, &n_free) - limit
+    return mu
+
+
+cdef inline double plain_multiplier(const double* target, Py_ssize_t n, double limit, double guess) noexcept nogil:
+    """Do :func:`limit_multiplier` for columns with lower bounds of zero and upper bounds no smaller than the limit.
+
+    Newton's iteration on the sum of max(target - mu, 0), which is convex: after a first step to the left of the root it
+    only goes right. It is exact once a step leaves the set of columns above mu as it was.
+    """
+    cdef Py_ssize_t j, count, before = -1
+    cdef double mu = guess if guess > 0.0 else 0.0, total
+    cdef int _step
+    for _step in range(200):
+        total, count = 0.0, 0
+        for j in range(n):
+            if target[j] > mu:
+                total += target[j]
+                count += 1
+        if count == before:
+            break
+        if count == 0 or total <= limit:
+            if mu == 0.0:
+                break
+            mu, before = 0.0, -1
+            continue
+        before = count
+        mu = (total - limit) / count
     return mu
 
 
@@ -135,7 +169,25 @@ cdef double project_groups(Groups columns, Py_ssize_t begin, Py_ssize_t end, con
         s = start[g]
         n = start[g + 1] - s
         mu = 0.0
-        if columns.limit[g] < INFINITY:
+        if columns.plain[g]:
+            mu = plain_multiplier(x + s, n, columns.limit[g], out.multiplier[g])
+            out.multiplier[g] = mu
+            for j in range(s, s + n):
+                step = x[j] - mu
+                free[j] = 0
+                if step <= 0.0:
+                    x[j] = 0.0
+                    squares += center[j] * center[j]
+                    continue
+                free[j] = step < upper[j]
+                step = min(step, upper[j])
+                linear += (center[j] - x[j]) * step
+                squares += (step - center[j]) * (step - center[j])
+                x[j] = step
+                for k in range(entry_start[j], entry_start[j + 1]):
+                    activity[row[k]] += coefficient[k] * step
+            continue
+        elif columns.limit[g] < INFINITY:
             mu = limit_multiplier(x + s, lower + s, upper + s, <int>n, columns.limit[g], out.multiplier[g])
         out.multiplier[g] = mu
         for j in range(s, s + n):
@@ -150,6 +202,23 @@ cdef double project_groups(Groups columns, Py_ssize_t begin, Py_ssize_t end, con
     return (linear + 0.5 * squares) / sigma
 
 
+cdef double projected(Groups columns, const double* center, double sigma, const double* y, Projection out,
+                      int threads) noexcept nogil:
+    """Do :func:`project`; return the sum of `out.value`."""
+    cdef Py_ssize_t piece, pieces = out.value.shape[0], groups = columns.count, m = out.activity.shape[1]
+    cdef double total = 0.0
+    for piece in prange(pieces, num_threads=threads, schedule="static", chunksize=1):
+        if m > 0:
+            memset(&out.activity[0, 0] + piece * m, 0, m * sizeof(double))
+        out.value[piece] = 0.0
+        if groups > 0 and columns.n_columns > 0:
+            out.value[piece] = project_groups(columns, groups * piece // pieces, groups * (piece + 1) // pieces,
+                                              center, sigma, y, out, &out.activity[0, 0] + piece * m)
+    for piece in range(pieces):
+        total += out.value[piece]
+    return total
+
+
 def project(Groups columns, const double[::1] center, double sigma, const double[::1] y, Projection out,
             int n_threads=0):
     """Minimise the proximal Lagrangian over each block at prices y (equation A4), in place.
@@ -158,16 +227,150 @@ def project(Groups columns, const double[::1] center, double sigma, const double
     piece at a time, with at most `n_threads` threads (0: one a piece); results do not depend on `n_threads`, to the
     bit.
     """
-    cdef Py_ssize_t piece, pieces = out.value.shape[0], groups = columns.count, m = out.activity.shape[1]
-    cdef int threads = n_threads if n_threads > 0 else <int>pieces
-    if groups == 0 or columns.n_columns == 0:
-        out.activity[:, :] = 0.0
-        out.value[:] = 0.0
-        return
-    for piece in prange(pieces, nogil=True, num_threads=threads, schedule="static", chunksize=1):
-        memset(&out.activity[0, 0] + piece * m, 0, m * sizeof(double))
-        out.value[piece] = project_groups(columns, groups * piece // pieces, groups * (piece + 1) // pieces,
-                                          &center[0], sigma, &y[0], out, &out.activity[0, 0] + piece * m)
+    cdef int threads = n_threads if n_threads > 0 else <int>out.value.shape[0]
+    with nogil:
+        projected(columns, &center[0], sigma, &y[0], out, threads)
+
+
+cdef class Slacks:
+    """Slacks of the coupling rows in a proximal subproblem, (m,) each.
+
+    Parameters
+    ----------
+    center, sigma : ndarray
+        Their centers, and the proximal parameter times the square of the rows' scale.
+    lower, upper, scale : ndarray
+        Bounds of the rows, and the size of their coefficients.
+    """
+
+    cdef const double[::1] center, sigma, lower, upper, scale
+    cdef Py_ssize_t count
+
+    def __init__(self, const double[::1] center, const double[::1] sigma, const double[::1] lower,
+                 const double[::1] upper, const double[::1] scale):
+        self.center, self.sigma, self.lower, self.upper, self.scale = center, sigma, lower, upper, scale
+        self.count = center.shape[0]
+
+
+cdef class Dual:
+    """The concave dual of a proximal subproblem as a function of prices (equations A4 and A5).
+
+    Parameters
+    ----------
+    columns, slacks : Groups, Slacks
+    center, sigma : ndarray (n,), float
+        The columns' centers, and the proximal parameter.
+    out : Projection
+        Written by every evaluation.
+    threads : int
+    """
+
+    cdef Groups columns
+    cdef Slacks slacks
+    cdef Projection out
+    cdef const double[::1] center
+    cdef double sigma, cost_size
+    cdef int threads
+    cdef double[:, ::1] trial  # y, slack and residual of the point that a line search tries
+
+    def __init__(self, Groups columns, Slacks slacks, const double[::1] center, double sigma, Projection out,
+                 int threads):
+        cdef Py_ssize_t i
+        self.columns, self.slacks, self.center, self.sigma = columns, slacks, center, sigma
+        self.out, self.threads, self.cost_size = out, threads, 0.0
+        for i in range(columns.n_columns):
+            self.cost_size = max(self.cost_size, fabs(columns.cost[i]))
+        self.trial = np.empty((3, max(slacks.count, 1)))
+
+    cdef double at(self, const double* y, double* slack, double* residual) noexcept nogil:
+        """Project every block at prices y; write slacks and residuals (slack - A x), and return the value."""
+        cdef Py_ssize_t i, piece
+        cdef double step, used
+        cdef double value = projected(self.columns, &self.center[0], self.sigma, y, self.out, self.threads)
+        for i in range(self.slacks.count):
+            slack[i] = clip(self.slacks.center[i] - self.slacks.sigma[i] * y[i], self.slacks.lower[i],
+                            self.slacks.upper[i])
+            step = slack[i] - self.slacks.center[i]
+            value += y[i] * slack[i]
+            if step != 0.0:
+                value += 0.5 * step / self.slacks.sigma[i] * step
+            used = 0.0
+            for piece in range(self.out.value.shape[0]):
+                used += self.out.activity[piece, i]
+            residual[i] = slack[i] - used
+        return value
+
+    def evaluate(self, const double[::1] y, double[::1] slack, double[::1] residual):
+        """Write slacks and residuals (slack - A x) at prices y; returns the dual value."""
+        cdef double value
+        with nogil:
+            value = self.at(&y[0], &slack[0], &residual[0])
+        return value
+
+    def search(self, const double[::1] start, double value, const double[::1] direction, double slope,
+               double[:, ::1] found):
+        """Line search from prices `start` of this value along a direction of this slope there.
+
+        The slope is piecewise linear and decreasing: the step grows while the slope stays steep; then secant steps,
+        kept away from the ends of the bracket, approach the slope's zero.
+
+        Parameters
+        ----------
+        found : ndarray (3, m)
+            Written: prices, slacks and residuals of the point found.
+
+        Returns
+        -------
+        value : float
+            Dual value of the point found; -inf if there is no better one than the start.
+        is_last : bool
+            Whether that point was evaluated last, so that the projection is that point's.
+        """
+        cdef Py_ssize_t i, m = self.slacks.count
+        cdef double* y = &self.trial[0, 0]
+        cdef double* slack = &self.trial[1, 0]
+        cdef double* residual = &self.trial[2, 0]
+        cdef double size = 0.0, reach = self.cost_size, length = 1.0, here, here_value, best = -INFINITY, margin, secant
+        cdef double low = 0.0, low_slope = slope, high = INFINITY, high_slope = 0.0
+        cdef int trial
+        cdef bint last = False, ends = False
+        with nogil:
+            margin = 0.0
+            for i in range(m):
+                size = max(size, fabs(direction[i] * self.slacks.scale[i]))
+                margin = max(margin, fabs(start[i] * self.slacks.scale[i]))
+            reach = RADIUS * (reach + margin)
+            if reach > 0.0 and size > 0.0 and reach / size < 1.0:
+                length = reach / size
+            for trial in range(MAX_TRIALS):
+                for i in range(m):
+                    y[i] = start[i] + length * direction[i]
+                here_value = self.at(y, slack, residual)
+                here = 0.0
+                for i in range(m):
+                    here += direction[i] * residual[i]
+                if here >= 0.0:
+                    low, low_slope, last = length, here, True
+                    ends = here <= SUFFICIENT * slope or (length >= 1.0 and high == INFINITY)
+                else:
+                    high, high_slope, last = length, here, False
+                    ends = here_value > value and -here <= SUFFICIENT * slope
+                if here >= 0.0 or ends:
+                    best, last = here_value, True
+                    memcpy(&found[0, 0], y, m * sizeof(double))
+                    memcpy(&found[1, 0], slack, m * sizeof(double))
+                    memcpy(&found[2, 0], residual, m * sizeof(double))
+                if ends:
+                    break
+                if high == INFINITY:
+                    length = min(GROWTH * length, 1.0)
+                else:
+                    secant = low + (high - low) * low_slope / (low_slope - high_slope)
+                    margin = (0.1 if trial % 2 else 0.01) * (high - low)
+                    length = min(max(secant, low + margin), high - margin)
+                if not low < length:
+                    break
+        return best, last
 
 
 def newton_matrix(Groups columns, const unsigned char[::1] free, const double[::1] multiplier, double sigma,
