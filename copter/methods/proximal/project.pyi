@@ -11,9 +11,7 @@ class Projection:
     def __init__(self, x: _Floats, free: _Bytes, multiplier: _Floats, activity: _Floats, value: _Floats) -> None: ...
 
 class Slacks:
-    def __init__(
-        self, center: _Floats, sigma: _Floats, lower: _Floats, upper: _Floats, scale: _Floats
-    ) -> None: ...
+    def __init__(self, center: _Floats, sigma: _Floats, lower: _Floats, upper: _Floats, scale: _Floats) -> None: ...
 
 class Dual:
     def __init__(

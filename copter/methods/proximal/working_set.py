@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import activities, group_least, reduced_costs
 from copter.methods.proximal.groups import Groups
+from copter.methods.proximal.splice import spliced
 from copter.model.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-COLUMN_DATA = ("key", "x", "generation", "cost", "lower", "upper", "free")  # arrays with one entry a column
 SLOT_SHIFT = 32  # a column's key is slot << 32 | column, so that keys sort by slot, then column
-
-
-def sums_before(counts: Ints) -> Ints:
-    """Return 0, c0, c0 + c1, ...: the start of each piece and the end of the last."""
-    result = np.zeros(len(counts) + 1, dtype=np.int32)
-    np.cumsum(counts, out=result[1:])
-    return result
-
-
-class Splice:
-    """Insertion of new entries at given places of an array, as np.insert does, reusable for many arrays.
-
-    Parameters
-    ----------
-    size : int
-        Length of the arrays.
-    at : ndarray (k,)
-        Indices in the arrays before which the entries are inserted, ascending.
-    """
-
-    def __init__(self, size: int, at: NDArray[np.integer[Any]]) -> None:
-        self.fresh = at + np.arange(len(at))
-        stays = np.ones(size + len(at), dtype=bool)
-        stays[self.fresh] = False
-        self.kept = np.flatnonzero(stays)
-
-    def __call__(self, old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-        """Return the array with the new entries inserted."""
-        result = np.empty(len(self.kept) + len(self.fresh), dtype=old.dtype)
-        result[self.kept], result[self.fresh] = old, new
-        return result
 
 
 class WorkingSet:
@@ -130,8 +97,7 @@ class WorkingSet:
         self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
         fresh, at = self.unknown(*matrix.required_columns())
         if len(fresh):
-            splice = Splice(self.size, at)
-            self.key, self.x = splice(self.key, fresh), splice(self.x, np.zeros(len(fresh)))
+            self.key, self.x = np.insert(self.key, at, fresh), np.insert(self.x, at, 0.0)
         self.generation = matrix.generation[self.slot_of_column]
         self.gather(matrix)
         if y is not None and len(fresh):
@@ -164,35 +130,14 @@ class WorkingSet:
 
     def merge(self, matrix: BlockMatrix, fresh: NDArray[np.int64], at: NDArray[np.int64]) -> None:
         """Insert new columns (keys `fresh`) before the places `at`; only their data are gathered from the matrix."""
-        new, old = WorkingSet(), self.groups_by_slot()
+        new = WorkingSet()
         new.key, new.x = fresh, np.zeros(len(fresh))
         new.generation = matrix.generation[new.slot_of_column]
         new.gather(matrix)
-        entries, count = self.entry_start[at], np.diff(new.entry_start)
-        columns, usage = Splice(self.size, at), Splice(len(self.row), np.repeat(entries, count))
-        for name in ("row", "coefficient"):
-            setattr(self, name, usage(getattr(self, name), getattr(new, name)))
-        self.entry_start = sums_before(columns(np.diff(self.entry_start), count))
-        for name in COLUMN_DATA:
-            setattr(self, name, columns(getattr(self, name), getattr(new, name)))
-        self.find_groups()
-        for known in (new.groups_by_slot(), old):
-            self.take_groups(known)
+        place = np.insert(np.arange(self.size), at, ~np.arange(len(fresh)))
+        spliced(self, new, place, self)
         if new.x.any():
             self.fit()
-
-    def groups_by_slot(self) -> tuple[Ints, Floats, Floats]:
-        """Return slot, limit and multiplier of every group."""
-        return self.slots, self.limit, self.multiplier
-
-    def take_groups(self, known: tuple[Ints, Floats, Floats]) -> None:
-        """Copy the limits and multipliers of `known` (slots, limits, multipliers) to the groups of the same slots."""
-        slots, limit, multiplier = known
-        if len(slots) == 0 or len(self.slots) == 0:
-            return
-        place = np.minimum(np.searchsorted(self.slots, slots), len(self.slots) - 1)
-        same = self.slots[place] == slots
-        self.limit[place[same]], self.multiplier[place[same]] = limit[same], multiplier[same]
 
     def start_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
         """Raise new columns of negative reduced cost at these prices.
@@ -227,22 +172,12 @@ class WorkingSet:
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Remove the columns outside the mask; these must be at their lower bounds."""
-        kept = self.take(np.flatnonzero(mask))
-        for name in (*COLUMN_DATA, "entry_start", "row", "coefficient", "slots", "start", "limit", "multiplier"):
-            setattr(self, name, getattr(kept, name))
+        spliced(self, NOTHING, np.flatnonzero(mask), self)
 
     def take(self, columns: NDArray[np.int64]) -> WorkingSet:
         """Return a working set of the columns at these ascending positions, with copies of their data."""
-        result = WorkingSet()
-        for name in COLUMN_DATA:
-            setattr(result, name, getattr(self, name)[columns])
-        count = np.diff(self.entry_start)[columns]
-        result.entry_start = sums_before(count)
-        entry = np.repeat(self.entry_start[columns] - result.entry_start[:-1], count)
-        entry += np.arange(len(entry), dtype=entry.dtype)
-        result.row, result.coefficient = self.row[entry], self.coefficient[entry]
-        result.find_groups()
-        result.take_groups(self.groups_by_slot())
+        result = object.__new__(WorkingSet)
+        spliced(self, NOTHING, columns, result)
         return result
 
     def gather(self, matrix: BlockMatrix) -> None:

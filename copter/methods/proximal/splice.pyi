@@ -1,0 +1,6 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+def spliced(first: Any, second: Any, place: NDArray[np.int64], target: Any) -> None: ...

@@ -1,0 +1,93 @@
+"""Working sets put together from the columns of others: one pass over all their arrays."""
+
+import numpy as np
+
+
+def spliced(first, second, const long[::1] place, target):
+    """Set the arrays of a working set to columns of two others.
+
+    Parameters
+    ----------
+    first, second, target : WorkingSet
+        `first` and `second` are only read.
+    place : ndarray (n,) int64
+        For each column, in the order of their keys, its column k of `first`, or ~k of `second`.
+
+    Notes
+    -----
+    A group keeps the limit and multiplier of its slot in `first`, else those in `second`.
+    """
+    cdef const long[::1] key_1 = first.key, key_2 = second.key
+    cdef const long[::1] generation_1 = first.generation, generation_2 = second.generation
+    cdef const double[::1] x_1 = first.x, x_2 = second.x, cost_1 = first.cost, cost_2 = second.cost
+    cdef const double[::1] lower_1 = first.lower, lower_2 = second.lower
+    cdef const double[::1] upper_1 = first.upper, upper_2 = second.upper
+    cdef const unsigned char[::1] free_1 = first.free, free_2 = second.free
+    cdef const int[::1] begin_1 = first.entry_start, begin_2 = second.entry_start
+    cdef const int[::1] row_1 = first.row, row_2 = second.row
+    cdef const double[::1] coefficient_1 = first.coefficient, coefficient_2 = second.coefficient
+    cdef const int[::1] slot_1 = first.slots, slot_2 = second.slots
+    cdef const double[::1] limit_1 = first.limit, limit_2 = second.limit
+    cdef const double[::1] multiplier_1 = first.multiplier, multiplier_2 = second.multiplier
+    cdef Py_ssize_t n = place.shape[0], j, k, e, groups = 0, g = -1, a = 0, b = 0
+    cdef long slot, last = -1
+    cdef int entries = 0
+    cdef long[::1] key = np.empty(n, dtype=np.int64), generation = np.empty(n, dtype=np.int64)
+    cdef double[::1] x = np.empty(n), cost = np.empty(n), lower = np.empty(n), upper = np.empty(n)
+    cdef unsigned char[::1] free = np.empty(n, dtype=np.uint8)
+    cdef int[::1] begin = np.empty(n + 1, dtype=np.int32)
+    with nogil:
+        for j in range(n):
+            k = place[j]
+            begin[j] = entries
+            if k >= 0:
+                key[j], generation[j], x[j], cost[j] = key_1[k], generation_1[k], x_1[k], cost_1[k]
+                lower[j], upper[j], free[j] = lower_1[k], upper_1[k], free_1[k]
+                entries += begin_1[k + 1] - begin_1[k]
+            else:
+                k = ~k
+                key[j], generation[j], x[j], cost[j] = key_2[k], generation_2[k], x_2[k], cost_2[k]
+                lower[j], upper[j], free[j] = lower_2[k], upper_2[k], free_2[k]
+                entries += begin_2[k + 1] - begin_2[k]
+            slot = key[j] >> 32
+            if slot != last:
+                groups += 1
+                last = slot
+        begin[n] = entries
+    cdef int[::1] row = np.empty(entries, dtype=np.int32), slots = np.empty(groups, dtype=np.int32)
+    cdef double[::1] coefficient = np.empty(entries), limit = np.empty(groups), multiplier = np.zeros(groups)
+    cdef int[::1] start = np.empty(groups + 1, dtype=np.int32)
+    with nogil:
+        last = -1
+        for j in range(n):
+            k = place[j]
+            if k >= 0:
+                for e in range(begin_1[k + 1] - begin_1[k]):
+                    row[begin[j] + e] = row_1[begin_1[k] + e]
+                    coefficient[begin[j] + e] = coefficient_1[begin_1[k] + e]
+            else:
+                k = ~k
+                for e in range(begin_2[k + 1] - begin_2[k]):
+                    row[begin[j] + e] = row_2[begin_2[k] + e]
+                    coefficient[begin[j] + e] = coefficient_2[begin_2[k] + e]
+            slot = key[j] >> 32
+            if slot == last:
+                continue
+            last = slot
+            g += 1
+            slots[g], start[g] = <int>slot, <int>j
+            while a < slot_1.shape[0] and slot_1[a] < slot:
+                a += 1
+            if a < slot_1.shape[0] and slot_1[a] == slot:
+                limit[g], multiplier[g] = limit_1[a], multiplier_1[a]
+                continue
+            while b < slot_2.shape[0] and slot_2[b] < slot:
+                b += 1
+            limit[g], multiplier[g] = limit_2[b], multiplier_2[b]
+        start[groups] = <int>n
+    target.key, target.generation = np.asarray(key), np.asarray(generation)
+    target.x, target.cost = np.asarray(x), np.asarray(cost)
+    target.lower, target.upper, target.free = np.asarray(lower), np.asarray(upper), np.asarray(free)
+    target.entry_start, target.row, target.coefficient = np.asarray(begin), np.asarray(row), np.asarray(coefficient)
+    target.slots, target.start = np.asarray(slots), np.asarray(start)
+    target.limit, target.multiplier = np.asarray(limit), np.asarray(multiplier)
