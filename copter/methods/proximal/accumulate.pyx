@@ -43,22 +43,33 @@ def group_least(const int[::1] start, const double[::1] value, double[::1] least
             least[g] = best
 
 
-def plain_groups(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
-                 unsigned char[::1] plain):
-    """Write 1 for each group with lower bounds of zero and upper bounds no smaller than its finite limit, else 0.
+def easy_minimum(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
+                 const double[::1] reduced, unsigned char[::1] easy):
+    """Return the sum of min reduced'x over the easy groups; `easy` is written: 1 for an easy group, else 0.
 
-    Over such a group the minimum of d'x is limit * min(0, least d).
+    Easy are groups whose columns are all held by equal bounds, and those with a finite limit, lower bounds of zero and
+    upper bounds no smaller than the limit: over such a group the minimum is limit * min(0, least reduced cost).
     """
     cdef Py_ssize_t g, j
-    cdef bint yes
+    cdef bint plain, held
+    cdef double best, at_lower, total = 0.0
     with nogil:
         for g in range(start.shape[0] - 1):
-            yes = limit[g] < INFINITY
+            plain, held = limit[g] < INFINITY, True
+            best = at_lower = 0.0
             for j in range(start[g], start[g + 1]):
-                if lower[j] != 0.0 or upper[j] < limit[g]:
-                    yes = False
+                plain = plain and lower[j] == 0.0 and upper[j] >= limit[g]
+                held = held and lower[j] == upper[j]
+                if not (plain or held):
                     break
-            plain[g] = yes
+                best = min(best, reduced[j])
+                at_lower += reduced[j] * lower[j]
+            easy[g] = plain or held
+            if plain:
+                total += limit[g] * best
+            elif held:
+                total += at_lower
+    return total
 
 
 def idle_columns(const int[::1] start, const double[::1] reduced, const double[::1] cost, const double[::1] lower,

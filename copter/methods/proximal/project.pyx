@@ -96,9 +96,9 @@ cdef inline double plain_multiplier(const double* target, Py_ssize_t n, double l
         if count == before:
             break
         if count == 0 or total <= limit:
-            if mu == 0.0:
+            if mu == 0.0 or before >= 0:  # after a step only rounding, or a limit of zero, leads here
                 break
-            mu, before = 0.0, -1
+            mu = 0.0
             continue
         before = count
         mu = (total - limit) / count

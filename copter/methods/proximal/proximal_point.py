@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.proximal.accumulate import group_least, plain_groups
+from copter.methods.proximal.accumulate import easy_minimum
 from copter.methods.proximal.newton import Direction, Rows, Subproblem, maximise
 from copter.methods.proximal.project import block_minimum
 from copter.methods.proximal.settling import Part, Settling
@@ -92,18 +92,16 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
     Left out are reduced costs whose sign belongs to an infinite bound, because they would make the minimum minus
     infinity (equations A3, F9).
     """
-    plain = np.empty(len(limit), dtype=np.uint8)
-    plain_groups(start, limit, lower, upper, plain)
-    least = np.empty(len(limit))
-    group_least(start, reduced, least)
-    if plain.all():
-        return inner(np.minimum(least, 0.0), limit), np.zeros(0)
-    counts = np.diff(start)
-    columns, groups = np.repeat(plain == 0, counts), plain == 0
-    total, wrong = bounded_minimum(
+    easy = np.empty(len(limit), dtype=np.uint8)
+    total = easy_minimum(start, limit, lower, upper, reduced, easy)
+    if easy.all():
+        return total, np.zeros(0)
+    counts, groups = np.diff(start), easy == 0
+    columns = np.repeat(groups, counts)
+    rest, wrong = bounded_minimum(
         reduced[columns], lower[columns], upper[columns], counts[groups], limit[groups], np.arange(int(groups.sum()))
     )
-    return total + inner(np.minimum(least[~groups], 0.0), limit[~groups]), wrong
+    return total + rest, wrong
 
 
 def bounded_minimum(

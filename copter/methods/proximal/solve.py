@@ -205,7 +205,8 @@ class Solve:
             trust_radius=settings.price_reach if trusts else np.inf,
             direction=self.direction,
         )
-        progress = solve_working_set(iterate.ws, self.rows, iterate.y, iterate.sigma, control)
+        before = iterate.y, iterate.sigma
+        progress = solve_working_set(iterate.ws, self.rows, *before, control)
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
@@ -213,7 +214,7 @@ class Solve:
         if progress.converged or progress.left_trust_region:
             self.stalled_steps = 0
             return None
-        return self.look_for_certificates(progress)
+        return self.look_for_certificates(progress, before)
 
     def must_stop(self) -> bool:
         """Whether time is up or the caller has interrupted the solve."""
@@ -225,9 +226,12 @@ class Solve:
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
         return np.minimum(ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
-    def look_for_certificates(self, progress: Progress) -> Status | None:
+    def look_for_certificates(self, progress: Progress, before: tuple[Floats, float]) -> Status | None:
         """Find out why a working set does not converge: infeasible, unbounded, or stalled; returns the status, if
         any.
+
+        If it was infeasible and gets new columns, prices and sigma are again what they were `before`: without the new
+        columns the prices have grown without end.
         """
         if self.must_stop():
             return None
@@ -242,6 +246,7 @@ class Solve:
             self.ray = priced.y
             return Status.PRIMAL_INFEASIBLE
         if iterate.ws.grow(self.matrix, priced.slot, priced.column):
+            iterate.y, iterate.sigma = before
             return None
         self.stalled_steps += progress.proximal_steps
         if self.fallback is not None and self.stalled_steps >= self.settings.max_proximal_steps:

@@ -15,9 +15,9 @@ from scipy.optimize import linprog
 from copter.methods.proximal.accumulate import (
     activities,
     block_violation,
+    easy_minimum,
     group_least,
     idle_columns,
-    plain_groups,
     reduced_costs,
 )
 from copter.methods.proximal.newton import Rows
@@ -109,13 +109,16 @@ def test_sums_over_entries(seed: int) -> None:
     np.testing.assert_allclose(reduced, problem.cost - usage.T @ y, atol=1e-12)
     activities(problem.entry_start, problem.row, problem.coefficient, x, activity)
     np.testing.assert_allclose(activity, usage @ x, atol=1e-12)
-    least, plain = np.empty(len(groups)), np.empty(len(groups), dtype=np.uint8)
+    least, easy = np.empty(len(groups)), np.empty(len(groups), dtype=np.uint8)
     group_least(problem.start, x, least)
-    plain_groups(problem.start, problem.limit, problem.lower, problem.upper, plain)
+    total, found = 0.0, easy_minimum(problem.start, problem.limit, problem.lower, problem.upper, x, easy)
     for g, (begin, end) in enumerate(pairwise(problem.start)):
         assert least[g] == x[begin:end].min()
-        bounds = (problem.lower[begin:end] == 0).all() and (problem.upper[begin:end] >= problem.limit[g]).all()
-        assert plain[g] == (bounds and np.isfinite(problem.limit[g]))
+        low, high, limit = problem.lower[begin:end], problem.upper[begin:end], problem.limit[g]
+        plain, held = (low == 0).all() and (high >= limit).all() and np.isfinite(limit), (low == high).all()
+        assert easy[g] == (plain or held)
+        total += limit * min(least[g], 0.0) if plain else x[begin:end] @ low if held else 0.0
+    assert found == pytest.approx(total, rel=1e-12, abs=1e-12)
 
 
 @quick

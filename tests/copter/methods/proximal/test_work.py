@@ -99,12 +99,12 @@ EXPECTED: dict[tuple[str, str], tuple[int, ...]] = {
     ("few jobs", "proximal"): (34, 18, 17, 473),
     ("many jobs", "proximal"): (102, 24, 24, 8434),
     ("bounded", "proximal"): (42, 12, 12, 4650),
-    ("covering", "proximal"): (1244, 41, 12, 194),
+    ("covering", "proximal"): (932, 21, 11, 194),
     ("wide", "proximal"): (248, 26, 12, 8610),
     ("few jobs", "descent"): (41, 18, 17, 473),
     ("many jobs", "descent"): (122, 24, 24, 8434),
     ("bounded", "descent"): (50, 12, 12, 4650),
-    ("wide", "descent"): (340, 27, 12, 8610),
+    ("wide", "descent"): (333, 28, 12, 8610),
 }
 
 
