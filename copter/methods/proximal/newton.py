@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
-from copter.methods.proximal.project import Projection, jacobian_product, newton_matrix, project
+from copter.methods.proximal.project import Projection, jacobian_product, newton_matrix, project, slack_part
 from copter.methods.proximal.working_set import WorkingSet
 from copter.runtime.threads import safe_threads
 
@@ -54,21 +54,23 @@ class Subproblem:
         self.ws, self.rows, self.center, self.slack_center, self.sigma = ws, rows, center, slack_center, sigma
         self.slack_sigma = sigma * rows.scale**2
         pieces = n_threads if ws.size >= SMALL_WORKING_SET else 1
-        self.activities = np.empty((pieces, len(rows.lower)))
         self.values = np.empty(pieces)
         self.x = np.empty(ws.size)
+        self.last: Point | None = None
         self.columns = ws.groups()
-        self.out = Projection(self.x, ws.free, ws.multiplier, self.activities, self.values)
+        self.out = Projection(self.x, ws.free, ws.multiplier, np.empty((pieces, len(rows.lower))), self.values)
         self.cost_size = float(np.abs(ws.cost).max(initial=0.0))
 
     def evaluate(self, y: Floats) -> Point:
         """Project every block at prices y (equation A4)."""
         project(self.columns, self.center, self.sigma, y, self.out, safe_threads(len(self.values)))
-        value = float(self.values.sum())
-        slack = np.minimum(np.maximum(self.slack_center - self.slack_sigma * y, self.rows.lower), self.rows.upper)
-        step = slack - self.slack_center
-        value += float(y @ slack + 0.5 * (step / self.slack_sigma) @ step)
-        return Point(y, value, slack, slack - self.activities.sum(axis=0))
+        rows = self.rows
+        self.last = Point(y, *slack_part(self.slack_center, self.slack_sigma, rows.lower, rows.upper, y, self.out))
+        return self.last
+
+    def again(self, point: Point) -> Point:
+        """Evaluate a point again, so that x is the blocks' projections there, unless it was the last one evaluated."""
+        return point if point is self.last else self.evaluate(point.y)
 
     def slack_curvature(self, point: Point) -> Floats:
         """Return the slacks' part of the Newton matrix's diagonal (delta of equation A6), a little above zero."""
@@ -184,12 +186,12 @@ def maximise(
     point = problem.evaluate(y)
     for step in range(MAX_NEWTON_STEPS):
         if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):
-            return problem.evaluate(point.y), step
+            return problem.again(point), step
         direction = direction_at(problem, point)
         if not float(direction @ point.residual) > 0.0:
             direction = point.residual / problem.slack_sigma
         moved = search(problem, point, direction)
         if moved is point:
-            return problem.evaluate(point.y), step
+            return problem.again(point), step
         point = moved
-    return problem.evaluate(point.y), MAX_NEWTON_STEPS
+    return problem.again(point), MAX_NEWTON_STEPS

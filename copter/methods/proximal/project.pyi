@@ -13,6 +13,9 @@ class Projection:
 def project(
     columns: Groups, center: _Floats, sigma: float, y: _Floats, out: Projection, n_threads: int = 0
 ) -> None: ...
+def slack_part(
+    center: _Floats, sigma: _Floats, lower: _Floats, upper: _Floats, y: _Floats, out: Projection
+) -> tuple[float, _Floats, _Floats]: ...
 def newton_matrix(columns: Groups, free: _Bytes, multiplier: _Floats, sigma: float, matrix: _Floats) -> None: ...
 def jacobian_product(
     columns: Groups, free: _Bytes, multiplier: _Floats, sigma: float, direction: _Floats, product: _Floats

@@ -170,6 +170,41 @@ def project(Groups columns, const double[::1] center, double sigma, const double
                                           &center[0], sigma, &y[0], out, &out.activity[0, 0] + piece * m)
 
 
+def slack_part(const double[::1] center, const double[::1] sigma, const double[::1] lower, const double[::1] upper,
+               const double[::1] y, Projection out):
+    """Do the slacks' part of equation A4 at prices y, after :func:`project`.
+
+    Parameters
+    ----------
+    center, sigma, lower, upper, y : ndarray (m,)
+        Of the rows' slacks; sigma is the rows' own.
+    out : Projection
+
+    Returns
+    -------
+    value : float
+        The dual's value at y (equation A5), the blocks' part included.
+    slack, residual : ndarray (m,)
+        slack - A x is the dual's slope.
+    """
+    cdef Py_ssize_t r, piece, m = y.shape[0]
+    cdef double value = 0.0, at, step, used
+    slacks, residuals = np.empty(m), np.empty(m)
+    cdef double[::1] slack = slacks, residual = residuals
+    with nogil:
+        for r in range(m):
+            at = clip(center[r] - sigma[r] * y[r], lower[r], upper[r])
+            step = at - center[r]
+            value += y[r] * at + 0.5 * step * step / sigma[r]
+            used = 0.0
+            for piece in range(out.value.shape[0]):
+                used += out.activity[piece, r]
+            slack[r], residual[r] = at, at - used
+        for piece in range(out.value.shape[0]):
+            value += out.value[piece]
+    return value, slacks, residuals
+
+
 def newton_matrix(Groups columns, const unsigned char[::1] free, const double[::1] multiplier, double sigma,
                   double[:, ::1] matrix):
     """Add sigma * A J A' of equation (A6) to a dense matrix (m, m).

@@ -21,7 +21,14 @@ from copter.methods.proximal.accumulate import (
     reduced_costs,
 )
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.project import Projection, block_minimum, jacobian_product, newton_matrix, project
+from copter.methods.proximal.project import (
+    Projection,
+    block_minimum,
+    jacobian_product,
+    newton_matrix,
+    project,
+    slack_part,
+)
 from copter.methods.proximal.purification import purify
 from copter.methods.proximal.settle import settled_radius
 from copter.methods.proximal.sweep import Sweep
@@ -183,6 +190,23 @@ def test_settled_groups_answer_every_price_in_their_radius_with_the_same_column(
         for _ in range(5 if found > 0.0 else 0):
             moved = y + min(found, 1e3) * (1 - 1e-9) * weight * rng.uniform(-1, 1, 3)
             assert projected(group, moved, sigma)[0] == pytest.approx(group.center, abs=1e-6)
+
+
+@quick
+@given(seeds, st.integers(1, 3))
+def test_slack_part(seed: int, pieces: int) -> None:
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(0, 5))
+    center, sigma, y = rng.normal(size=m), rng.uniform(0.1, 10.0, m), rng.normal(size=m)
+    lower = np.where(rng.random(m) < 0.4, -np.inf, -rng.random(m))
+    upper = np.where(rng.random(m) < 0.4, np.inf, rng.random(m))
+    activity, values = rng.normal(size=(pieces, m)), rng.normal(size=pieces)
+    out = Projection(np.zeros(0), np.zeros(0, dtype=np.uint8), np.zeros(0), activity, values)
+    value, slack, residual = slack_part(center, sigma, lower, upper, y, out)
+    expected = np.clip(center - sigma * y, lower, upper)
+    np.testing.assert_array_equal(slack, expected)
+    np.testing.assert_allclose(residual, expected - activity.sum(axis=0), atol=1e-12)
+    assert value == pytest.approx(values.sum() + y @ expected + ((expected - center) ** 2 / (2.0 * sigma)).sum())
 
 
 @quick
