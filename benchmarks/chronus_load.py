@@ -73,6 +73,7 @@ CASES = [
     *(Case(112, 24, load, selective=each) for load in (0.8, 1.2, 1.6) for each in (True, False)),
     *(Case(112, 5, jobs=jobs, selective=each) for jobs in (27, 48, 80) for each in (True, False)),
     *(Case(960, 24, load, selective=each) for load in (0.8, 1.2, 1.6) for each in (True, False)),
+    *(Case(960, 5, jobs=48, selective=each) for each in (True, False)),
     *(Case(2_500, 12, load, selective=each) for load in (0.8, 1.6) for each in (True, False)),
     *(Case(2_500, 4, jobs=48, selective=each) for each in (True, False)),
     *(Case(10_000, 10, load) for load in (0.8, 1.2, 1.6)),
@@ -155,7 +156,7 @@ def cells(case: Case) -> Iterator[str]:
         simulation.step()
         seen.round_ms.append(1e3 * (time.process_time() - begun))
     found = deadline_summary(simulation.result(), workload.jobs, policy._source, policy)["deadlines"]
-    commit = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
     yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1] if case.load else "-", f"{jobs / case.gpus:.3g}")
     yield from ("yes" if case.selective else "no", str(len(seen.gaps)), str(seen.programs))
