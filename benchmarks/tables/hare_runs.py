@@ -18,6 +18,7 @@ MIXED = ("v100", "t4", "k80", "m60")
 NAMES = {
     "hare": "Hare",
     "hare_online": "Hare online",
+    "hare_known": "online, arrivals known",
     "sched_allox": "Sched_Allox",
     "sched_homo": "Sched_Homo",
     "srtf": "SRTF",
@@ -40,7 +41,9 @@ def completions(
     instance = HareInstance.of(workload.make(seed), gpus)
     found = {"hare": HareScheduler(max_tasks=MAX_TASKS).schedule(instance).schedule.completion_s}
     if online:
-        found["hare_online"] = OnlineHare(gpus, max_tasks=MAX_TASKS, event_s=30.0).run(instance.jobs).completion_s
+        for name, known in (("hare_online", False), ("hare_known", True)):
+            planner = OnlineHare(gpus, max_tasks=MAX_TASKS, event_s=30.0, known=known)
+            found[name] = planner.run(instance.jobs).completion_s
     found |= {name: scheme(instance).completion_s for name, scheme in OPPONENTS.items()}
     return instance, found
 

@@ -12,6 +12,7 @@ from copter import Settings
 from copter_frontends.chronus.column_pool import ColumnPool
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.free_tail import FreeTail
+from copter_frontends.chronus.lease_blocks import LeaseBlocks
 from copter_frontends.chronus.lease_model import LeaseModel, Mixture
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
@@ -149,7 +150,7 @@ class LeaseFormulation:
         tail = FreeTail.of(options, capacity)
         origin = Draft(options, capacity) if origin is None else origin
         options = replace(options, must=options.must & (origin.row >= 0))
-        work = _Cycle(self, options, capacity, tail, gap, until)
+        work = _Cycle(self, options, capacity, tail, gap, until, first)
         self.lease_model.begin()
         self._pool.move_to(options, list(range(options.jobs)) if names is None else names, first, tail.horizon)
         cold = start is None or not len(self._pool)
@@ -157,23 +158,31 @@ class LeaseFormulation:
         bound = best.bound(work.reduced, work.scarce)
         if len(options.job) and cold:
             best, bound = work.descend(best, bound, cold=start is None)
-        return work.passes(best, bound, origin, first)
+        return work.passes(best, bound, origin)
 
 
 class _Cycle:
     """One solve of the formulation."""
 
     def __init__(
-        self, owner: LeaseFormulation, options: Options, capacity: Ints, tail: FreeTail, gap: float, until: float
+        self,
+        owner: LeaseFormulation,
+        options: Options,
+        capacity: Ints,
+        tail: FreeTail,
+        gap: float,
+        until: float,
+        first: int = 0,
     ) -> None:
         self.owner, self.pool, self.model = owner, owner._pool, owner.lease_model
         self.options, self.tail, self.gap, self.until = options, tail, gap, until
         self.reduced = replace(tail.reduced, must=options.must)
         self.scarce = capacity[:, : tail.scarce]
+        self.blocks = LeaseBlocks.of(first, tail.scarce)
         self.free = np.ones(options.jobs, dtype=bool)
         self.left = 0.0  # relative gap between mixture and bound
 
-    def passes(self, best: LeasePrices, bound: float, origin: Draft, first: int) -> LeaseSolution:
+    def passes(self, best: LeasePrices, bound: float, origin: Draft) -> LeaseSolution:
         """Mix columns, add columns by price and free more jobs until the gap is closed."""
         options, owner, pool = self.options, self.owner, self.pool
         self.free = self.furthest(best, bound, origin)
@@ -182,7 +191,7 @@ class _Cycle:
         freed: Bools = np.zeros(options.jobs, dtype=bool)  # jobs planned again
         while self.free.any() and bound - mixture.value > self.gap * abs(bound):
             self.left = (bound - mixture.value) / abs(bound)
-            found = self.mix(origin, first)
+            found = self.mix(origin)
             passes += 1
             if found is None:
                 break
@@ -231,7 +240,7 @@ class _Cycle:
         free[order[:take]] = True
         return free if take < ALMOST_ALL * options.jobs else np.ones(options.jobs, dtype=bool)
 
-    def mix(self, origin: Draft, first: int) -> Mixture | None:
+    def mix(self, origin: Draft) -> Mixture | None:
         """Return the best mixture of the freed jobs' columns in the capacity that other jobs leave."""
         options, pool = self.options, self.pool
         stay = np.flatnonzero(~self.free & (origin.row >= 0))
@@ -242,10 +251,15 @@ class _Cycle:
         for q in range(len(room)):
             mine = np.flatnonzero(options.kind[row] == q)
             room[q] -= options.gpus[row[mine]] @ origin.taken[stay[mine], : self.tail.scarce].astype(np.int64)
-        self.model.set_program(options, pool, room, first, self.free)
+        blocks = self.blocks
+        room = blocks.total(room)
+        self.model.set_program(options, pool, room, blocks, self.free)
         tolerance = float(np.clip(LOOSE * max(self.left, self.gap), *TOLERANCES))
         found = self.model.mix(options, pool, room, self.until - time.perf_counter(), tolerance)
-        return None if found is None else replace(found, value=found.value + float(options.value[row].sum()))
+        if found is None:
+            return None
+        value = found.value + float(options.value[row].sum())
+        return replace(found, value=value, price=blocks.spread(found.price))
 
     def price(self, prices: LeasePrices) -> float:
         """Add columns worth more at these prices than all of their jobs' columns; returns the bound (C10)."""

@@ -1,4 +1,4 @@
-"""The lease program on the engine: a request per job, a resource per GPU type and lease (papers/chronus.md, C13)."""
+"""The lease program on the engine: a request per job, a resource per GPU type and block of leases (chronus.md, C13)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from scipy.sparse import csc_array
 
 from copter import Model, Session, Settings, Solution, Status
 from copter_frontends.chronus.column_pool import ColumnPool
+from copter_frontends.chronus.lease_blocks import LeaseBlocks
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.policy_kit import Edits
 
+Row = tuple[int, int, int]  # GPU type, first absolute lease, and the one after the last
 ROUNDING = 1e-9  # smaller shares of a column count as zero
 
 
@@ -58,7 +60,7 @@ class LeaseModel:
     def _start(self) -> None:
         self.model = Model("max")
         self.session = Session(self.model, self.settings)
-        self.rows: dict[tuple[int, int], float] = {}
+        self.rows: dict[Row, float] = {}
         self._columns: dict[Hashable, Ints] = {}  # by job, its columns' unique numbers in the model's order
         self._must: dict[Hashable, bool] = {}
         self._since = 0.0
@@ -71,26 +73,28 @@ class LeaseModel:
 
     # Edits --------------------------------------------------------------------------------------------------------
 
-    def set_program(self, options: Options, pool: ColumnPool, capacity: Ints, first: int, free: Bools) -> None:
-        """Edit the model to have the leases of `capacity`, (types, leases), from `first` on, and the `free` jobs.
+    def set_program(self, options: Options, pool: ColumnPool, capacity: Ints, blocks: LeaseBlocks, free: Bools) -> None:
+        """Edit the model to have the blocks of leases with `capacity`, (types, blocks), and the `free` jobs.
 
         Requests that leave or change are removed before the past leases, because dropping a resource changes every
         request that is still in the model.
         """
         self._since = time.perf_counter()
-        kinds, scarce = capacity.shape
-        wanted = {(q, first + k): float(capacity[q, k]) for q in range(kinds) for k in range(scarce)}
+        first, names = blocks.first, blocks.names
+        rows = [(q, *name) for q in range(len(capacity)) for name in names]
+        wanted = dict(zip(rows, capacity.ravel().astype(np.float64).tolist(), strict=True))
         gone = [row for row in self.rows if row not in wanted]
         if gone and len(gone) == len(self.rows):
             self._start()
             gone = []
         fresh = [row for row in wanted if row not in self.rows]
         if self._columns:
-            self._forget(pool, {lease for _, lease in fresh} | {lease for _, lease in gone if lease >= first}, first)
+            touched = {lease for _, begin, end in (*fresh, *gone) for lease in range(max(begin, first), end)}
+            self._forget(pool, touched, first)
         order, start = pool.by_job(options.jobs)
         again, gone_jobs, replaced = self._retire(options, pool, pool.uid[order], start, free)
         self._move_leases(wanted, gone, fresh)
-        self._add(options, pool, again, [order[start[job] : start[job + 1]] for job in again], scarce)
+        self._add(options, pool, again, [order[start[job] : start[job + 1]] for job in again], blocks)
         self.edits.added += len(again) - replaced
         self.edits.removed += gone_jobs
         self.edits.changed += replaced
@@ -142,9 +146,7 @@ class LeaseModel:
         self.edits.changed += len(promised) + len(freed)
         return again, len(gone), len(replaced)
 
-    def _move_leases(
-        self, wanted: dict[tuple[int, int], float], gone: list[tuple[int, int]], fresh: list[tuple[int, int]]
-    ) -> None:
+    def _move_leases(self, wanted: dict[Row, float], gone: list[Row], fresh: list[Row]) -> None:
         """Remove past leases, add new ones, and update the capacities of the others."""
         for row in gone:
             self.model.drop_resource(row)
@@ -156,17 +158,18 @@ class LeaseModel:
         self.edits.resources += len(gone) + len(fresh) + len(moved)
         self.rows = wanted
 
-    def _add(self, options: Options, pool: ColumnPool, jobs: list[int], mine: list[Ints], scarce: int) -> None:
+    def _add(self, options: Options, pool: ColumnPool, jobs: list[int], mine: list[Ints], blocks: LeaseBlocks) -> None:
         """Add jobs with these columns of the pool in one edit; jobs without columns are left out."""
         jobs, mine = [job for job, own in zip(jobs, mine, strict=True) if len(own)], [own for own in mine if len(own)]
         if not jobs:
             return
         columns = np.concatenate(mine)
         row = pool.row[columns]
-        column, lease = np.nonzero(pool.leases[columns, :scarce])
-        place = options.kind[row][column] * scarce + lease  # the order of the leases in `rows`
+        counts = blocks.counts(pool.leases[columns])
+        column, block = np.nonzero(counts)
+        place = options.kind[row][column] * counts.shape[1] + block  # the order of the blocks in `rows`
         start = np.searchsorted(column, np.arange(len(columns) + 1)).astype(np.int32)
-        units = options.gpus[row][column].astype(np.float64)
+        units = (options.gpus[row][column] * counts[column, block]).astype(np.float64)
         usage = csc_array((units, place, start), shape=(len(self.rows), len(columns)))
         names, must = [pool.names[job] for job in jobs], options.must[jobs]
         least, sizes = np.where(must, 1.0, -np.inf), np.array([len(own) for own in mine])

@@ -48,6 +48,7 @@ class EngineModel:
         self._jobs: dict[str, tuple[JobColumns, float]] = {}  # columns as added, and the `start` of the undone share
         self._now: dict[str, tuple[JobColumns, float]] = {}  # current columns, and the remaining share of the work
         self._rows: dict[Row, float] = {}
+        self._before: set[str] | None = None  # jobs before the rows were edited, until the jobs are edited too
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all fields but the last solution, which is not saved."""
@@ -61,6 +62,7 @@ class EngineModel:
 
     def set_rows(self, capacity: Mapping[Row, float]) -> None:
         """Edit the model to have these resources: drop past ones, add new ones, update changed capacities."""
+        self._before = set(self._jobs)
         gone = [row for row in self._rows if row not in capacity]
         fresh = [row for row in capacity if row not in self._rows]
         moved = [row for row, units in self._rows.items() if row in capacity and capacity[row] != units]
@@ -79,8 +81,9 @@ class EngineModel:
 
     def set_jobs(self, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
         """Edit the model to have these requests: remove others, and replace those with changed columns or
-        coefficients.
+        coefficients. A replaced request counts as changed.
         """
+        before, self._before = set(self._jobs) if self._before is None else self._before, None
         self.remove([job for job in self._jobs if job not in jobs])
         bounds: dict[str, tuple[JobColumns, float]] = {}
         fresh: dict[str, JobColumns] = {}
@@ -95,6 +98,9 @@ class EngineModel:
         self.remove([job for job in fresh if job in self._jobs])
         self._add(fresh, undone_at)
         self._move(bounds)
+        self.edits.added += len(self._jobs.keys() - before)
+        self.edits.removed += len(before - self._jobs.keys())
+        self.edits.changed += len(bounds) + len(before & fresh.keys())
         self.edits.requests = len(self._jobs)
 
     def remove(self, jobs: list[str]) -> None:
@@ -103,7 +109,6 @@ class EngineModel:
             self.model.remove_requests(jobs)
             for job in jobs:
                 del self._jobs[job], self._now[job]
-            self.edits.removed += len(jobs)
 
     def _add(self, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
         """Add requests, with all of their work undone, in one edit."""
@@ -146,7 +151,6 @@ class EngineModel:
         )
         for job, each in jobs.items():
             self._jobs[job], self._now[job] = (each, undone_at), (each, 1.0)
-        self.edits.added += len(jobs)
 
     def _usage(self, own: list[JobColumns], at: Ints, n: int) -> csc_array:
         """Return the usage of n columns, each of which uses seconds of one type in one interval."""
@@ -169,7 +173,6 @@ class EngineModel:
         for job, (own, left) in bounds.items():
             self.model.update_column_cost(job, len(own.edge), own.weight / left)
         self._now.update(bounds)
-        self.edits.changed += len(jobs)
 
     # Solutions ----------------------------------------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ class OnlineHare:
         Arrivals within this many seconds are planned together.
     on_completion : bool
         Whether to plan again also when a job ends.
+    known : bool
+        Whether every plan knows the jobs that have not arrived yet.
     """
 
     def __init__(
@@ -86,9 +88,10 @@ class OnlineHare:
         event_s: float = 0.0,
         threads: int = 0,
         on_completion: bool = False,
+        known: bool = False,
     ) -> None:
         self.gpus, self.growth, self.rule = dict(gpus), growth, rule
-        self.max_tasks, self.event_s, self.on_completion = max_tasks, event_s, on_completion
+        self.max_tasks, self.event_s, self.on_completion, self.known = max_tasks, event_s, on_completion, known
         self.solver = RelaxationSolver(tolerance, threads)
         self.events: list[Event] = []
 
@@ -103,7 +106,7 @@ class OnlineHare:
         times, grid, self.events = self._event_times(whole.arrival_s), None, []
         now = times.pop(0) if times else np.inf
         while np.isfinite(now):
-            here = np.flatnonzero((whole.arrival_s <= now) & (at.done < count))
+            here = np.flatnonzero((self.known | (whole.arrival_s <= now)) & (at.done < count))
             until = times[0] if times else np.inf
             if len(here):
                 part, plan, grid = self._plan(whole, chunks, here, at, now, grid)

@@ -201,7 +201,7 @@ def test_the_freed_jobs_have_the_room_that_the_others_leave_and_the_value_is_of_
     """One GPU of the first type for the third's 4 or the fourth's 3, none of the second for the third's 6."""
     cycle, origin, capacity = crossed()
     cycle.free[:2] = False
-    found = cycle.mix(origin, 0)
+    found = cycle.mix(origin)
     assert found is not None
     assert found.value == pytest.approx(7.0 + 5.0 + 4.0, abs=1e-3)
     assert columns(cycle) == [(2, [0]), (3, [0]), (4, [0])], "what the third has there is a column of it"
@@ -213,7 +213,7 @@ def test_the_freed_jobs_have_the_room_that_the_others_leave_and_the_value_is_of_
 def test_where_all_are_freed_all_have_their_leases_of_the_last_plan_as_columns() -> None:
     """The second goes without, for the 6 that the third has in its place."""
     cycle, origin, _ = crossed()
-    found = cycle.mix(origin, 0)
+    found = cycle.mix(origin)
     assert found is not None
     assert found.value == pytest.approx(7.0 + 6.0 + 3.0, abs=1e-3)
     assert columns(cycle) == [(0, [0, 1]), (1, [0]), (2, [0]), (3, [0]), (4, [0])]
@@ -222,7 +222,7 @@ def test_where_all_are_freed_all_have_their_leases_of_the_last_plan_as_columns()
 def test_the_engine_s_time_that_is_up_is_no_answer() -> None:
     cycle, origin, _ = crossed()
     cycle.model.mix = lambda *_: None  # type: ignore[method-assign]
-    assert cycle.mix(origin, 0) is None
+    assert cycle.mix(origin) is None
 
 
 def test_a_share_that_ends_at_the_job_s_place_does_not_reach_it() -> None:

@@ -50,7 +50,7 @@ def test_leases_pass_and_jobs_get_on_as_in_a_fresh_session(seed: int) -> None:
         assert found.bound == pytest.approx(fresh.bound, rel=1e-4)
         assert found.value == pytest.approx(fresh.value, rel=1e-4)
         assert kept.lease_model.session is session
-        leases = {lease for _, lease in kept.lease_model.model.resources}
+        leases = {lease for _, lease, _ in kept.lease_model.model.resources}
         assert min(leases, default=first) >= first
         options = one_lease_later(options, found.leases[:, 0] & (found.row >= 0))
         capacity = capacity[:, 1:]

@@ -61,7 +61,7 @@ def test_a_solve_has_ten_seconds_where_nothing_is_said(
         owner.solve(*one_gpu(), time_limit_s=limit_s)
     assert given
     assert set(given) == {given_s}
-    assert list(owner.lease_model.rows) == [(0, 0)]
+    assert list(owner.lease_model.rows) == [(0, 0, 1)]
     assert (owner._pool.names, owner._pool.first) == ([0, 1], 0)
 
 
@@ -96,7 +96,7 @@ def test_the_gap_that_is_asked_for_goes_before_the_formulation_s_own() -> None:
 def test_resources_and_requests_have_the_numbers_and_names_that_are_given() -> None:
     owner = LeaseFormulation()
     solved(*one_gpu(), owner=owner, names=["a", "b"], first=7)
-    assert list(owner.lease_model.rows) == [(0, 7)]
+    assert list(owner.lease_model.rows) == [(0, 7, 8)]
     assert (owner._pool.names, owner._pool.first) == (["a", "b"], 7)
 
 
@@ -216,7 +216,7 @@ class Told(_Cycle):
         self.tried.append(float(prices.price[0, 0]))
         return next(self.bounds)
 
-    def mix(self, origin: Draft, first: int) -> Mixture:
+    def mix(self, origin: Draft) -> Mixture:
         self.frees.append(self.free.tolist())
         value, price = next(self.mixtures)
         return Mixture(value, np.array([[price]]), np.zeros(0))
@@ -243,7 +243,7 @@ def told(
     cycle.tell(mixtures, bounds, freed)
     origin = Draft(options, capacity)
     assert not had or origin.put(0, np.array([0]))
-    return cycle, cycle.passes(LeasePrices(np.array([[8.0]])), 100.0, origin, 0)
+    return cycle, cycle.passes(LeasePrices(np.array([[8.0]])), 100.0, origin)
 
 
 def test_the_best_prices_are_mixed_into_the_next_but_every_second_time_where_the_last_were_no_better() -> None:
@@ -307,7 +307,7 @@ def test_columns_rest_where_some_jobs_are_freed_and_stay_as_they_are_without_a_m
         cycle.tell([(99.5, 2.0)], [100.0], [free])
         cycle.pool.resting = np.array([False, True])
         cycle.mix = lambda *_: Mixture(99.5, np.array([[2.0]]), np.array([0.0, 1.0]))  # type: ignore[method-assign]
-        cycle.passes(LeasePrices(np.array([[8.0]])), 100.0, Draft(cycle.options, cycle.scarce), 0)
+        cycle.passes(LeasePrices(np.array([[8.0]])), 100.0, Draft(cycle.options, cycle.scarce))
         assert cycle.pool.resting.tolist() == resting
 
 
@@ -320,7 +320,7 @@ def test_a_job_that_stays_has_the_whole_of_its_option() -> None:
     cycle.owner.max_passes = 1
     origin = Draft(options, capacity)
     assert origin.put(0, np.array([0]))
-    found = cycle.passes(LeasePrices(np.array([[1.0]])), 100.0, origin, 0)
+    found = cycle.passes(LeasePrices(np.array([[1.0]])), 100.0, origin)
     np.testing.assert_allclose(found.share, [1.0, 0.0, 1.0], atol=1e-3)
     assert found.value == pytest.approx(16.0, abs=1e-3)
     assert found.row.tolist() == [0, -1, 2]

@@ -1,6 +1,7 @@
 """The relaxation is a lower bound: of the optimum, of list schedules, and at any prices."""
 
 import dataclasses
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,8 @@ from copter_frontends.hare import (
     sufficient_horizon_s,
 )
 from copter_frontends.hare.bound import certified_bound
+from copter_frontends.hare.columns import JobColumns
+from copter_frontends.hare.engine_model import EngineModel
 from copter_frontends.hare.instance import least_round_s
 from copter_frontends.hare.paper.workload import random_instance
 from copter_frontends.vocabulary import InvalidJobError
@@ -148,6 +151,33 @@ def test_the_clock_moves_and_only_what_it_passes_is_edited() -> None:
         assert fresh.bound <= found.objective * (1 + 1e-12)
         edges = {edge for _, edge in solver.engine.model.resources}
         assert edges == set(later.right.tolist())
+
+
+def test_requests_added_and_removed_are_those_of_jobs_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a large program too: a job whose columns change with the clock or the prices is one that changed."""
+    instance = random_instance(120, {"a": 10, "b": 10, "c": 10}, 4)
+    grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance))
+    solver, counts = RelaxationSolver(), {"added": 0, "removed": 0}
+    known: set[str] = set()
+    replaced = 0
+    set_jobs = EngineModel.set_jobs
+
+    def noted(self: EngineModel, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
+        nonlocal known
+        counts["added"] += len(jobs.keys() - known)
+        counts["removed"] += len(known - jobs.keys())
+        known = set(jobs)
+        set_jobs(self, jobs, undone_at)
+
+    monkeypatch.setattr(EngineModel, "set_jobs", noted)
+    for step in range(4):
+        counts.update(added=0, removed=0)
+        later = grid.rolled(step * 0.02 * sufficient_horizon_s(instance)) if step else grid
+        found = solver.solve(instance, later)
+        assert (found.edits.added, found.edits.removed) == (counts["added"], counts["removed"])
+        assert found.edits.requests == len(known) == len(solver.engine._jobs)
+        replaced += found.edits.changed if step else 0
+    assert replaced > 0
 
 
 def test_a_deadline_gives_a_certified_bound_too() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.hare import HareJob, HareScheduler, faults
+from copter_frontends.hare import HareInstance, HareJob, HareScheduler, faults
 from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.paper.workload import random_instance
+from copter_frontends.hare.paper.workload import TESTBED, PaperWorkload, random_instance
 
 GPUS = {"a": 3, "b": 4}
 
@@ -80,3 +80,16 @@ def test_edits_of_every_event_are_counted():
     assert all(event.edits.requests <= event.jobs for event in online.events)
     assert online.events[0].edits.added == online.events[0].jobs
     assert "requests added" in str(online.events[1].edits)
+
+
+def test_plans_of_the_work_that_is_left_are_worth_more_than_knowing_arrivals():
+    """Why Hare online beats one plan that knows all jobs: with new plans and known arrivals it is better still."""
+    once, online, known = [], [], []
+    for seed in (0, 2, 4):
+        instance = HareInstance.of(PaperWorkload(40, median_min=2.0).make(seed), TESTBED)
+        once.append(HareScheduler(max_tasks=50_000).schedule(instance).schedule.objective)
+        for found, knows in ((online, False), (known, True)):
+            schedule = OnlineHare(TESTBED, max_tasks=50_000, event_s=30.0, known=knows).run(instance.jobs)
+            assert faults(schedule) == []
+            found.append(schedule.objective)
+    assert sum(known) < sum(online) < sum(once)

@@ -1,0 +1,196 @@
+"""Chronus under load: gaps, promises, and the selector's latency (the paper's figure 7(d)), on a page.
+
+    python benchmarks/chronus_load.py                       # every row of docs/results/chronus_load.md
+    python benchmarks/chronus_load.py --only 112,960        # rows of these sizes; the page keeps the others
+
+A row is a run of ``copter simulate chronus`` of some hours, cycle by cycle. A row is written as soon as it is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from copter_frontends.chronus import ChronusPolicy
+from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.simulate import simulate
+from copter_frontends.deadlines import deadline_summary, reward_for
+from copter_frontends.policy_kit import requested_gpus
+from copter_frontends.simulator import Simulation
+from copter_frontends.simulator.workload import Workload
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "results" / "chronus_load.md"
+SAMPLE = 4000  # jobs from which the work of a mean job with a deadline is taken
+HEAD = """# Chronus under load
+
+Made by `python benchmarks/chronus_load.py`, row by row; the last column is the commit, the date, and the load of the
+machine before the row. A row is `copter simulate chronus` on GPUs of seven types (960: the paper's cluster of one type)
+for some hours of a sampled day (seed 0).
+
+- **Load**: work of the jobs with deadlines over the day, as a share of what all GPUs do if each job uses every type
+  alike. *Jobs* are all jobs, per GPU and day. 48 is the load of the tape.
+- **C6**: whether promises are selective (the command line's default) or given to every job that fits, as in the paper.
+- **Gap**: how far plans of a lease are below the certified bound, median and largest, over the *plans* in which a job
+  waits for a promise or a lease; *programs* of them solved a linear program.
+- **Promises**: jobs that were promised a deadline, were late, lost the promise; no GPU fails.
+- **Cycle**: milliseconds of the selector's cycle (admission of waiting jobs, linear program, whole plan) at the start
+  of a lease, median and largest: the paper's figure 7(d), whose largest is below 10,000. **Admission**: of one job that
+  arrives within a lease, p50 and p99. **Round**: of whole rounds, p50 and p99. All in processor time.
+
+| GPUs | hours | load | jobs | C6 | plans | programs | gap, % | promises | cycle | admission | round | measured |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+Key = tuple[int, str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row: GPUs, hours, load of jobs with deadlines or jobs per GPU and day, and whether promises are selective."""
+
+    gpus: int
+    hours: float
+    load: float = 0.0
+    jobs: float = 0.0
+    selective: bool = True
+
+    @property
+    def key(self) -> Key:
+        """What tells the row from others."""
+        return self.gpus, f"{100 * self.load:.0f}%" if self.load else f"{self.jobs:g} jobs", self.selective
+
+
+CASES = [
+    *(Case(112, 24, load, selective=each) for load in (0.8, 1.2, 1.6) for each in (True, False)),
+    *(Case(112, 5, jobs=jobs, selective=each) for jobs in (27, 48, 80) for each in (True, False)),
+    *(Case(960, 24, load, selective=each) for load in (0.8, 1.2, 1.6) for each in (True, False)),
+    *(Case(960, 5, jobs=48, selective=each) for each in (True, False)),
+    *(Case(2_500, 12, load, selective=each) for load in (0.8, 1.6) for each in (True, False)),
+    *(Case(2_500, 4, jobs=48, selective=each) for each in (True, False)),
+    *(Case(10_000, 10, load) for load in (0.8, 1.2, 1.6)),
+    Case(10_000, 4, jobs=48),
+    *(Case(25_000, 6, load) for load in (0.8, 1.6)),
+]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a run showed."""
+
+    gaps: list[float] = field(default_factory=list)
+    programs: int = 0
+    cycle_ms: list[float] = field(default_factory=list)
+    admission_ms: list[float] = field(default_factory=list)
+    round_ms: list[float] = field(default_factory=list)
+
+
+def prepared(case: Case, jobs: int) -> tuple[Simulation, Workload, SimulateOptions]:
+    """Make the run."""
+    where = ["--cluster", "chronus-120x8"] if case.gpus == 960 else ["--gpus", str(case.gpus)]
+    arguments = ["chronus", *where, "--hours", str(case.hours), "--jobs", str(jobs), "--seed", "0", "--threads", "1"]
+    asked = SimulateOptions.of(**simulate.make_context("simulate", arguments).params)
+    return *prepare(asked), asked
+
+
+def jobs_of(case: Case) -> int:
+    """Jobs of a day that are this load."""
+    if case.jobs:
+        return round(case.jobs * case.gpus)
+    simulation, workload, _ = prepared(case, SAMPLE)
+    policy = cast("ChronusPolicy", simulation.policy)
+    rates, size = policy.throughputs, {kind: policy.nodes.capacity(kind) for kind in policy.nodes.types}
+    gpu_s = 0.0
+    for job in workload.jobs:
+        if reward_for(policy._source, job) is not None:
+            gpus = requested_gpus(job)
+            speed = sum(count * rates.rate(job, kind, gpus) for kind, count in size.items())
+            gpu_s += gpus * rates.work(job) * sum(size.values()) / speed
+    return round(case.load * 86400.0 * case.gpus / (gpu_s / len(workload.jobs)))
+
+
+def watched(policy: ChronusPolicy, seen: Seen) -> None:
+    """Take the time of every cycle and of every admission."""
+    cycle, admit = policy.selector.cycle, policy.selector.admit
+
+    def timed_cycle(*given: object, **named: object) -> object:
+        begun = time.process_time()
+        found = cycle(*given, **named)  # type: ignore[arg-type]
+        if given[6]:  # a lease begins
+            seen.cycle_ms.append(1e3 * (time.process_time() - begun))
+            if found.bound > 0:
+                seen.gaps.append((found.bound - found.reward) / found.bound)
+                seen.programs += found.solution is not None
+        return found
+
+    def timed_admit(*given: object, **named: object) -> object:
+        begun = time.process_time()
+        found = admit(*given, **named)  # type: ignore[arg-type]
+        seen.admission_ms.append(1e3 * (time.process_time() - begun))
+        return found
+
+    policy.selector.cycle = timed_cycle  # type: ignore[method-assign, assignment]
+    policy.selector.admit = timed_admit  # type: ignore[method-assign, assignment]
+
+
+def cells(case: Case) -> Iterator[str]:
+    """Run a case, and yield the cells of its row."""
+    load = os.getloadavg()[0]
+    jobs, seen = jobs_of(case), Seen()
+    simulation, workload, _ = prepared(case, jobs)
+    policy = cast("ChronusPolicy", simulation.policy)
+    if not case.selective:
+        policy.selector.demand = None
+    watched(policy, seen)
+    while simulation.now_s < 3600.0 * case.hours - 1.0:
+        simulation.tell_policy()
+        begun = time.process_time()
+        simulation.step()
+        seen.round_ms.append(1e3 * (time.process_time() - begun))
+    found = deadline_summary(simulation.result(), workload.jobs, policy._source, policy)["deadlines"]
+    commit = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    told = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
+    yield from (f"{case.gpus:,}", f"{case.hours:g}", case.key[1] if case.load else "-", f"{jobs / case.gpus:.3g}")
+    yield from ("yes" if case.selective else "no", str(len(seen.gaps)), str(seen.programs))
+    yield f"{100 * np.median(seen.gaps):.2f}, {100 * max(seen.gaps):.2f}" if seen.gaps else "-"
+    yield f"{found['promised']:,}, {found['late']}, {found['demoted']}"
+    yield f"{np.median(seen.cycle_ms):.3g}, {max(seen.cycle_ms):.4g}"
+    for times in (seen.admission_ms, seen.round_ms):
+        yield f"{np.median(times):.3g}, {np.quantile(times, 0.99):.3g}"
+    yield f"{told}, {datetime.date.today().isoformat()}, {load:.1f}"
+
+
+def key_of(row: str) -> Key:
+    """Return what tells a row of the page from others."""
+    each = [cell.strip() for cell in row.strip("|").split("|")]
+    load = each[2] if each[2] != "-" else f"{float(each[3]):g} jobs"
+    return int(each[0].replace(",", "")), load, each[4] == "yes"
+
+
+def main() -> None:
+    """Measure what is asked for, and write the page after each row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="sizes, separated by commas  [default: all]")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    asked = parser.parse_args()
+    sizes = None if asked.only is None else {int(each) for each in asked.only.split(",")}
+    lines = asked.page.read_text().splitlines() if asked.page.exists() else []
+    rows = {key_of(line): line for line in lines if line[:2] == "| " and line[2].isdigit()}
+    for case in CASES:
+        if sizes is None or case.gpus in sizes:
+            rows[case.key] = f"| {' | '.join(cells(case))} |"
+            body = [HEAD, *(rows[each.key] for each in CASES if each.key in rows)]
+            asked.page.write_text("\n".join(body) + "\n")
+            print(rows[case.key], flush=True)
+
+
+if __name__ == "__main__":
+    main()
