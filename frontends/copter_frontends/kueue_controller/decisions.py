@@ -141,15 +141,16 @@ def _stop(
         by_priority = sorted(left, key=lambda ask: (-ask.priority, ask.since_s))
         for ask in FairShares(tree).in_turn(left) if tree.fair else by_priority:
             job = able[str(ask.key)]
-            asking = Holder(job.id, job.queue, job.options[0], job.priority, job.came_s)
-            stopped = choose(tree, rules.get(job.queue, Preemption()), asking, holders)
-            if stopped is None:
-                continue
-            for each in stopped:
-                use(each.queue, each.amounts, -1.0)
-                holders.remove(each)
-            use(job.queue, job.options[0], 1.0)
-            decisions.stopping[job.id] = [each.key for each in stopped]
+            for option in sorted(job.options, key=lambda option: not tree.room(job.queue, option)):
+                asking = Holder(job.id, job.queue, option, job.priority, job.came_s)
+                stopped = choose(tree, rules.get(job.queue, Preemption()), asking, holders)
+                if stopped is not None:
+                    for each in stopped:
+                        use(each.queue, each.amounts, -1.0)
+                        holders.remove(each)
+                    use(job.queue, option, 1.0)
+                    decisions.stopping[job.id] = [each.key for each in stopped]
+                    break
     finally:
         for queue, amounts, sign in done:
             tree.use(queue, amounts, -sign)
