@@ -15,6 +15,7 @@ from copter_frontends.queues.fair_preemption import STRATEGIES, fair_victims
 from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.preemption import NEVER, Holder, Preemption, victims
 from copter_frontends.queues.preemption_rows import PreemptionRows
+from copter_frontends.queues.tournament import Tournament
 from copter_frontends.views import ClusterView, ViewError, WatchedJob
 from copter_frontends.views.documents import Document, named, part
 from copter_frontends.views.kueue import GATES
@@ -139,7 +140,7 @@ def _stop(
             use(job.queue, job.options[next(at for at, count in enumerate(counts) if count)], 1.0)
         left = [ask for ask in asks if not decisions.goes(str(ask.key))]
         by_priority = sorted(left, key=lambda ask: (-ask.priority, ask.since_s))
-        for ask in FairShares(tree).in_turn(left) if tree.fair else by_priority:
+        for ask in Tournament(FairShares(tree), left) if tree.fair else by_priority:
             job = able[str(ask.key)]
             for option in sorted(job.options, key=lambda option: not tree.room(job.queue, option)):
                 asking = Holder(job.id, job.queue, option, job.priority, job.came_s)
