@@ -97,7 +97,7 @@ def decide(
     able = {job.id: job for job in view.jobs if not job.running and (not job.held or is_ours(job)) and job.options[0]}
     ranks = {priority: at + 1 for at, priority in enumerate(sorted({job.priority for job in view.jobs}))}
     holders = [
-        Holder(job.id, job.queue, job.options[0], job.priority, job.started_s, job.came_s)
+        Holder(job.id, job.queue, job.options[0], job.priority, job.started_s, job.came_s, job.evicted)
         for job in view.jobs
         if job.running
     ]
