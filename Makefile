@@ -129,7 +129,7 @@ wheel-test:
 # The documentation site: every example runs, a warning or a link that leads nowhere ends the build.
 # Links, names of files, spelling (docs/words.txt is the field's word list); then the site, with warnings as errors.
 docs: $(VENV)/.docs
-	$(PY) -m pytest -q tests/test_pages.py tests/test_readme.py tests/test_code_on_pages.py
+	$(PY) -m pytest -q tests/test_pages.py tests/test_readme.py tests/test_code_on_pages.py tests/test_commands_on_pages.py
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build
 	@echo "The site is docs/_build/index.html"
 

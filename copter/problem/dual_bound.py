@@ -60,7 +60,7 @@ def proven_dual_bound(
         width[first] = 0.0
         then = np.flatnonzero(width > LOSS * (1.0 + size))
         left = EXACT_ENTRIES
-        for where in (*np.array_split(first, len(first) // AT_ONCE + 1), then):
+        for where in filter(len, (*np.array_split(first, len(first) // AT_ONCE + 1), then)):
             left -= int(np.diff(matrix.indptr)[where].sum())
             if left >= 0:
                 work_out(where, low, high, cost, matrix, price)

@@ -15,6 +15,7 @@ from copter_frontends.queues.fair_preemption import STRATEGIES, fair_victims
 from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.preemption import NEVER, Holder, Preemption, victims
 from copter_frontends.queues.preemption_rows import PreemptionRows
+from copter_frontends.queues.tournament import Tournament
 from copter_frontends.views import ClusterView, ViewError, WatchedJob
 from copter_frontends.views.documents import Document, named, part
 from copter_frontends.views.kueue import GATES
@@ -96,7 +97,7 @@ def decide(
     able = {job.id: job for job in view.jobs if not job.running and (not job.held or is_ours(job)) and job.options[0]}
     ranks = {priority: at + 1 for at, priority in enumerate(sorted({job.priority for job in view.jobs}))}
     holders = [
-        Holder(job.id, job.queue, job.options[0], job.priority, job.started_s, job.came_s)
+        Holder(job.id, job.queue, job.options[0], job.priority, job.started_s, job.came_s, job.evicted)
         for job in view.jobs
         if job.running
     ]
@@ -139,17 +140,18 @@ def _stop(
             use(job.queue, job.options[next(at for at, count in enumerate(counts) if count)], 1.0)
         left = [ask for ask in asks if not decisions.goes(str(ask.key))]
         by_priority = sorted(left, key=lambda ask: (-ask.priority, ask.since_s))
-        for ask in FairShares(tree).in_turn(left) if tree.fair else by_priority:
+        for ask in Tournament(FairShares(tree), left) if tree.fair else by_priority:
             job = able[str(ask.key)]
-            asking = Holder(job.id, job.queue, job.options[0], job.priority, job.came_s)
-            stopped = choose(tree, rules.get(job.queue, Preemption()), asking, holders)
-            if stopped is None:
-                continue
-            for each in stopped:
-                use(each.queue, each.amounts, -1.0)
-                holders.remove(each)
-            use(job.queue, job.options[0], 1.0)
-            decisions.stopping[job.id] = [each.key for each in stopped]
+            for option in sorted(job.options, key=lambda option: not tree.room(job.queue, option)):
+                asking = Holder(job.id, job.queue, option, job.priority, job.came_s)
+                stopped = choose(tree, rules.get(job.queue, Preemption()), asking, holders)
+                if stopped is not None:
+                    for each in stopped:
+                        use(each.queue, each.amounts, -1.0)
+                        holders.remove(each)
+                    use(job.queue, option, 1.0)
+                    decisions.stopping[job.id] = [each.key for each in stopped]
+                    break
     finally:
         for queue, amounts, sign in done:
             tree.use(queue, amounts, -sign)

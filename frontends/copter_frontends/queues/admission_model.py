@@ -24,6 +24,7 @@ from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.errors import QueueError
 from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.quota_tree import Amounts, Node, QuotaTree, Share
+from copter_frontends.queues.tournament import Tournament
 
 ORDERS = ("program", "large", "small")  # orders in which whole workloads are admitted
 FAIR = "fair"  # order in which fair sharing admits them
@@ -268,7 +269,7 @@ class AdmissionModel:
         """
         starts: dict[Hashable, list[int]] = {}
         if order == FAIR:
-            for ask in FairShares(self.tree).in_turn(list(self.asks.values())):
+            for ask in Tournament(FairShares(self.tree), list(self.asks.values())):
                 for at in np.argsort(-wished[ask.key], kind="stable").tolist():
                     before = sum(starts.get(ask.key, ()))
                     self._start(ask, at, 1, starts, taken)

@@ -41,8 +41,8 @@ def fair_victims(
     """Return the workloads that would be stopped for a waiting one; None if fairness does not free enough.
 
     Parameters are those of :func:`~copter_frontends.queues.preemption.victims`, and the strategies in the order in
-    which they are tried. Of one queue, the lowest priority and newest workload goes first. At the end, workloads that
-    turn out not to be needed return.
+    which they are tried. Of one queue, those that are being stopped already go first, then the lowest priority and the
+    newest workload. At the end, workloads that turn out not to be needed return.
     """
     contested = contested_shares(tree, asking)
     if not contested:
@@ -50,7 +50,7 @@ def fair_victims(
     if not may_stop_others(tree, rules, asking, contested):
         return None
     candidates: dict[str, list[Holder]] = {}
-    for each in sorted(holders, key=lambda each: (each.priority, -each.since_s)):
+    for each in sorted(holders, key=lambda each: (not each.evicted, each.priority, -each.since_s)):
         if any(each.amounts.get(share, 0.0) > 0.0 for share in contested) and (
             within(rules, asking, each)
             if each.queue == asking.queue
@@ -170,7 +170,7 @@ class Givers:
         if not node.is_queue:
             return ()
         first = self._candidates[node.name][0]
-        return float(node.name != self._asking.queue), -float(first.priority), first.since_s
+        return float(first.evicted), float(node.name != self._asking.queue), -float(first.priority), first.since_s
 
 
 def _fits(tree: QuotaTree, asking: Holder) -> bool:

@@ -1,4 +1,4 @@
-"""Kueue's fair sharing: a share for each queue and cohort, and the order in which the lowest shares go first.
+"""Kueue's fair sharing: a share for each queue and cohort.
 
 The share of a node is what it uses above its quota, as a part of what its cohort can lend, for the resource where this
 is largest, divided by the node's weight. A node of weight zero that borrows has an infinite share.
@@ -6,11 +6,8 @@ is largest, divided by the node's weight. A node of weight zero that borrows has
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Iterator, Sequence
 
-from copter_frontends.queues.ask import Ask
 from copter_frontends.queues.quota_tree import SLACK, Amounts, Node, QuotaTree, Share
 
 
@@ -71,29 +68,3 @@ class FairShares:
         found = tuple(self.share(node) for node in self.path(queue))
         self.tree.use(queue, amounts or {}, -1.0)
         return found
-
-    def in_turn(self, asks: Sequence[Ask]) -> Iterator[Ask]:
-        """Yield the asks in the order in which Kueue considers them, each as often as its count.
-
-        Of the queues' first workloads (by priority, then age) that one is next whose admission leaves the lowest share
-        at the top level where two differ; ties go by priority, then by age. The caller adds the usage of what it
-        admits before it takes the next ask.
-        """
-        queued: dict[str, list[Ask]] = {}
-        for ask in sorted(asks, key=lambda ask: (-ask.priority, ask.since_s))[::-1]:
-            queued.setdefault(ask.queue, []).extend([ask] * ask.count)
-        heads = [(self._key(each[-1]), queue) for queue, each in queued.items()]
-        heapq.heapify(heads)
-        while heads:
-            before, queue = heapq.heappop(heads)
-            waiting = queued[queue]
-            now = self._key(waiting[-1])
-            if now > before:  # others of its cohort were admitted meanwhile
-                heapq.heappush(heads, (now, queue))
-                continue
-            yield waiting.pop()
-            if waiting:
-                heapq.heappush(heads, (self._key(waiting[-1]), queue))
-
-    def _key(self, ask: Ask) -> tuple[tuple[float, ...], int, float]:
-        return self.standing(ask.queue, ask.options[0]), -ask.priority, ask.since_s

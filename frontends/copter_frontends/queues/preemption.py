@@ -51,7 +51,10 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A workload that holds quota since a time, or waits since then; `came_s` is its arrival, by default the same."""
+    """A workload that holds quota since a time, or waits since then; `came_s` is its arrival, by default the same.
+
+    If it is `evicted`, it is being stopped already.
+    """
 
     key: str
     queue: str
@@ -59,6 +62,7 @@ class Holder:
     priority: int
     since_s: float
     came_s: float | None = None
+    evicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +89,9 @@ class Candidate:
 def victims(tree: QuotaTree, rules: Preemption, asking: Holder, holders: Sequence[Holder]) -> list[Holder] | None:
     """Return the workloads that would be stopped for a waiting one; None if the rules do not free enough.
 
-    Other queues' candidates come first, those with an advantage before the rest; each group is in order of priority,
-    the newest first. They are stopped until the waiting workload fits. Then those that fit beside it return, the last
-    stopped first. The tree's usage is restored at the end.
+    Those that are being stopped already come first; then other queues', those with an advantage before the rest; then
+    the queue's own. Each group is in order of priority, the newest first. They are stopped until the waiting workload
+    fits. Then those that fit beside it return, the last stopped first. The tree's usage is restored at the end.
 
     Parameters
     ----------
@@ -108,7 +112,7 @@ def victims(tree: QuotaTree, rules: Preemption, asking: Holder, holders: Sequenc
     users = [each for each in holders if any(each.amounts.get(share, 0.0) > 0.0 for share in contested)]
     others = _across(tree, rules, asking, users, contested)
     own = [Candidate(each) for each in users if each.queue == asking.queue and within(rules, asking, each)]
-    candidates = [*in_order(others), *in_order(own)]
+    candidates = in_order([*others, *own])
     queue = tree.queues[asking.queue]
     below = all(queue.used.get(share, 0.0) < queue.subtree.get(share, 0.0) for share in contested)
     if not others or (rules.borrow == NEVER and not below):
@@ -156,7 +160,11 @@ def _fits_below_the_top(tree: QuotaTree, queue: Node, share: Share, amount: floa
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return candidates in the order in which they are stopped."""
-    return sorted(candidates, key=lambda each: (not each.ahead, each.holder.priority, -each.holder.since_s))
+
+    def place(each: Candidate) -> tuple[bool, bool, bool, int, float]:
+        return not each.holder.evicted, not each.below, not each.ahead, each.holder.priority, -each.holder.since_s
+
+    return sorted(candidates, key=place)
 
 
 def _across(

@@ -176,7 +176,8 @@ def _job(
             raise ViewError(f"is admitted by ClusterQueue {queue}, which is not among the documents")
         started = condition(document, "Admitted") or condition(document, "QuotaReserved")
         time = unix_time("lastTransitionTime", started.get("lastTransitionTime"))
-        return WatchedJob(name, queue, priority, (_assigned(document, admission),), True, came, time, pod=largest)
+        leaves, took = bool(condition(document, "Evicted")), (_assigned(document, admission),)
+        return WatchedJob(name, queue, priority, took, True, came, time, pod=largest, evicted=leaves)
     local = f"{name.rpartition('/')[0]}/{part(document, 'spec', 'queueName')}"
     queue = queue_of.get(local, "")
     if queue not in groups:

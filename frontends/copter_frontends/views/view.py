@@ -37,6 +37,8 @@ class WatchedJob:
         Why the job may not start even if there is room; empty if it may.
     pod : Mapping of str to float
         Largest amounts that one of its pods or nodes needs, by resource.
+    evicted : bool
+        Whether it is being stopped, but still holds its quota.
     """
 
     id: str
@@ -48,6 +50,7 @@ class WatchedJob:
     started_s: float = math.nan
     held: str = ""
     pod: Mapping[str, float] = field(default_factory=dict)
+    evicted: bool = False
 
 
 @dataclass(slots=True)

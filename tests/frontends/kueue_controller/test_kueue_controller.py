@@ -234,3 +234,18 @@ def test_the_strategies_of_kueues_configuration_decide_who_is_stopped(capsys: py
             cli.main(["kueue-controller", *given, *(f"--strategy={each}" for each in FINAL_FIRST[::-1])])
     assert ended.value.code == 2
     assert "Kueue accepts LessThanOrEqualToFinalShare, LessThanInitialShare or" in capsys.readouterr().err
+
+
+def test_a_workload_stops_others_on_a_later_flavor_if_it_cannot_on_the_first() -> None:
+    queue = cluster_queue("red", 4, preemption={"withinClusterQueue": "LowerPriority"})
+    flavors = queue["spec"]["resourceGroups"][0]["flavors"]
+    flavors.append({"name": "h100", "resources": [{"name": flavors[0]["resources"][0]["name"], "nominalQuota": "4"}]})
+    high, low = (workload(f"r/{name}", 4, admitted="red", priority=at) for name, at in (("high", 9), ("low", 0)))
+    low["status"]["admission"]["podSetAssignments"][0]["flavors"] = dict.fromkeys(
+        low["status"]["admission"]["podSetAssignments"][0]["flavors"], "h100"
+    )
+    documents = [queue, local_queue("r/main", "red"), high, low, workload("r/mid", 4, priority=5)]
+    view = kueue_view(documents)
+    decisions = decide(view, AdmissionModel(view.tree), rules_of(documents))
+    assert decisions.stopping == {"r/mid": ["r/low"]}
+    assert decisions.value <= decisions.bound + 1e-6

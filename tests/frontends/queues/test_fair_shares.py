@@ -10,6 +10,7 @@ from copter_frontends.queues import AdmissionModel, Ask, QueueError, Quota, Quot
 from copter_frontends.queues.fair_preemption import FINAL, INITIAL, fair_victims, require_strategies
 from copter_frontends.queues.fair_shares import FairShares
 from copter_frontends.queues.preemption import Holder, Preemption
+from copter_frontends.queues.tournament import Tournament
 
 GPU, CPU = ("a100", "gpu"), ("a100", "cpu")
 ANY = Preemption(within="LowerPriority", reclaim="Any")
@@ -64,7 +65,7 @@ def test_a_cohorts_share_counts_before_those_of_its_queues() -> None:
     tree.use("l1", {GPU: 3.0})
     tree.use("r1", {GPU: 2.0})
     assert shares.standing("l2") == (3.0 / 8.0, 0.0)
-    order = [each.key for each in shares.in_turn([ask("l", "l2", 1.0), ask("r", "r1", 1.0)])]
+    order = [each.key for each in Tournament(shares, [ask("l", "l2", 1.0), ask("r", "r1", 1.0)])]
     assert order == ["r", "l"]
 
 
@@ -90,7 +91,45 @@ def test_of_equal_shares_the_higher_priority_then_the_older_goes_first() -> None
         ask("old", "green", 1.0, priority=1),
         ask("last", "green", 1.0, since_s=1.0),
     ]
-    assert [each.key for each in FairShares(tree).in_turn(asks)] == ["old", "young", "low", "last"]
+    assert [each.key for each in Tournament(FairShares(tree), asks)] == ["old", "young", "low", "last"]
+
+
+def test_a_cohort_nominates_its_member_with_the_lowest_share_and_not_its_smallest_workload() -> None:
+    tree = QuotaTree()
+    tree.add_cohort("lab", {GPU: Quota(20.0)})
+    tree.add_cohort("team", parent="lab")
+    for name, above in (("rich", "team"), ("poor", "team"), ("other", "lab")):
+        tree.add_queue(name, {GPU: Quota(0.0)}, above)
+    tree.settle().use("rich", {GPU: 3.0})
+    asks = [ask("small", "rich", 1.0), ask("large", "poor", 2.0), ask("middle", "other", 4.5)]
+    # with "large" the team would use 5, more than the 4.5 of "middle"; with "small" 4, but "rich" is richer
+    assert [each.key for each in Tournament(FairShares(tree), asks)] == ["middle", "large", "small"]
+
+
+def test_who_borrows_nothing_of_what_he_asks_for_goes_first_whatever_his_share() -> None:
+    tree = lab({"red": 1.0, "blue": 1.0, "alone": 1.0})
+    tree.use("blue", {CPU: 60.0})
+    tree.use("red", {GPU: 4.0})
+    shares = FairShares(tree)
+    assert shares.standing("blue") > shares.standing("red", {GPU: 1.0})
+    asks = [ask("borrows", "red", 1.0, priority=9), ask("within", "blue", 4.0), ask("then", "blue", 1.0)]
+    order = []
+    for each in Tournament(shares, asks):
+        order.append(each.key)
+        tree.use(each.queue, each.options[0])
+    assert order == ["within", "borrows", "then"]
+
+
+def test_queues_without_a_cohort_take_their_own_order() -> None:
+    tree = QuotaTree()
+    for name in ("one", "two"):
+        tree.add_queue(name, {GPU: Quota(4.0)})
+    tree.add_queue("member", {GPU: Quota(4.0)}, "one")  # a cohort of the same name
+    asks = [ask("low", "one", 1.0, count=2), ask("high", "one", 1.0, priority=1), ask("other", "two", 1.0)]
+    asks += [ask("shares", "member", 1.0)]
+    found = [str(each.key) for each in Tournament(FairShares(tree.settle()), asks)]
+    assert [key for key in found if key not in ("other", "shares")] == ["high", "low", "low"]
+    assert sorted(found) == ["high", "low", "low", "other", "shares"]
 
 
 def hold(tree: QuotaTree, *told: tuple[str, str, float, int]) -> list[Holder]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from copter_frontends.queues import QueueError, Quota, QuotaTree
+from copter_frontends.queues.fair_preemption import fair_victims
 from copter_frontends.queues.preemption import Holder, Preemption, victims
 
 GPU = ("a100", "gpu")
@@ -98,6 +101,18 @@ def test_borrowing_while_it_preempts_needs_reclaim() -> None:
     asking = Holder("x", "q0", {GPU: 4.0}, 5, 9.0)
     assert names(victims(tree, Preemption(borrow="LowerPriority"), asking, holders)) is None
     assert names(victims(tree, Preemption(reclaim="LowerPriority"), asking, holders)) == ["b"]
+
+
+def test_a_workload_that_is_being_stopped_already_makes_room_before_another_is() -> None:
+    tree = cohort(4)
+    holders = hold(tree, ("low", "q0", 2, 0), ("leaves", "q0", 2, 3))
+    leaves = replace(holders[1], evicted=True)
+    asking = Holder("x", "q0", {GPU: 2.0}, 5, 9.0)
+    rules = Preemption(within="LowerPriority")
+    assert names(victims(tree, rules, asking, holders)) == ["low"]
+    assert names(victims(tree, rules, asking, [holders[0], leaves])) == ["leaves"]
+    tree.fair = True
+    assert names(fair_victims(tree, rules, asking, [holders[0], leaves])) == ["leaves"]
 
 
 def halves(one: float, other: float) -> QuotaTree:

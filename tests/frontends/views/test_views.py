@@ -43,6 +43,15 @@ def test_kueues_versions_give_the_same_view(version: str) -> None:
     assert view.tree.available("blue", A100) == 4.0
 
 
+def test_an_evicted_workload_holds_its_quota_until_it_is_gone() -> None:
+    documents = two_teams()
+    (big,) = (each for each in documents if each["metadata"]["name"] == "big")
+    big["status"]["conditions"].append({"type": "Evicted", "status": "True", "reason": "Preempted"})
+    view = kueue_view(documents)
+    assert {job.id: job.evicted for job in view.jobs} == {"r/big": True, "b/own": False, "b/small": False}
+    assert view.used() == 12.0
+
+
 def test_an_api_server_gives_what_a_file_gives(tmp_path: Path) -> None:
     path = tmp_path / "objects.json"
     path.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": two_teams()}))
