@@ -91,7 +91,7 @@ ROOMS = [
         "test_sia_values test_sia_policy test_sia_clusters test_sia_jobs",
     ),
     *_of("copter_frontends.sia", "tests/frontends/sia", "exact", "test_sia_exact"),
-    *_of("copter_frontends.sia", "tests/frontends/sia", "estimator", "test_sia_estimator test_sia_estimators"),
+    *_of("copter_frontends.sia", "tests/frontends/sia", "estimator", "test_sia_estimator"),
     *_of(
         "copter_frontends.goodput",
         "tests/frontends/goodput",
