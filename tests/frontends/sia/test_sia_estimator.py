@@ -124,6 +124,15 @@ def test_without_projection_an_unseen_type_counts_as_little_as_the_least_seen() 
     assert usable(row, "a100") == [1]
 
 
+def test_a_job_that_may_not_grow_counts_elsewhere_as_on_its_single_gpu() -> None:
+    made = estimator(profiling="none", growth=1)
+    row = made.row(Job("j", "cifar10"), hints("cifar10", t4=1))
+    assert {kind: usable(row, kind) for kind in PER_NODE} == {kind: [1] for kind in PER_NODE}
+    one = row[(KINDS == "t4") & ONE]
+    assert one > 1.0
+    assert row[ONE].tolist() == pytest.approx([float(one[0])] * 3)
+
+
 def test_a_rigid_job_has_one_goodput_a_type_on_its_own_gpus() -> None:
     row = estimator().row(Job("j", "cifar10", gpus=4, batch_size=256), hints("cifar10", t4=1))
     assert max(usable(row, "t4")) == 8

@@ -131,6 +131,17 @@ def test_a_large_round_keeps_the_shims_plan(monkeypatch: pytest.MonkeyPatch) -> 
     assert told == fractional
 
 
+def test_one_column_is_searched_and_none_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    formulation = round_of(0, jobs=1)
+    worth = np.full(len(formulation.gpus), -1.0)
+    monkeypatch.setattr(formulation, "values", lambda job_id: worth)
+    assert exact._branch_and_bound(formulation, 60.0) is None
+    worth[2] = 0.5
+    found = exact._branch_and_bound(formulation, 60.0)
+    assert found is not None
+    assert dict(found.column) == {"j0": 2}
+
+
 def test_a_round_without_jobs_has_an_empty_plan() -> None:
     formulation = SiaPolicy(Cluster.of({"t4": (1, 4)})).formulation
     formulation.refresh_costs(0.0)
