@@ -7,7 +7,8 @@ from tests.adversary.equivalent_shims import SHIMS
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "copter_frontends.sia.exact",
-        "return (searched if searched is not None and searched.evaluate() > rounded.objective else rounded), fractional",
+        "return (searched if searched is not None and searched.evaluate() > rounded.objective else rounded), "
+        "fractional",
         "searched.evaluate() > rounded.objective -> searched.evaluate() >= rounded.objective",
     ): "two plans of one worth",
     (

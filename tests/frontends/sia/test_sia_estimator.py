@@ -159,7 +159,7 @@ def test_a_hybrid_parallel_job_is_known_beforehand_and_grows_by_replicas() -> No
     np.testing.assert_allclose(every, gpt(noise_of(known, known.init_batch_size, 0)))
     first = estimator().row(Job("j", "gpt"), None)
     assert {kind: usable(first, kind) for kind in PER_NODE} == {"t4": [], "rtx": [8], "a100": [2]}
-    told = TrainingHints({}, {"a100": 4}, 80.0)
+    told = TrainingHints({}, {"rtx": 1, "a100": 4}, 80.0)
     later = estimator().row(Job("j", "gpt"), told)
     assert {kind: usable(later, kind) for kind in PER_NODE} == {"t4": [], "rtx": [8], "a100": [2, 4, 8]}
     np.testing.assert_allclose(later[later > 0], gpt(80.0)[later > 0])

@@ -108,6 +108,8 @@ def test_it_searches_where_the_shim_leaves_a_gap_with_half_of_the_time(monkeypat
     for left_s in (0.0, -1.0):
         assert exact_assignment(formulation, solution, left_s)[0].objective == pytest.approx(rounded.objective)
     assert limits == [20.0]
+    exact_assignment(formulation, solution, 0.5)
+    assert limits == [20.0, 0.25]
 
 
 def test_it_does_not_search_where_the_shims_plan_is_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
