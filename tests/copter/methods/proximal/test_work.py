@@ -1,8 +1,7 @@
 """The work of proximal rounds: Newton steps, proximal steps, pricing passes, working columns; answers against HiGHS.
 
 An answer stays right where a step is wasted, so that only its count tells. What a session of rounds took is below, in
-the order of `WORK`; a tenth more or less is allowed for other processors' roundings. Less work is news, too: a step that
-is left out often costs others elsewhere.
+the order of `WORK`; a tenth more or less is allowed for other processors' roundings. Less work is news, too.
 """
 
 from __future__ import annotations
