@@ -13,7 +13,7 @@ from copter import LinearProgram, write_mps
 from copter_frontends import samples
 from copter_frontends.goodput import ALL_APPLICATIONS
 from copter_frontends.traces import generate_day
-from copter_frontends.traffic.workload import random_network
+from copter_frontends.traffic.generated import random_network
 
 JOBS, HOURS, SEED = 160, 5.0, 0  # a load that sia-het's 64 GPUs queue for
 TUNED_GPUS = {"cifar10": 1, "deepspeech2": 2, "bert": 4, "yolov3": 8, "imagenet": 16}  # long training asks for more

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,12 +111,16 @@ def active(result: SimulationResult, begin_s: float, end_s: float) -> list[tuple
     ]
 
 
-def busiest(result: SimulationResult, length_s: float) -> float:
-    """When the window of this length begins in which the number of jobs varies most."""
+def busiest(result: SimulationResult, length_s: float, watched: Collection[str]) -> float:
+    """When the window of this length begins in which the number of jobs varies most while a watched one trains."""
     starts = np.array([record.now_s for record in result.rounds])
     counts = np.array([record.active_jobs for record in result.rounds])
+    held = [(span.begin_s, span.end_s) for span in result.spans if span.job in watched]
+    trains = (
+        np.array([any(a <= start < b for a, b in held) for start in starts]) if held else np.ones(len(starts), bool)
+    )
     spreads = [np.ptp(counts[(starts >= start) & (starts < start + length_s)]) for start in starts]
-    return float(starts[int(np.argmax(spreads))])
+    return float(starts[int(np.argmax(np.where(trains, spreads, -1)))])
 
 
 def longest_of(result: SimulationResult, jobs: Iterable[Job], name: str, begin_s: float) -> str | None:
@@ -131,7 +135,7 @@ def figure_3_4(asked: argparse.Namespace) -> Figures:
     path = workloads("philly", asked.workloads)[-1]
     setting = Setting("sia", "sia-physical", path, jobs=asked.jobs, change=testbed)
     result, jobs = simulate(setting), jobs_of(setting)
-    begin_s = busiest(result, TIMELINE_S)
+    begin_s = busiest(result, TIMELINE_S, {job.id for job in jobs if job.application == WATCHED[0]})
     chosen = {name: longest_of(result, jobs, name, begin_s) for name in WATCHED}
     found = {
         name: spans_of(result, job, begin_s, begin_s + TIMELINE_S) for name, job in chosen.items() if job is not None

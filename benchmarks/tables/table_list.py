@@ -48,7 +48,7 @@ PROBES = {
     "hops_table3.py": HOPS,
     "hops_table4.py": HOPS,
     "rigid_only.py": SIA,
-    "shards_figures.py": "--rounds 2 --schemes copter,greedy",
+    "shards_figures.py": "--rounds 2 --schemes copter,greedy --time-limit 5",
     "sia_curves.py": "--workloads 1 --jobs 24 --policies sia,gavel",
     "sia_figures.py": f"{SIA} --policies sia,gavel --hours 0.05",
     "sia_reference.py": "--only philly_5",
@@ -56,7 +56,7 @@ PROBES = {
     "table_3_3.py": f"{SIA} --traces philly",
     "table_3_4.py": SIA,
     "time_sharing.py": "--workloads 1 --burst 10",
-    "traffic_figures.py": "--rounds 1 --schemes copter",
+    "traffic_figures.py": "--network asn-30 --rounds 1 --warmup 0 --schemes copter",
 }
 """Options after a table's own that make its script's run a matter of seconds; the last of an option twice counts."""
 
@@ -211,8 +211,20 @@ TABLES = [
     Table("hare_ratio", "hare_ratio.py"),
     Table("hare_reasons", "hare_reasons.py --seeds 5", "0 to 4"),
     Table("hare_motivation", "hare_motivation.py", "none"),
-    Table("shards_figure_5_2", "shards_figures.py --figure 5.2", "0"),
-    Table("shards_figure_5_3", "shards_figures.py --figure 5.3", "0"),
-    Table("traffic_figure_5_5", "traffic_figures.py --figure 5.5 --network GtsCe", "0"),
-    Table("traffic_figure_5_6", "traffic_figures.py --figure 5.6 --network GtsCe", "0"),
+    Table("shards_figure_5_2", "shards_figures.py --figure 5.2 --rounds 100 --budget 900", "0"),
+    Table("shards_figure_5_3", "shards_figures.py --figure 5.3 --rounds 100 --budget 900", "0"),
+    Table(
+        "shards_exact",
+        "shards_figures.py --figure 5.2 --rounds 1 --time-limit 600 --schemes exact,lp-relaxed,copter,dede",
+        "0",
+    ),
+    *(
+        Table(f"traffic_figure_{figure.replace('.', '_')}{name}", f"traffic_figures.py --figure {figure} {given}", "0")
+        for figure in ("5.5", "5.6")
+        for name, given in (
+            ("", "--network GtsCe --rounds 20 --warmup 5"),
+            ("_asn", "--network asn-200 --rounds 20 --warmup 5"),
+            ("_kdl", "--network Kdl --scale 16 --rounds 20 --warmup 5 --schemes copter,lp-top,pop-64,dede,greedy"),
+        )
+    ),
 ]

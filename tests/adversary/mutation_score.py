@@ -91,7 +91,7 @@ ROOMS = [
         "test_sia_values test_sia_policy test_sia_clusters test_sia_jobs",
     ),
     *_of("copter_frontends.sia", "tests/frontends/sia", "exact", "test_sia_exact"),
-    *_of("copter_frontends.sia", "tests/frontends/sia", "estimator", "test_sia_estimator test_sia_estimators"),
+    *_of("copter_frontends.sia", "tests/frontends/sia", "estimator", "test_sia_estimator"),
     *_of(
         "copter_frontends.goodput",
         "tests/frontends/goodput",
@@ -155,8 +155,8 @@ ROOMS = [
         "tests/copter/methods",
         "certificates descent iterate newton pricing proximal_point purification residuals settling solve termination "
         "working_set",
-        "proximal/test_kernels proximal/test_sweep proximal/test_work test_coordinate_descent test_tiny_problems "
-        "test_changed_bounds test_small_rounds ../../adversary/test_counted_work test_random_programs",
+        "proximal/test_work test_coordinate_descent proximal/test_kernels proximal/test_sweep test_changed_bounds "
+        "../../adversary/test_counted_work",
     ),
     *_of(
         "copter.shims",

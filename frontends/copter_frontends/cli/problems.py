@@ -100,7 +100,7 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
         _scheme_option(TRAFFIC_SCHEMES, several),
         click.Option(
             ["--network"], default="random-30", show_default=True,
-            help="Network: a published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, sample, or a file.",
+            help="Network: a published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, asn-N, sample, or a file.",
         ),
         click.Option(
             ["--capacity"], type=_POSITIVE, default=1000.0, show_default=True,

@@ -12,16 +12,13 @@ import numpy as np
 from copter_frontends.samples import NETWORK, given_or_sample
 from copter_frontends.traffic.demands import DemandConstants, demand_matrix
 from copter_frontends.traffic.errors import DemandError, NetworkFileError
+from copter_frontends.traffic.generated import CAPACITY, generated_network
 from copter_frontends.traffic.matrices import read_matrices
 from copter_frontends.traffic.network import Floats, Network
 from copter_frontends.traffic.paths import PATHS, Paths, make_paths
 from copter_frontends.traffic.published import TOPOLOGIES, constants_of, published_network
 from copter_frontends.traffic.readers import READERS, read_network
 from copter_frontends.traffic.streams import STREAMS, Round, sequence
-
-RANDOM = "random-"
-LINKS_OF_A_NODE = 4  # mean number of links per node of a random network
-CAPACITY = 1000.0  # capacity of a link of a random network
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +28,9 @@ class TrafficOptions:
     Attributes
     ----------
     network : str
-        A published topology, a file, or ``random-N``.
+        A published topology, a file, ``random-N`` or ``asn-N``.
     capacity : float or None
-        Capacity of links without one in the file, and of all links of ``random-N``.
+        Capacity of links without one in the file, and of all links of a generated one.
     model, scale, matrix_seed : str, float, int
         Generator of the demands, factor on them, and seed.
     matrices : str or None
@@ -132,26 +129,15 @@ def hosts_of(network: Network, options: TrafficOptions) -> list[str] | None:
 def network_of(options: TrafficOptions) -> Network:
     """Return the network that the options name."""
     name = options.network
-    if name.startswith(RANDOM) and name[len(RANDOM) :].isdigit():
-        return random_network(int(name[len(RANDOM) :]), options.seed, options.capacity or CAPACITY)
+    generated = generated_network(name, options.seed, options.capacity or CAPACITY)
+    if generated is not None:
+        return generated
     name = given_or_sample(name, NETWORK)
     if Path(name).suffix.lower() in READERS:
         return read_network(name, options.capacity)
     if name in TOPOLOGIES:
         return published_network(name)
     raise NetworkFileError(
-        f"unknown network {name!r}: one of {', '.join(TOPOLOGIES)} (of the public data), random-N, or a file that ends "
-        f"in {', '.join(READERS)}"
+        f"unknown network {name!r}: one of {', '.join(TOPOLOGIES)} (of the public data), random-N, asn-N, or a "
+        f"file that ends in {', '.join(READERS)}"
     )
-
-
-def random_network(nodes: int, seed: int = 0, capacity: float = CAPACITY) -> Network:
-    """Return a ring with random chords, about four links per node, drawn on a circle."""
-    if nodes < 3:
-        raise DemandError(f"random-{nodes}: give at least 3 nodes")
-    rng, ring = np.random.default_rng(seed), np.arange(nodes)
-    chords = rng.integers(0, nodes, (nodes * (LINKS_OF_A_NODE // 2 - 1), 2))
-    links = [(u, (u + 1) % nodes, capacity) for u in ring.tolist()] + [(u, v, capacity) for u, v in chords.tolist()]
-    angle = 2.0 * np.pi * ring / nodes
-    position = np.stack((np.cos(angle), np.sin(angle)), axis=1)
-    return Network.from_links([f"n{u}" for u in ring.tolist()], links, f"{RANDOM}{nodes}", position=position)

@@ -108,6 +108,8 @@ def test_it_searches_where_the_shim_leaves_a_gap_with_half_of_the_time(monkeypat
     for left_s in (0.0, -1.0):
         assert exact_assignment(formulation, solution, left_s)[0].objective == pytest.approx(rounded.objective)
     assert limits == [20.0]
+    exact_assignment(formulation, solution, 0.5)
+    assert limits == [20.0, 0.25]
 
 
 def test_it_does_not_search_where_the_shims_plan_is_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +131,17 @@ def test_a_large_round_keeps_the_shims_plan(monkeypatch: pytest.MonkeyPatch) -> 
     found, told = exact_assignment(formulation, solution, 60.0)
     assert found.objective == pytest.approx(rounded.objective)
     assert told == fractional
+
+
+def test_one_column_is_searched_and_none_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    formulation = round_of(0, jobs=1)
+    worth = np.full(len(formulation.gpus), -1.0)
+    monkeypatch.setattr(formulation, "values", lambda job_id: worth)
+    assert exact._branch_and_bound(formulation, 60.0) is None
+    worth[2] = 0.5
+    found = exact._branch_and_bound(formulation, 60.0)
+    assert found is not None
+    assert dict(found.column) == {"j0": 2}
 
 
 def test_a_round_without_jobs_has_an_empty_plan() -> None:

@@ -1,7 +1,7 @@
 """The work of proximal rounds: Newton steps, proximal steps, pricing passes, working columns; answers against HiGHS.
 
 An answer stays right where a step is wasted, so that only its count tells. What a session of rounds took is below, in
-the order of `WORK`; a tenth more is allowed for other processors' roundings.
+the order of `WORK`; a tenth more or less is allowed for other processors' roundings. Less work is news, too.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ EXPECTED: dict[tuple[str, str], tuple[int, ...]] = {
 
 
 @pytest.mark.parametrize(("case", "method"), EXPECTED)
-def test_rounds_take_no_more_work_than_they_did(case: str, method: str) -> None:
+def test_rounds_take_the_work_that_they_did(case: str, method: str) -> None:
     found = worked(case, method)
-    for name, most in zip(WORK, EXPECTED[case, method], strict=True):
-        assert found[name] <= 1.1 * most + 1, f"{name}: {found}"
+    for name, known in zip(WORK, EXPECTED[case, method], strict=True):
+        assert abs(found[name] - known) <= 0.1 * known + 1, f"{name}: {found}"
