@@ -21,7 +21,15 @@ from copter.methods.proximal.accumulate import (
     reduced_costs,
 )
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.project import Projection, block_minimum, jacobian_product, newton_matrix, project
+from copter.methods.proximal.project import (
+    Dual,
+    Projection,
+    Slacks,
+    block_minimum,
+    jacobian_product,
+    newton_matrix,
+    project,
+)
 from copter.methods.proximal.purification import purify
 from copter.methods.proximal.settle import settled_radius
 from copter.methods.proximal.sweep import Sweep
@@ -186,6 +194,86 @@ def test_settled_groups_answer_every_price_in_their_radius_with_the_same_column(
         for _ in range(5 if found > 0.0 else 0):
             moved = y + min(found, 1e3) * (1 - 1e-9) * weight * rng.uniform(-1, 1, 3)
             assert projected(group, moved, sigma)[0] == pytest.approx(group.center, abs=1e-6)
+
+
+class SlowDual:
+    """The dual of a proximal subproblem and its line search, by NumPy (equations A4 and A5)."""
+
+    def __init__(self, groups: list[Group], center: Floats, rows: Rows, sigma: float) -> None:
+        self.groups, self.center, self.rows, self.sigma = groups, center, rows, sigma
+        self.slack_sigma = sigma * rows.scale**2
+        self.usage = np.hstack([group.usage for group in groups])
+        self.largest = max(float(np.abs(group.cost).max()) for group in groups)
+
+    def at(self, y: Floats) -> tuple[float, Floats, Floats]:
+        blocks = [projected(group, y, self.sigma) for group in self.groups]
+        slack = np.clip(self.center - self.slack_sigma * y, self.rows.lower, self.rows.upper)
+        value = sum(value for _, value in blocks) + y @ slack
+        value += ((slack - self.center) ** 2 / (2.0 * self.slack_sigma)).sum()
+        return float(value), slack, slack - self.usage @ np.concatenate([x for x, _ in blocks])
+
+    def search(self, start: Floats, direction: Floats) -> Floats | None:
+        value, _, residual = self.at(start)
+        slope = float(direction @ residual)
+        size = np.abs(direction * self.rows.scale).max()
+        reach = 10.0 * (np.abs(start * self.rows.scale).max() + self.largest)
+        length = min(1.0, reach / size) if reach > 0 and size > 0 else 1.0
+        low, low_slope, high, high_slope, best = 0.0, slope, np.inf, 0.0, None
+        for trial in range(40):
+            y = start + length * direction
+            there, _, residual = self.at(y)
+            here = float(direction @ residual)
+            if here >= 0.0:
+                best, low, low_slope = y, length, here
+                if here <= 0.9 * slope or (length >= 1.0 and np.isinf(high)):
+                    return y
+            else:
+                high, high_slope = length, here
+                if there > value and -here <= 0.9 * slope:
+                    return y
+            if np.isinf(high):
+                length = min(4.0 * length, 1.0)
+            else:
+                secant = low + (high - low) * low_slope / (low_slope - high_slope)
+                margin = (0.1 if trial % 2 else 0.01) * (high - low)
+                length = min(max(secant, low + margin), high - margin)
+            if not low < length:
+                break
+        return best
+
+
+@quick
+@given(seeds, st.sampled_from([0.1, 1.0, 50.0]), st.integers(1, 3))
+def test_the_dual_and_its_line_search(seed: int, sigma: float, pieces: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups, m = some_groups(rng, 3), 3
+    problem, y, center = flat(groups), rng.normal(size=m), rng.normal(size=m)
+    lower = np.where(rng.random(m) < 0.4, -np.inf, -rng.random(m))
+    rows = Rows(lower, np.where(rng.random(m) < 0.4, np.inf, rng.random(m)), rng.uniform(0.5, 2.0, m))
+    slow = SlowDual(groups, center, rows, sigma)
+    x, free, multiplier = np.empty(len(problem.cost)), np.zeros(len(problem.cost), np.uint8), np.zeros(len(groups))
+    out = Projection(x, free, multiplier, np.empty((pieces, m)), np.empty(pieces))
+    slacks = Slacks(center, slow.slack_sigma, rows.lower, rows.upper, rows.scale)
+    dual = Dual(problem.columns, slacks, problem.center, sigma, out, 1)
+    slack, residual, found = np.empty(m), np.empty(m), np.full((3, m), np.nan)
+    value = dual.evaluate(y, slack, residual)
+    expected = slow.at(y)
+    near = {"rtol": 1e-8, "atol": 1e-8 * (1 + sigma)}
+    np.testing.assert_allclose(value, expected[0], **near)
+    np.testing.assert_allclose(slack, expected[1], **near)
+    np.testing.assert_allclose(residual, expected[2], **near)
+    direction = residual * rng.choice([1e-3, 0.3, 100.0])
+    best, is_last = dual.search(y, value, direction, float(direction @ residual), found)
+    wanted = slow.search(y, direction)
+    if wanted is None:
+        assert best == -np.inf
+        return
+    there = slow.at(found[0])
+    np.testing.assert_allclose([best, *found[1], *found[2]], [there[0], *there[1], *there[2]], **near)
+    assert there[0] >= value - 1e-7 * (1 + abs(value))
+    np.testing.assert_allclose(there[0], slow.at(wanted)[0], rtol=1e-5, atol=1e-5 * (1 + sigma))
+    if is_last:
+        np.testing.assert_allclose(found[1] - slow.usage @ x, found[2], **near)
 
 
 @quick
