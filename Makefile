@@ -10,8 +10,8 @@ VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 TAG     = $(shell $(PYTHON) -c 'import sys; print("%d%d" % sys.version_info[:2])')
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test test-ray test-ray-long quick check check-long linopy-suite simulate-faults fuzz bench-suite tapes suite tables \
-  pictures lp-sets wheel wheels wheel-try wheel-test docs clean
+.PHONY: demo test test-ray test-ray-long quick check check-long linopy-suite kueue-suite simulate-faults fuzz \
+  bench-suite tapes suite tables pictures lp-sets wheel wheels wheel-try wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --compare-every 20 --out demo-report \
@@ -54,6 +54,12 @@ linopy-suite: $(VENV)/.test
 	  "linopy==$$($(PY) -c 'from importlib.metadata import version; print(version("linopy"))')"
 	tar -xzf build/linopy/linopy-*.tar.gz -C build/linopy --strip-components 1
 	LINOPY_TESTS=build/linopy/test $(PY) -m pytest -q tests/copter/interop/test_linopy_suite.py
+
+# Kueue's own tests of preemption, from its source: the same workloads are stopped.
+kueue-suite: $(VENV)/.test
+	rm -rf build/kueue
+	git clone --quiet --depth 1 https://github.com/kubernetes-sigs/kueue build/kueue
+	KUEUE_TESTS=build/kueue/pkg/scheduler/preemption $(PY) -m pytest -q tests/frontends/queues/test_kueue_suite.py
 
 # A million steps of the service under simulated faults; the counts go to the page of results.
 simulate-faults: $(VENV)/.test
