@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ Points = Mapping[str, Any]
 
 
 def points(tables: Path, name: str) -> Points:
-    """The points of a table that was made with --json."""
-    found: Points = json.loads((tables / f"{name}.txt").read_text().splitlines()[-1])
+    """The points of a table that was made with --json; none of one that was not made yet."""
+    path = tables / f"{name}.txt"
+    last = path.read_text().splitlines()[-1] if path.is_file() else ""
+    found: Points = json.loads(last) if last.startswith("{") else {}
     return found
 
 
@@ -71,6 +73,12 @@ def _curves(axes: Any, theme: Theme, found: Points, which: str, x: str) -> None:
     axes.set_ylabel("jobs, %")
 
 
+def _plans(axes: Any, theme: Theme, found: Points) -> None:
+    _lines(axes, theme, found, "GPUs", "median seconds")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+
+
 def _arrivals(axes: Any, theme: Theme, found: Points) -> None:
     rates = [_mean(list(each)) for each in zip(*found["rates"], strict=True)]
     axes.stairs(rates, [half / 2 for half in range(len(rates) + 1)], color=theme.series[0])
@@ -86,27 +94,29 @@ def _throughput(axes: Any, theme: Theme, found: Points) -> None:
 
 
 def figures(tables: Path) -> str:
-    """The SVG of Figures 3.1, 3.6, 3.7, 3.9, 3.10 and the left one of 3.5.3."""
+    """The SVG of Figures 3.1, 3.6, 3.7, 3.9, 3.10 and the left one of 3.5.3, as far as their tables are made."""
     curves = {**points(tables, "sia_figure_3_7"), **points(tables, "sia_figure_3_7_shockwave")}
     plans = {name: [values[1][0]] for name, values in points(tables, "sia_figure_3_10").items() if values[1]}
+    bars, loads, spike, gpt = (points(tables, f"sia_{n}") for n in ("figure_3_1", "figure_3_6", "figure_3_9", "gpt"))
+    every: list[tuple[str, Points, Callable[[Any, Theme], None]]] = [
+        ("3.1: JCT", bars, lambda axes, theme: _bars(axes, theme, bars)),
+        ("3.6: JCT by load", loads, lambda axes, theme: _lines(axes, theme, loads, "jobs an hour", "average JCT, h")),
+        ("3.7: finish-time fairness", curves, lambda axes, theme: _curves(axes, theme, curves, "rho", "rho")),
+        ("3.7: JCT", curves, lambda axes, theme: _curves(axes, theme, curves, "jct_h", "h")),
+        ("3.9: the spike", spike, lambda axes, theme: _arrivals(axes, theme, spike)),
+        ("3.10: a plan", plans, lambda axes, theme: _plans(axes, theme, plans)),
+        ("3.5.3: GPT", gpt, lambda axes, theme: _throughput(axes, theme, gpt)),
+    ]
+    made = [(title, draw_panel) for title, found, draw_panel in every if found]
 
     def draw(figure: Any, theme: Theme) -> None:
-        titles = ["3.1: JCT", "3.6: JCT by load", "3.7: finish-time fairness", "3.7: JCT"]
-        titles += ["3.9: the spike", "3.10: a plan", "3.5.3: GPT"]
-        axes = panels(figure, titles, 3)
-        _bars(axes[0], theme, points(tables, "sia_figure_3_1"))
-        _lines(axes[1], theme, points(tables, "sia_figure_3_6"), "jobs an hour", "average JCT, h")
-        _curves(axes[2], theme, curves, "rho", "rho")
-        _curves(axes[3], theme, curves, "jct_h", "h")
-        _arrivals(axes[4], theme, points(tables, "sia_figure_3_9"))
-        _lines(axes[5], theme, plans, "GPUs", "median seconds")
-        axes[5].set_xscale("log", base=2)
-        axes[5].set_yscale("log")
-        _throughput(axes[6], theme, points(tables, "sia_gpt"))
-        for each in (axes[0], axes[1], axes[2], axes[3], axes[5], axes[6]):
-            each.legend()
+        columns = min(3, len(made))
+        for axes, (_, draw_panel) in zip(panels(figure, [title for title, _ in made], columns), made, strict=True):
+            draw_panel(axes, theme)
+            if axes.get_legend_handles_labels()[0]:
+                axes.legend()
 
-    return drawn(draw, (10.2, 8.4))
+    return drawn(draw, (10.2, 2.8 * -(-len(made) // 3)))
 
 
 def _spans(axes: Any, theme: Theme, found: Mapping[str, Any], active: list[list[float]]) -> None:
@@ -126,10 +136,21 @@ def _spans(axes: Any, theme: Theme, found: Mapping[str, Any], active: list[list[
     axes.legend()
 
 
+def joined(bars: list[list[float]]) -> list[list[float]]:
+    """Periods, those that follow each other without a pause as one."""
+    found: list[list[float]] = []
+    for begin, end in bars:
+        if found and begin <= found[-1][1]:
+            found[-1][1] = end
+        else:
+            found.append([begin, end])
+    return found
+
+
 def _activity(axes: Any, theme: Theme, found: Points) -> None:
     for row, (begin, end, bars) in enumerate(zip(found["from_min"], found["to_min"], found["bars"], strict=True)):
         axes.barh(row, end - begin, 1.0, begin, color=theme.series[2])
-        axes.broken_barh([(a, b - a) for a, b in bars], (row - 0.5, 1.0), color=theme.series[0])
+        axes.broken_barh([(a, b - a) for a, b in joined(bars)], (row - 0.5, 1.0), color=theme.series[0])
     axes.set_xlabel("minutes")
     axes.set_ylabel("jobs by arrival")
     axes.grid(False)

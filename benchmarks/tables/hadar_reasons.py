@@ -1,6 +1,6 @@
 """What moves the Hadar paper's ratios: one assumption changed at a time, static and continuous (Figures 3, 5 and 6).
 
-    python benchmarks/tables/hadar_reasons.py --jobs 240 --scale 0.5 --seeds 3
+    python benchmarks/tables/hadar_reasons.py --jobs 120 --scale 0.5 --seeds 3
 
 A row is the others over Hadar, mean over seeds with the least and the most. The paper says neither the rate of arrivals
 nor the jobs, nor how many jobs n are in finish-time fairness's "1/n of the cluster".

@@ -258,4 +258,9 @@ def test_the_thesiss_figures_are_drawn_from_the_points_of_their_tables(tmp_path:
         (tmp_path / f"{name}.txt").write_text(f"# command: x\na table\n{json.dumps(found)}\n")
     for svg in (thesis.figures(tmp_path), thesis.timelines(tmp_path)):
         assert_light_and_dark(svg)
+    assert thesis.joined([[0, 1], [1, 4], [5, 6]]) == [[0, 4], [5, 6]]
+    (tmp_path / "sia_figure_3_6.txt").write_text("# command: x\na table without points\n")
+    (tmp_path / "sia_figure_3_10.txt").unlink()
+    some = words_of(thesis.figures(tmp_path))  # those that there are
+    assert len(some) < len(words_of(thesis.timelines(tmp_path))) or "svg" not in some
     assert thesis.by_number(kept["sia_figure_3_6"])["sia"] == [(10, [1.0, 2.0]), (20, [3.0])]

@@ -1,0 +1,148 @@
+"""Certificates, residuals, stopping rules and sweeps of the proximal method, on points worked out by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from copter import Settings, Status
+from copter.methods.proximal.certificates import RAY_TOLERANCE, improving_ray
+from copter.methods.proximal.descent import SWEEPS_PER_MULTIPLIER_STEP, descend
+from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.residuals import PrimalSide, norm_of_bounds, primal_side, residuals_of
+from copter.methods.proximal.termination import status_of
+from copter.problem.residuals import Residuals
+
+INF = np.inf
+
+
+def columns(
+    matrix: list[list[float]],
+    cost: list[float],
+    lower: list[float],
+    upper: list[float],
+    limits: list[tuple[int, float]],
+) -> Any:
+    """A working set of a small dense matrix, whose groups are (columns, limit)."""
+    dense = np.array(matrix)
+    n = dense.shape[1]
+    found = SimpleNamespace(
+        size=n,
+        x=np.zeros(n),
+        cost=np.array(cost),
+        lower=np.array(lower),
+        upper=np.array(upper),
+        start=np.cumsum([0, *(count for count, _ in limits)]).astype(np.int32),
+        limit=np.array([limit for _, limit in limits]),
+        entry_start=np.arange(0, dense.size + 1, dense.shape[0]).astype(np.int32),
+        row=np.tile(np.arange(dense.shape[0], dtype=np.int32), n),
+        coefficient=dense.T.ravel().copy(),
+    )
+    found.activity = lambda count: dense @ found.x
+    return found
+
+
+def rows(lower: list[float], upper: list[float]) -> Rows:
+    return Rows(np.array(lower), np.array(upper), np.ones(len(lower)))
+
+
+FREE = {"lower": [-INF, -INF], "upper": [INF, INF], "limits": [(2, INF)]}
+
+
+def test_a_direction_that_nothing_stops_is_a_ray_of_size_one() -> None:
+    ws = columns([[1.0, 1.0]], [1.0, 2.0], **FREE)  # type: ignore[arg-type]
+    found = improving_ray(ws, rows([-INF], [5.0]), np.array([-4.0, 1e-12]))
+    assert found is not None
+    assert found.tolist() == [-1.0, 0.0]
+    for nothing in (np.zeros(2), np.array([np.inf, 1.0]), np.array([np.nan, 1.0])):
+        assert improving_ray(ws, rows([-INF], [5.0]), nothing) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "row", "direction"),
+    [
+        ({"lower": [0.0, -INF]}, (-INF, INF), [-1.0, 0.0]),  # a lower bound stops it
+        ({"upper": [INF, 3.0], "cost": [1.0, -9.0]}, (-INF, INF), [0.0, 1.0]),  # an upper one
+        ({"limits": [(1, INF), (1, 2.0)], "cost": [1.0, -9.0]}, (-INF, INF), [0.0, 1.0]),  # its group's limit
+        ({}, (-3.0, INF), [-1.0, 0.0]),  # a row's lower side
+        ({"matrix": [[-1.0, 1.0]]}, (-INF, 3.0), [-1.0, 0.0]),  # and its upper one
+        ({}, (-INF, INF), [1.0, 0.0]),  # it gets worse
+        ({"cost": [0.0, 2.0]}, (-INF, INF), [-1.0, 0.0]),  # it stays the same
+    ],
+)
+def test_a_direction_is_no_ray_if_one_thing_stops_it(
+    changed: dict[str, Any], row: tuple[float, float], direction: list[float]
+) -> None:
+    given = {"matrix": [[1.0, 1.0]], "cost": [1.0, 2.0], **FREE, **changed}
+    sides = rows([row[0]], [row[1]])
+    assert improving_ray(columns(**given), sides, np.array(direction)) is None
+
+
+def test_a_ray_may_keep_a_rows_and_a_limits_sum() -> None:
+    ws = columns([[1.0, 1.0], [0.0, 0.0]], [1.0, -1.0], [-INF, -INF], [INF, INF], [(2, 4.0)])
+    found = improving_ray(ws, rows([0.0, 0.0], [0.0, 0.0]), np.array([-3.0, 3.0]))
+    assert found is not None
+    assert found.tolist() == [-1.0, 1.0]
+    leaves = np.array([-1.0, 1.0 - 100 * RAY_TOLERANCE])
+    assert improving_ray(ws, rows([0.0, 0.0], [0.0, 0.0]), leaves) is None
+
+
+def test_violations_are_those_of_rows_bounds_and_limits() -> None:
+    ws = columns([[1.0, 2.0], [1.0, 0.0]], [3.0, 4.0], [0.0, 0.0], [INF, 2.0], [(1, INF), (1, 1.5)])
+    ws.x = np.array([-1.0, 2.5])  # 1 below its bound; 0.5 above its bound, 1 above the limit
+    side = primal_side(ws, rows([-INF, 1.0], [1.0, INF]))  # activities 4 and -1: 3 and 2 outside
+    assert side.objective == 7.0
+    assert side.largest == 3.0
+    assert side.cost_norm == 5.0
+    bounds = norm_of_bounds(rows([-INF, 1.0], [1.0, INF]))
+    assert bounds == pytest.approx(np.sqrt(2.0))
+    assert side.relative >= np.sqrt(9.0 + 4.0 + 1.0) / (1.0 + bounds) - 1e-12
+    assert norm_of_bounds(rows([-INF, -3.0, -INF], [INF, 2.0, INF])) == 3.0  # the larger side; none is zero
+
+
+@pytest.mark.parametrize("offset", [0.0, 50.0])
+def test_the_gap_is_relative_to_the_objective_with_its_constant(offset: float) -> None:
+    side = PrimalSide(objective=10.0, relative=0.25, largest=0.5, cost_norm=4.0)
+    priced: Any = SimpleNamespace(bound=9.0, dual_violation=np.array([3.0, -4.0]))
+    found = residuals_of(side, priced, offset) if offset else residuals_of(side, priced)
+    assert (found.primal, found.primal_absolute) == (0.25, 0.5)
+    assert (found.dual, found.dual_absolute) == (1.0, 4.0)
+    assert found.gap_absolute == 1.0
+    assert found.gap == pytest.approx(1.0 / (1.0 + (10.0 + offset) + (9.0 + offset)), rel=0.2)
+
+
+def test_what_ends_a_solve_and_in_which_order() -> None:
+    settings = Settings(time_limit_s=5.0, max_pricing_passes=7)
+    good, bad = (Residuals(v, v, v, v, v, v) for v in (0.0, 1.0))
+    cases = [
+        (good, 9, 9.0, True, Status.OPTIMAL),
+        (bad, 9, 9.0, True, Status.INTERRUPTED),
+        (bad, 9, 5.0, False, Status.TIME_LIMIT),
+        (bad, 7, 4.9, False, Status.ITERATION_LIMIT),
+        (bad, 6, 4.9, False, None),
+    ]
+    for residuals, passes, elapsed_s, interrupted, status in cases:
+        assert status_of(residuals, settings, passes, elapsed_s, interrupted) is status
+
+
+def test_sweeps_move_the_prices_every_second_time_and_end_where_nothing_moves() -> None:
+    def swept(sweeps: int) -> tuple[np.ndarray, np.ndarray]:
+        ws = columns([[1.0, 2.0]], [-1.0, -1.0], [0.0, 0.0], [INF, INF], [(1, 1.0), (1, 1.0)])
+        ws.x[:] = 1.0  # two above the row
+        y = descend(ws, rows([-INF], [1.0]), np.zeros(1), 1.0, sweeps)
+        return y, ws.x
+
+    before = np.zeros(1)
+    assert descend(columns([[1.0]], [1.0], [0.0], [1.0], [(1, 1.0)]), rows([0.0], [1.0]), before, 1.0, 0) is before
+    assert SWEEPS_PER_MULTIPLIER_STEP == 2
+    assert swept(1)[0][0] == 0.0  # no multiplier step yet
+    two, three, four = swept(2)[0][0], swept(3)[0][0], swept(4)[0][0]
+    assert two < 0.0
+    assert three == two
+    assert four != two
+    y, x = swept(40_000)
+    assert y[0] == pytest.approx(-1.0, abs=1e-6)
+    assert x[0] + 2.0 * x[1] == pytest.approx(1.0, abs=1e-6)
