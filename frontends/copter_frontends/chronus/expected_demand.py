@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log2
+
 import numpy as np
 
 from copter_frontends.chronus.options import Floats, Ints
@@ -65,7 +67,7 @@ class ExpectedDemand:
 
     @staticmethod
     def _bin(density: float) -> int:
-        return int(np.clip(np.log2(max(density, LEAST) / LEAST) * STEPS_PER_OCTAVE, 0, BINS - 1))
+        return int(min(log2(max(density, LEAST) / LEAST) * STEPS_PER_OCTAVE, BINS - 1))
 
 
 def _over(mean_over: Floats, scale: float) -> Floats:

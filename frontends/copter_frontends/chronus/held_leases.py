@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,10 +22,11 @@ class HeldLeases:
         Version of the book that was read.
     first : int
         Absolute number of the first lease.
-    records : sequence of SloRecord
-    table : int64 array (records, 5)
-        The option of each job: mode, GPU type, GPUs taken, number of the deadline, and absolute number of the first
-        lease after the deadline.
+    records : list of SloRecord
+        A job whose leases have changed has a second entry; the first one keeps no leases.
+    table : int64 array (records, 6)
+        The option of each job: mode, GPU type, GPUs taken, number of the deadline, absolute number of the first lease
+        after the deadline, and number of leases.
     value : float64 array (records,)
         Reward of that option above the floor.
     taken : bool array (records, leases)
@@ -33,10 +34,15 @@ class HeldLeases:
 
     version: tuple[int, int]
     first: int
-    records: Sequence[SloRecord]
+    records: list[SloRecord]
     table: Ints
     value: Floats
     taken: Bools
+    place: dict[str, int] = field(default_factory=dict, repr=False)  # the last entry of each job
+
+    def __post_init__(self) -> None:
+        if not self.place:
+            self.place.update((record.job.id, at) for at, record in enumerate(self.records))
 
     @classmethod
     def of(cls, book: SloBook, first: int) -> HeldLeases:
@@ -48,48 +54,42 @@ class HeldLeases:
         """Read the leases of these records."""
         rows = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in records]).reshape(-1, 8)
         reach = np.array([record.reach for record in records], dtype=np.int64)
-        table = np.column_stack((rows[:, (0, 1, 2, 4)].astype(np.int64), reach))
-        taken = np.zeros((len(records), max(int(table[:, 4].max(initial=first)) - first, 1)), dtype=bool)
+        taken = np.zeros((len(records), max(int(reach.max(initial=first)) - first, 1)), dtype=bool)
         lease = np.concatenate([NO_LEASES, *(r.leases for r in records)]) - first
         owner = np.repeat(np.arange(len(records)), [len(r.leases) for r in records])
         taken[owner[lease >= 0], lease[lease >= 0]] = True
-        return cls(book.version, first, records, table, rows[:, 6].copy(), taken)
+        table = np.column_stack((rows[:, (0, 1, 2, 4)].astype(np.int64), reach, taken.sum(axis=1)))
+        return cls(book.version, first, list(records), table, rows[:, 6].copy(), taken)
 
     @classmethod
     def of_draft(cls, records: Sequence[SloRecord], draft: Draft, book: SloBook, first: int) -> HeldLeases:
         """Return the leases that a draft has assigned to these records."""
         at = np.flatnonzero(draft.row >= 0)
         options, row = draft.options, draft.row[at]
-        table = np.stack(
-            (options.mode[row], options.kind[row], options.gpus[row], options.step[row], options.last[row] + first),
-            axis=1,
-        )
+        columns = (options.mode, options.kind, options.gpus, options.step)
+        reach, count = options.last[row] + first, draft.taken[at].sum(axis=1)
+        table = np.column_stack((*(each[row] for each in columns), reach, count))
         own = [records[k] for k in at.tolist()]
         return cls(book.version, first, own, table, options.value[row], draft.taken[at])
 
     def now(self, book: SloBook, first: int) -> HeldLeases:
-        """Return the book's current leases from lease `first` on; only changes are read again."""
+        """Return the book's current leases from lease `first` on; only changes are read again, in place."""
         if (self.version, self.first) == (book.version, first):
             return self
         changed = book.changed_since(self.version)
-        if first < self.first or changed is None:
+        if first != self.first or changed is None:
             return HeldLeases.of(book, first)
-        past, width = first - self.first, self.taken.shape[1]
-        taken = self.taken[:, past:] if past < width else np.zeros((len(self.records), 1), dtype=bool)
-        same = np.ones(len(self.records), dtype=bool)
-        if changed:
-            same[[at for at, record in enumerate(self.records) if record.job.id in changed]] = False
-        if past:
-            same &= taken.any(axis=1)
-        kept = self.records if same.all() else [self.records[at] for at in np.flatnonzero(same).tolist()]
-        own = HeldLeases(book.version, first, kept, self.table[same], self.value[same], taken[same])
+        gone = [self.place[job_id] for job_id in changed if job_id in self.place]
+        self.taken[gone], self.table[gone, 5] = False, 0
         there = [book.records[job_id] for job_id in changed if job_id in book.records]
         others = [record for record in there if has_ahead(record, first)]
-        return own.with_more(HeldLeases.of_records(others, book, first)) if others else own
+        if others:
+            return self.with_more(HeldLeases.of_records(others, book, first))
+        return HeldLeases(book.version, first, self.records, self.table, self.value, self.taken, self.place)
 
     def with_more(self, other: HeldLeases) -> HeldLeases:
         """Return the union with other leases of the same book and first lease."""
-        horizon = max(self.taken.shape[1], other.taken.shape[1])
+        horizon, count = max(self.taken.shape[1], other.taken.shape[1]), len(self.records)
         return HeldLeases(
             other.version,
             self.first,
@@ -97,6 +97,7 @@ class HeldLeases:
             np.concatenate((self.table, other.table)),
             np.concatenate((self.value, other.value)),
             np.concatenate((_wide(self.taken, horizon), _wide(other.taken, horizon))),
+            self.place | {job_id: count + at for job_id, at in other.place.items()},
         )
 
     def with_one_more(self, record: SloRecord, book: SloBook, horizon: int) -> tuple[Options, Bools]:
@@ -108,8 +109,8 @@ class HeldLeases:
         taken = _wide(self.taken, horizon)
         own = book.options([record], self.first, horizon, begins=False)
         count = len(self.records)
-        mode, kind, gpus, step, end = self.table.T
-        held = (np.arange(count), mode, kind, gpus, taken.sum(axis=1), end - self.first, step)
+        mode, kind, gpus, step, end, need = self.table.T
+        held = (np.arange(count), mode, kind, gpus, need, end - self.first, step)
         more = (own.job + count, own.mode, own.kind, own.gpus, own.need, own.last, own.step)
         job, mode, kind, gpus, need, last, step = (np.concatenate(pair) for pair in zip(held, more, strict=True))
         must = np.append(np.ones(count, dtype=bool), False)
@@ -118,7 +119,7 @@ class HeldLeases:
     def admitted(self, record: SloRecord, draft: Draft, version: tuple[int, int]) -> HeldLeases:
         """Return the held leases with one admitted job; the draft has its leases and those that were moved for it."""
         options, row = draft.options, int(draft.row[-1])
-        own = (options.mode, options.kind, options.gpus, options.step, options.last + self.first)
+        own = (options.mode, options.kind, options.gpus, options.step, options.last + self.first, options.need)
         return HeldLeases(
             version,
             self.first,

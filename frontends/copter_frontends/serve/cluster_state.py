@@ -13,7 +13,7 @@ from copter_frontends.serve.delta import Delta, Pin
 from copter_frontends.serve.fields import at
 from copter_frontends.serve.job_record import JobRecord, table_document
 from copter_frontends.serve.limits import check_numbers, check_rates, check_weight
-from copter_frontends.serve.policy_names import NEEDS_WORK
+from copter_frontends.serve.policy_names import DEADLINES, NEEDS_WORK
 from copter_frontends.serve.problems import conflict, invalid
 from copter_frontends.vocabulary import Cluster
 
@@ -202,6 +202,9 @@ class ClusterState:
                 f"{job.application!r} is no application that the policy {policy!r} has a model of",
                 f"take one of {', '.join(sorted(ALL_APPLICATIONS))}",
             )
+        if job.deadlines and policy not in DEADLINES:
+            told = f"the policy {policy!r} promises no deadlines"
+            raise invalid(f"{where}/deadlines", told, f"leave them out, or take {' or '.join(DEADLINES)}")
         if policy in NEEDS_WORK and job.work is None:
             raise invalid(f"{where}/work", f"is missing, and the policy {policy!r} goes by it", "give units of work")
 

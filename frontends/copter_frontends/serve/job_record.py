@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from copter_frontends.serve.fields import at, count, flag, identifier, mapping, number, shown
+from copter_frontends.deadlines import StepReward
+from copter_frontends.serve.fields import at, count, flag, identifier, listing, mapping, number, shown
 from copter_frontends.serve.problems import invalid
-from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary import InvalidJobError, Job
 
 Table = Mapping[str, Mapping[int, float]]
 """GPU type -> GPUs -> units of work per second."""
@@ -17,7 +18,7 @@ Table = Mapping[str, Mapping[int, float]]
 FIELDS = frozenset(
     {
         "id", "application", "weight", "gpus", "min_gpus", "max_gpus", "requested_gpus", "preemptible", "work",
-        "submit_s", "throughputs", "progress", "restarts",
+        "submit_s", "throughputs", "progress", "restarts", "deadlines",
     }
 )  # fmt: skip
 CHANGES = frozenset({"id", "weight", "progress", "restarts"})
@@ -44,6 +45,8 @@ class JobRecord:
     progress : float
         Fraction of the work that is done.
     restarts : int
+    deadlines : tuple of (float, float)
+        Seconds from submission, ascending, and the reward for ending by then, falling; empty for a best-effort job.
     """
 
     id: str
@@ -59,6 +62,7 @@ class JobRecord:
     throughputs: Table = field(default_factory=dict)
     progress: float = 0.0
     restarts: int = 0
+    deadlines: tuple[tuple[float, float], ...] = ()
 
     @classmethod
     def read(cls, where: str, value: Any) -> JobRecord:
@@ -91,7 +95,13 @@ class JobRecord:
             throughputs=table,
             progress=fraction(f"{where}/progress", told.get("progress", 0.0)),
             restarts=count(f"{where}/restarts", told.get("restarts", 0), 0),
+            deadlines=read_deadlines(f"{where}/deadlines", told.get("deadlines", [])),
         )
+
+    @property
+    def reward(self) -> StepReward | None:
+        """Return the reward for the job's deadlines; None for a best-effort job."""
+        return StepReward(self.deadlines) if self.deadlines else None
 
     def changed(self, change: Mapping[str, Any]) -> JobRecord:
         """Return the job with a checked change applied."""
@@ -111,6 +121,8 @@ class JobRecord:
             value = getattr(self, name)
             if value is not None and value != "":
                 found[name] = value
+        if self.deadlines:
+            found["deadlines"] = [list(step) for step in self.deadlines]
         found.update(
             weight=self.weight,
             requested_gpus=self.requested_gpus,
@@ -135,6 +147,21 @@ class JobRecord:
             gpus=self.gpus,
             preemptible=self.preemptible,
         )
+
+
+def read_deadlines(where: str, value: Any) -> tuple[tuple[float, float], ...]:
+    """Read deadlines: a list of [seconds from submission, reward for ending by then]."""
+    steps: list[tuple[float, float]] = []
+    for k, each in enumerate(listing(where, value)):
+        pair = listing(at(where, k), each)
+        if len(pair) != 2:
+            raise invalid(at(where, k), f"is {shown(each)}", "give [seconds from submission, reward]")
+        seconds, reward = (number(f"{at(where, k)}/{part}", told, above=0.0) for part, told in enumerate(pair))
+        steps.append((seconds, reward))
+    try:
+        return StepReward(tuple(steps)).steps if steps else ()
+    except InvalidJobError as error:
+        raise invalid(where, str(error)) from None
 
 
 def read_table(where: str, value: Any, requested: int | None = None) -> dict[str, dict[int, float]]:

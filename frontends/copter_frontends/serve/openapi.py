@@ -60,6 +60,7 @@ def _schemas() -> Schema:
         "max_gpus": COUNT, "requested_gpus": COUNT, "preemptible": {"type": "boolean"}, "work": POSITIVE,
         "submit_s": {"type": "number", "minimum": 0}, "throughputs": one_rate, "progress": FRACTION,
         "restarts": FROM_ZERO,
+        "deadlines": {"type": "array", "items": {"type": "array", "items": POSITIVE, "minItems": 2, "maxItems": 2}},
     }  # fmt: skip
     figures = {
         "version": FROM_ZERO, "sequence": FROM_ZERO, "edition": FROM_ZERO, "computed_s": {"type": ["number", "null"]},

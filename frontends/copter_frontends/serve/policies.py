@@ -10,6 +10,8 @@ from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.baselines.srtf import SrtfPolicy
 from copter_frontends.baselines.themis import ThemisPolicy
 from copter_frontends.baselines.tiresias import TiresiasPolicy
+from copter_frontends.chronus import ChronusPolicy
+from copter_frontends.deadlines import StepReward
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policy_kit import RunsWith
 from copter_frontends.registry.baselines import OBJECTIVES
@@ -17,6 +19,8 @@ from copter_frontends.registry.policies import POLICIES
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.job_record import JobRecord
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configurations_of
+
+LEASE_S = 1200.0  # a lease of Chronus is about so many seconds, in whole rounds
 
 
 class ToldThroughputs:
@@ -38,6 +42,18 @@ class ToldThroughputs:
     def work(self, job: Job) -> float:
         """Return the units of work of a job; 1 if it has none."""
         return 1.0 if job.work_samples is None else job.work_samples
+
+
+class ToldRewards:
+    """Rewards for deadlines that jobs have brought; None for a best-effort job."""
+
+    def __init__(self, jobs: Mapping[str, JobRecord]) -> None:
+        self._jobs = jobs
+
+    def __call__(self, job: Job) -> StepReward | None:
+        """Return a job's reward."""
+        record = self._jobs.get(job.id)
+        return None if record is None else record.reward
 
 
 def make_policy(record: ClusterRecord, cluster: Cluster, jobs: Mapping[str, JobRecord]) -> SchedulingPolicy:
@@ -64,6 +80,9 @@ def make_policy(record: ClusterRecord, cluster: Cluster, jobs: Mapping[str, JobR
         return SrtfPolicy(cluster, told, round_s=round_s)
     if name == "themis":
         return ThemisPolicy(cluster, told, round_s=round_s)
+    if name == "chronus":
+        lease_s = round_s * max(round(LEASE_S / round_s), 1)
+        return ChronusPolicy(cluster, told, ToldRewards(jobs), lease_s=lease_s, round_s=round_s, selective=True)
     policy = POLICIES[name].build(cluster, GoodputModel(configurations_of(cluster)))
     policy.round_s = round_s
     return policy

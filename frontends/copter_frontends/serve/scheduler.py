@@ -11,6 +11,7 @@ from typing import Any
 from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
 from copter_frontends.allocation import AllocationPolicy
+from copter_frontends.chronus import ChronusPolicy
 from copter_frontends.policy_kit import LpPolicy, RoundPolicy
 from copter_frontends.serve.attained import AttainedBook
 from copter_frontends.serve.cluster_state import Change as DeltaDone
@@ -309,6 +310,10 @@ class Scheduler:
             raise LookupError(f"the policy takes no part of job {job_id!r}: {self.refused[job_id]}")
         if self.policy is None:
             raise LookupError("there is no plan of the policy yet; ask again after the next")
+        if isinstance(self.policy, ChronusPolicy):
+            if job_id not in self.policy.jobs:
+                raise LookupError(f"job {job_id!r} is not known")
+            return self.policy.explained(job_id)
         if not isinstance(self.policy, LpPolicy):
             raise LookupError(
                 f"the policy {self.state.record.policy!r} solves no linear program that could explain a job"

@@ -38,6 +38,7 @@ def as_rows(held: HeldLeases) -> dict[str, tuple[tuple[int, ...], float, tuple[i
             tuple((np.flatnonzero(held.taken[at]) + held.first).tolist()),
         )
         for at, record in enumerate(held.records)
+        if held.taken[at].any()
     }
 
 

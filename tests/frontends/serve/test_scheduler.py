@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from copy import deepcopy
 from typing import Any
 
@@ -14,6 +15,7 @@ from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.plan_book import PlanBook
 from copter_frontends.serve.policy_names import NEEDS_WORK, POLICY_NAMES, RATED
+from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.scheduler import Scheduler
 
 
@@ -265,3 +267,47 @@ def test_an_edit_that_a_policy_fails_with_makes_it_anew(monkeypatch: pytest.Monk
     header = both.plan(1.0)
     assert (header["failure"], header["running"], header["jobs"]) == (None, 1, 1)
     assert both.scheduler.policy is not first
+
+
+def test_chronus_promises_deadlines_and_quotes_them() -> None:
+    both = Both("chronus")
+    both.do({"add_jobs": [{**job("chronus", "soon"), "deadlines": [[7200.0, 100.0], [9000.0, 50.0]]}]})
+    both.do({"add_jobs": [job("chronus", "free"), {**job("chronus", "never"), "deadlines": [[61.0, 10.0]]}]})
+    both.plan(60.0)
+    told = both.scheduler.explain("soon")
+    json.dumps(told)
+    assert told["standing"] == "guaranteed"
+    assert told["promised_by_s"] == 7201.0
+    assert told["leases"]
+    assert any("could end by" in each for each in told["quotes"])
+    assert both.scheduler.explain("free")["standing"] == "best effort"
+    assert both.scheduler.explain("free")["quotes"]
+    assert both.scheduler.explain("never")["promised_by_s"] is None
+    again = both.restarted(120.0)
+    again.plan(120.0)
+    assert again.explain("soon")["standing"] == "guaranteed"
+    with pytest.raises(LookupError, match="not known"):
+        both.scheduler.explain("stranger")
+
+
+@pytest.mark.parametrize(
+    ("deadlines", "words"),
+    [
+        ([[60.0]], "give .seconds from submission, reward"),
+        ([[60.0, 10.0], [30.0, 5.0]], "ascending"),
+        ([[60.0, 5.0], [90.0, 10.0]], "may only fall"),
+        ([[0.0, 10.0]], "deadlines/0/0"),
+        ("soon", "deadlines"),
+    ],
+)
+def test_deadlines_that_cannot_be_are_told(deadlines: Any, words: str) -> None:
+    both = Both("chronus")
+    with pytest.raises(Problem) as told:
+        both.do({"add_jobs": [{**job("chronus", "a"), "deadlines": deadlines}]})
+    assert re.search(words, str(told.value.document()))
+    assert not both.state.jobs
+
+
+def test_a_policy_without_promises_takes_no_deadlines() -> None:
+    with pytest.raises(Problem, match="promises no deadlines"):
+        Both("fifo").do({"add_jobs": [{**job("fifo", "a"), "deadlines": [[60.0, 10.0]]}]})
