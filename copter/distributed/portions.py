@@ -28,7 +28,7 @@ def taken(value: Any, at: NDArray[Any], k: int, what: str = "an argument") -> An
 
 
 def taken_rows(value: Any, at: NDArray[Any], k: int, one_each: bool) -> Any:
-    """Do :func:`taken` for private rows' bounds: a single row of bounds holds for all unless `one_each`."""
+    """Return entries `at` of private rows' bounds; a single row of bounds holds for all unless `one_each`."""
     if value is None or np.ndim(value) == 0:
         return value
     if isinstance(value, (list, tuple)) and any(np.ndim(each) for each in value):

@@ -145,7 +145,7 @@ class Shard:
     # Look-ups ------------------------------------------------------------------------------------------------
 
     def hello(self) -> Hello:
-        """Return the shard's state."""
+        """Return the model's version, the open batch, and the shard's size, memory and processor time."""
         model = self.model
         memory = process_resources.getrusage(process_resources.RUSAGE_SELF).ru_maxrss * 1024
         requests, processor_s = len(model.ledger.slot_of), time.process_time()

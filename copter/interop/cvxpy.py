@@ -202,7 +202,7 @@ def live_program(warm_start: bool, cache: dict[str, Any] | None) -> LiveProgram:
 
 
 def solved(lp: LinearProgram, settings: Settings, live: LiveProgram) -> Result:
-    """Solve a linear program."""
+    """Solve a linear program, from the last one's basis if `live` has it, and convert the answer to CVXPY's terms."""
     answer = live.solve(lp, settings)
     y = answer.ray if answer.status is Status.PRIMAL_INFEASIBLE else answer.y
     return Result(

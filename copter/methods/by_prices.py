@@ -28,7 +28,7 @@ class PriceSolve:
 
     @classmethod
     def start(cls, given: Round) -> PriceSolve:
-        """Prepare the round."""
+        """Return the method, ready to solve this round."""
         return cls(given)
 
     def kept(self) -> None:

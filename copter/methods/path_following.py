@@ -51,7 +51,7 @@ class PathMethod(Protocol[M]):
     iterations: int
 
     def measure(self) -> M:
-        """Measure the present point."""
+        """Return the residuals and products of the present point, for :meth:`figures` and :meth:`look`."""
 
     def figures(self, measured: M) -> Floats:
         """Return the figures; an iteration counts as progress if one of them falls enough."""

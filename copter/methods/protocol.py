@@ -59,7 +59,7 @@ class Method(Protocol):
 
     @classmethod
     def start(cls, given: Round) -> Method:
-        """Prepare the round."""
+        """Return the method, ready to solve this round."""
 
     def kept(self) -> Ended | None:
         """Return the iterate's own point, if it is proven to be still optimal; None if not, or if that is dear."""

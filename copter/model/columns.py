@@ -37,7 +37,7 @@ class Columns:
 
     @cached_property
     def _request(self) -> Keys:
-        """Index in `slots` of the request in each slot; -1 for all other slots and in the last entry."""
+        """Place of each slot in `slots`, or -1 if it is not listed; the last entry, for all slots beyond, is -1."""
         request = np.full(int(self.slots.max(initial=-1)) + 2, -1, dtype=np.int64)
         request[self.slots] = np.arange(len(self.slots))
         return request

@@ -16,7 +16,7 @@ FLIPS = (10, 30)  # least and most columns moved at random when rounding returns
 
 
 def pump(problem: IntegerProblem, relaxation: Relaxation, x: Floats, rng: np.random.Generator) -> bool:
-    """Pump from a relaxation's point; returns whether a better point was found."""
+    """Run the feasibility pump (M7) from a relaxation's point `x`; returns whether it found a better integer point."""
     integers, root = problem.integers, problem.root
     before: Floats | None = None
     for _ in range(ROUNDS):

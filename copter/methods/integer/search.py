@@ -250,9 +250,9 @@ class IntegerSearch:
         return problem.x is not None and problem.value - self.bound <= self.limits.gap * (1.0 + abs(problem.value))
 
     def _core(self, x: Floats) -> Domain | None:
-        """Return a domain with columns of large reduced cost fixed at rest; None if it would keep nearly all columns.
+        """Return a smaller domain for the first dive: columns of large reduced cost are fixed at their lower bounds.
 
-        The time of its relaxations is about proportional to its number of open columns.
+        None if that would keep nearly all columns or leave no point. Its relaxations take less time.
         """
         problem, root = self.problem, self.problem.root
         if self.root is None or self.root.status is not Status.OPTIMAL:

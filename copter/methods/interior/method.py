@@ -191,9 +191,9 @@ class InteriorSolve:
         system: Callable[[], System] | None,
         point: Point | None = None,
     ) -> Answer:
-        """Run the method with the normal equations or another system and polish the result.
+        """Run the method once, with the normal equations or another linear system, and polish the result.
 
-        It starts from the point `halfway` of another run, or from its own start.
+        It starts from `point`, such as one from half way of another run, or else from the least-squares start.
         """
         try:
             limit = self.settings.max_interior_iterations

@@ -107,7 +107,7 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
 def bounded_minimum(
     reduced: Floats, lower: Floats, upper: Floats, counts: NDArray[np.int64], limit: Floats, groups: NDArray[np.int64]
 ) -> tuple[float, Floats]:
-    """Do :func:`blocks_minimum` for groups with individual bounds."""
+    """Return the same as :func:`blocks_minimum` for groups whose columns have bounds of their own."""
     without_limit = np.repeat(~np.isfinite(limit), counts)
     wrong = np.where(np.isneginf(lower), np.maximum(reduced, 0.0), 0.0)
     wrong += np.where(np.isposinf(upper) & without_limit, np.minimum(reduced, 0.0), 0.0)

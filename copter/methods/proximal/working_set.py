@@ -153,7 +153,7 @@ class WorkingSet:
         self.x[columns] = part.x
 
     def start_new_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
-        """Do :meth:`start_by_price` for groups that all have new columns."""
+        """Raise new columns as :meth:`start_by_price` does, if every group has a new column."""
         reduced = self.reduced_costs(y)
         worth = new[(reduced[new] < 0.0) & (self.upper[new] > self.lower[new]) & np.isfinite(self.upper[new])]
         if len(worth) == 0:

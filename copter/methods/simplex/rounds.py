@@ -118,7 +118,7 @@ class RoundBasis:
             return None
 
     def pivoted(self, entries: Entries, numbers: Minimised, watch: Watch, work: float) -> Vertex | None:
-        """Do :meth:`solve`, but raise GivenUp if the method gives up."""
+        """Return an optimal vertex by pivots from the kept basis, if any; raises GivenUp if the method gives up."""
         cold = self.form is None
         form = self.bring_up(entries, numbers)
         tableau, before = form.tableau, form.tableau.iterations

@@ -43,7 +43,7 @@ class Changes:
 
     @property
     def mark(self) -> Mark:
-        """Return the current position."""
+        """Return a mark of the present state, from which later changes of bounds can be asked for."""
         return Mark(self._shape, self._first + len(self._slots))
 
     def anything(self) -> None:

@@ -25,14 +25,14 @@ class DeadlineJobs(RoundPolicy):
         self.source, self.rewards = source or NO_REWARDS, {}
 
     def add_job(self, job: Job) -> None:
-        """See :meth:`.RoundPolicy.add_job`; the job is an SLO job if the source has a reward for it."""
+        """Queue a job, an SLO job if the source has a reward for it. Errors as in :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         reward = reward_for(self.source, job)
         if reward is not None:
             self.rewards[job.id] = reward
 
     def remove_job(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.remove_job`."""
+        """Forget a job and its reward, and free its GPUs; raises UnknownJobError for an unknown id."""
         super().remove_job(job_id)
         self.rewards.pop(job_id, None)
 

@@ -24,12 +24,12 @@ class FairnessPolicy(SpeedAwarePolicy):
         self._plans_seen: dict[str, int] = {}
 
     def add_job(self, job: Job) -> None:
-        """See :meth:`.RoundPolicy.add_job`."""
+        """Queue a job and begin its mean of contention. Errors as in :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self._contention_sum[job.id], self._plans_seen[job.id] = 0.0, 0
 
     def remove_job(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.remove_job`."""
+        """Forget a job and its mean of contention, and free its GPUs; raises UnknownJobError for an unknown id."""
         super().remove_job(job_id)
         del self._contention_sum[job_id], self._plans_seen[job_id]
 

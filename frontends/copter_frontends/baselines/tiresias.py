@@ -60,12 +60,12 @@ class TiresiasPolicy(PriorityPolicy):
         self._queue_of: dict[str, int] = {}
 
     def add_job(self, job: Job) -> None:
-        """See :meth:`.RoundPolicy.add_job`; the job starts in the first queue."""
+        """Queue a job in the first queue. Errors as in :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self._queue_of[job.id] = 0
 
     def remove_job(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.remove_job`."""
+        """Forget a job and free its GPUs; raises UnknownJobError for an unknown id."""
         super().remove_job(job_id)
         del self._queue_of[job_id]
 

@@ -318,7 +318,7 @@ class _Cycle:
         return row, leases
 
     def descend(self, best: LeasePrices, bound: float, cold: bool) -> tuple[LeasePrices, float]:
-        """Return improved prices, their bound, and columns drawn at these prices."""
+        """Return better prices and their bound, or the given ones; columns drawn at the new prices go into the pool."""
         options, capacity, owner = self.reduced, self.scarce, self.owner
         mean = options.most / max(float(capacity.sum()), 1.0)
         price = np.full(capacity.shape, 0.5 * mean) if cold else best.price

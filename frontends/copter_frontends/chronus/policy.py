@@ -308,7 +308,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.rewards[job_id] = reward
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """See :meth:`.RoundPolicy.update_job`; progress reduces the leases that a promise needs."""
+        """Update a job's ``progress``, which reduces the leases that a promise needs; other changes are checked."""
         super().update_job(job_id, **what_changed)
         if what_changed.get("progress") is not None:
             self.spot.progressed(job_id, self.service[job_id].progress)
@@ -330,12 +330,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.lease.remove(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """See :meth:`.RoundPolicy.add_resources`."""
+        """Add `count` GPUs of a known type as whole nodes; the next plan uses them."""
         super().add_resources(gpu_type, count, nodes)
         self._changed, self.placer.room = True, None
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """See :meth:`.RoundPolicy.remove_resources`; jobs on the nodes lose the current lease.
+        """Remove `count` GPUs of a type as whole nodes; jobs on the nodes lose the current lease.
 
         The next plan gives them other leases; jobs whose promises cannot be kept are demoted, with a notice.
         """

@@ -72,7 +72,7 @@ class SmoothedDual:
         return np.asarray(np.maximum(result.x, 0.0).reshape(start.shape))
 
     def mixed(self, price: Floats) -> Mixed:
-        """Evaluate the dual (C11)."""
+        """Return the smoothed dual (C11) at these prices: value, slope, and the shares of options and leases."""
         options = self.options
         leases, cost = self._chosen(price)
         worth = options.value - options.gpus * cost[self.shape]

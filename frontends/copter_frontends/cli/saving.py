@@ -34,7 +34,7 @@ class Saver:
             self.at_end()
 
     def at_end(self) -> None:
-        """Save the run."""
+        """Save the run to the file now, if there is one; raises InputError if it cannot be saved."""
         if self._path is None:
             return
         try:

@@ -105,11 +105,11 @@ class FittedSteps:
         return [(n, k, int(m), *self.step((k // n,) * n, int(m))) for n, k in places for m in shares]
 
     def most_local(self, placement: Sequence[int]) -> int:
-        """Return the GPU type's limit, which does not depend on the placement."""
+        """Return the largest local batch of the GPU type, which is the same for every placement."""
         return self.max_local
 
     def most_local_of(self, gpus: int) -> int | None:
-        """Return the GPU type's limit."""
+        """Return the largest local batch of the GPU type, which is the same for every number of GPUs."""
         return self.max_local
 
     def step(self, placement: Sequence[int], local: int) -> tuple[float, float]:

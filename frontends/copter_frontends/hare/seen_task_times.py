@@ -44,7 +44,7 @@ class SeenTaskTimes:
     _windows: dict[str, Window] = field(default_factory=dict)
 
     def of(self, job: Job) -> JobTimes:
-        """See :class:`.TaskTimes`; an unknown model has equal times on all types until it was measured.
+        """Return a job's times, corrected by measured ones; an unmeasured, unknown model has equal times on all types.
 
         Raises
         ------
@@ -69,18 +69,18 @@ class SeenTaskTimes:
         )
 
     def kinds(self, job: Job) -> Collection[str]:
-        """See :class:`.TaskTimes`."""
+        """Return the GPU types on which a job's tasks run, as declared."""
         return self._declared(job).train_s.keys()
 
     def work(self, job: Job) -> float:
-        """See :class:`.TaskTimes`."""
+        """Return a job's units of work, as declared; for an unknown model its ``work_samples``."""
         try:
             return self.declared.work(job)
         except UnknownApplicationError:
             return float(job.work_samples or 0.0)
 
     def time_done(self, job: Job, kind: str, progress: float) -> float:
-        """See :class:`.TaskTimes`; the rounds of an unknown model are taken to be equal."""
+        """Return the share of a job's time that has passed at a progress; an unknown model's rounds count as equal."""
         try:
             return self.declared.time_done(job, kind, progress)
         except UnknownApplicationError:

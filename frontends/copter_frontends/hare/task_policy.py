@@ -185,7 +185,7 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """See :meth:`.RoundPolicy.add_job`; raises InvalidJobError for an unknown application."""
+        """Queue a job and its task times; raises InvalidJobError for an unknown application, and then adds nothing."""
         super().add_job(job)
         weight = self.weights.get(job.id, 1.0)
         try:
@@ -195,24 +195,24 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
             raise
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """See :meth:`.RoundPolicy.update_job`."""
+        """Update a job's ``progress``, and so the rounds that are left."""
         super().update_job(job_id, **what_changed)
         self.book.progress(job_id, self.service[job_id].progress)
 
     def remove_job(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.remove_job`."""
+        """Forget a job, its tasks and its measurement under way, and free its GPUs."""
         super().remove_job(job_id)
         self.book.remove(job_id)
         if self.history is not None:
             self.history.forget(job_id)
 
     def hold(self, job_id: str, allocation: Allocation) -> None:
-        """See :meth:`.RoundPolicy.hold`."""
+        """Give a job these free GPUs, and note them with its tasks."""
         super().hold(job_id, allocation)
         self.book.hold(job_id, allocation)
 
     def release(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.release`."""
+        """Release a job's GPUs, if it has any."""
         super().release(job_id)
         if job_id in self.book:
             self.book.hold(job_id, None)

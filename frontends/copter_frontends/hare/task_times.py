@@ -61,22 +61,22 @@ class ModelTaskTimes:
     """Task times of the paper's eight models (Table 3); one unit of a job's ``work_samples`` is one task."""
 
     def of(self, job: Job) -> JobTimes:
-        """See :class:`TaskTimes`; raises InvalidJobError for a model other than the eight."""
+        """Return the model's task times; raises InvalidJobError for a model other than the eight."""
         known = model_of(job.application)
         rounds = max(round((job.work_samples or 0.0) / requested_gpus(job)), 1)
         train = {kind: known.train_s(kind) for kind in known.speed}
         return JobTimes(rounds, train, dict.fromkeys(train, known.sync_s()))
 
     def kinds(self, job: Job) -> Collection[str]:
-        """See :class:`TaskTimes`."""
+        """Return the GPU types for which the job's model has a speed."""
         return model_of(job.application).speed.keys()
 
     def work(self, job: Job) -> float:
-        """See :class:`TaskTimes`."""
+        """Return the job's number of tasks, at least 1."""
         return max(job.work_samples or 0.0, 1.0)
 
     def time_done(self, job: Job, kind: str, progress: float) -> float:
-        """See :class:`TaskTimes`; all rounds are equal."""
+        """Return the progress itself: all rounds take equally long."""
         return progress
 
 
@@ -97,7 +97,7 @@ class GoodputTaskTimes:
         self._known: dict[tuple[Shape, int], _Unit] = {}
 
     def of(self, job: Job) -> JobTimes:
-        """See :class:`TaskTimes`; raises InvalidJobError for an application without a model or that runs nowhere."""
+        """Return a job's task times; raises InvalidJobError if its application has no model or runs nowhere."""
         unit, work = self._unit(job), self._rates.work(job)
         rounds = max(round(work * unit.shortest_s / ROUND_S), 1)
         scale = work / rounds
@@ -110,15 +110,15 @@ class GoodputTaskTimes:
         )
 
     def kinds(self, job: Job) -> Collection[str]:
-        """See :class:`TaskTimes`; errors as in :meth:`of`."""
+        """Return the GPU types on which a job's tasks run; errors as in :meth:`of`."""
         return self._unit(job).train_s.keys()
 
     def work(self, job: Job) -> float:
-        """See :class:`TaskTimes`."""
+        """Return a job's units of work by the goodput model."""
         return self._rates.work(job)
 
     def time_done(self, job: Job, kind: str, progress: float) -> float:
-        """See :class:`TaskTimes`."""
+        """Return the share of a job's time on its requested GPUs of a type that has passed at a progress."""
         return self._rates.time_done(job, kind, requested_gpus(job), progress)
 
     def _unit(self, job: Job) -> _Unit:

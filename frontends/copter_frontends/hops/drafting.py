@@ -1,4 +1,4 @@
-"""Construction of drafts and wishes for one plan, on servers in groups."""
+"""From the present data of a round to the wishes of jobs and to drafts of plans, on servers in groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUNDING = 1e-12  # relative difference up to which two plans are worth the same
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """Makes wishes and drafts from the present data.
+    """Turns the data of the present round into wishes of jobs, a first draft, and allocations from a draft.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ class Drafting:
     stay_bonus: float
 
     def wish(self, job: str) -> Wish:
-        """Return a job's wish for this plan."""
+        """Return what a job asks of this plan: its offers, its weight and its current column."""
         here = self.present.get(job)
         return Wish(self.book.offers[job], self.weight[job], NONE if here is None else here.column)
 
     def draft(self, kept: Mapping[str, Allocation]) -> Draft:
-        """Return a draft in which these jobs keep their GPUs."""
+        """Return a draft in which the jobs of `kept` keep their GPUs and all other GPUs are free."""
         book, groups = self.book, self.groups
 
         def slowdown(job: str, group: int, gpus: int, nodes: int) -> float:
@@ -88,7 +88,7 @@ class Drafting:
         }
 
     def allocation(self, shares: Shares) -> Allocation:
-        """Servers of a draft as an allocation."""
+        """Return the servers and GPUs that a draft gave a job as an Allocation."""
         ids, first = self.groups.ids, shares[0][0]
         kind = self.groups.groups[int(self.groups.group[first])].gpu_type
         if len(shares) == 1:

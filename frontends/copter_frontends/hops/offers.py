@@ -75,14 +75,14 @@ def _columns_of(key: bytes) -> dict[tuple[int, int, int], int]:
 
 @lru_cache(maxsize=4096)
 def _offers_of(key: bytes) -> list[tuple[int, int, int]]:
-    """Return (kind, group, size) of every column, cached likewise."""
+    """Return (kind, group, size) of every column, cached for jobs with equal columns."""
     parts = np.frombuffer(key, dtype=np.int64).reshape(3, -1)
     return list(zip(*parts.tolist(), strict=True))
 
 
 @lru_cache(maxsize=4096)
 def _packed_of(key: bytes) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Return {group: (size, column) of the offers on one of its servers}, cached likewise."""
+    """Return {group: (size, column) of the offers on one of its servers}, cached for jobs with equal columns."""
     found: dict[int, list[tuple[int, int]]] = {}
     for column, (kind, group, gpus) in enumerate(_offers_of(key)):
         if kind == PACKED:

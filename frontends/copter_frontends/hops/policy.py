@@ -249,7 +249,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         return result.choice({}, self._prices, self.skipped, clock.seconds)
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Assign the chosen servers."""
+        """Give the jobs the servers that the last plan chose; `wanted` is not used."""
         self.settle_as(self._chosen)
 
     # Inside -------------------------------------------------------------------------------------------------------

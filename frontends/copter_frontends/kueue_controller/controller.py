@@ -39,7 +39,7 @@ class Cluster(Protocol):
         """Return all documents of a path."""
 
     def one(self, version: str, plural: str, name: str, namespace: str) -> Document:
-        """Return one document."""
+        """Return the document with this name and namespace."""
 
     def patch(self, document: Document, plural: str, change: Document, status: bool = False) -> bool:
         """Merge a change into a document unless it changed since it was read; return whether it was written."""

@@ -144,7 +144,10 @@ class _Last:
     def held_again(
         self, wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
     ) -> tuple[dict[str, NodePool], dict[str, Allocation], dict[str, dict[str, int]]] | None:
-        """Return what :func:`_held` does, from the last pools; None, and they are spoilt, where it must look itself."""
+        """Return the same as :func:`_held`, faster, by patching the last pools.
+
+        None, with the last pools unusable, if jobs clash on nodes or a pin does not fit; :func:`_held` then decides.
+        """
         pools, had, found = self.pools, self.allocations.get, previous.get
         others = []
         for job, (gpu_type, gpus) in wanted.items():

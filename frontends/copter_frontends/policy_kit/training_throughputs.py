@@ -53,7 +53,7 @@ class TrainingThroughputs(GoodputThroughputs):
         return self.work(job) * left / (whole_s * (1.0 - share_of_time(course, 1.0 - left)))
 
     def time_done(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
-        """See :class:`TimedThroughputs`; returns `progress` itself if the job cannot run."""
+        """Return the share of a job's time that has passed at a progress; `progress` itself if the job cannot run."""
         whole_s, course = self._timed(job, gpu_type, gpus)
         return progress if whole_s == inf else share_of_time(course, progress)
 

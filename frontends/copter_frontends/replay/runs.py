@@ -187,7 +187,7 @@ def times_slower(run: Run, copters: Run) -> float:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """Return a run's totals."""
+    """Return a run's totals: quantiles of times, largest gap and difference, numbers of accepted answers."""
     figures: dict[str, Any] = {"solver": run.solver, "rounds": len(run.rows), "ended": run.ended}
     for stage in STAGES:
         values = [row[stage] for row in run.rows]

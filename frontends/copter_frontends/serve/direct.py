@@ -34,7 +34,7 @@ class PostDelta:
         self.clusters, self.settings = clusters, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Read a delta, submit it, and answer with its sequence number; ``?plan=1`` adds the plan in force."""
         tenant = tenant_of(scope)
         service = self.clusters.get(scope["path_params"]["cluster"], tenant)
         body = await read_body(scope, receive, tenant.body_limit(self.settings.max_body), self.settings.body_s)
@@ -58,7 +58,7 @@ class GetPlan:
         self.clusters = clusters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Answer with the plan's body and ETag, or with 304."""
         book = self.clusters.get(scope["path_params"]["cluster"], tenant_of(scope)).book
         etag = f'{book.etag[:-1]}-{BOOT}"'.encode()
         if header(scope, b"if-none-match") == etag:
@@ -83,7 +83,7 @@ class Direct:
         self.app, self._called = app, called
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Handle the request if it is one of the known ones; otherwise pass it on."""
         path = scope["path"] if scope["type"] == "http" else ""
         if path.startswith(PREFIX):
             name, _, last = path[len(PREFIX) :].partition("/")

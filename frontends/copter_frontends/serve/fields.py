@@ -69,7 +69,7 @@ def mapping(
 
 
 def listing(where: str, value: Any) -> list[Any]:
-    """Return an array."""
+    """Return the value if it is an array; raises Problem 422 otherwise, naming the field `where`."""
     if not isinstance(value, list):
         raise invalid(where, f"is {shown(value)}, must be an array")
     return value

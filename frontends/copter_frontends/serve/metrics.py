@@ -50,7 +50,7 @@ class Metrics:
         self.journal_records.inc(records)
 
     def planned(self, cluster: str, header: Mapping[str, Any]) -> None:
-        """Record a plan's figures."""
+        """Count a new plan, and set the cluster's gauges (gap, jobs, GPUs, prices) to its figures."""
         self.plans.labels(cluster).inc()
         self.round_seconds.labels(cluster).observe(header["round_s"])
         self.gap.labels(cluster).set(header["gap"] or 0.0)

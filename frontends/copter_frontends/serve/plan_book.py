@@ -95,7 +95,7 @@ class PlanBook:
         self._note(before, told, stopped, self.header)
 
     def _stop(self, job_id: str, now_s: float, stopped: list[str]) -> None:
-        """Remove a job from the plan, if present."""
+        """Remove a job from the plan and append its id to `stopped`; do nothing if the plan does not have it."""
         if self.allocations.pop(job_id, None) is not None:
             self.attained.end(job_id, now_s)
             del self._fragments[job_id]

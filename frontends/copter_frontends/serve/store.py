@@ -112,7 +112,7 @@ def write_snapshot(folder: Path, frozen: Frozen, history: History) -> None:
 
 
 def drop_segments(folder: Path, below: int) -> None:
-    """Delete the segments before a number."""
+    """Delete the journal's segments whose number is below `below`."""
     for number in segments(folder):
         if number < below:
             DISK.get().remove(segment(folder, number))

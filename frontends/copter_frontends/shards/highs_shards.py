@@ -153,7 +153,7 @@ class Exact(HighsBase):
         self.gap = gap
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """Return HiGHS's plan."""
+        """Solve the round's mixed-integer program (SH1) by HiGHS; without an answer, keep the present copies."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         limit = self.time_limit_s if deadline_s is None else deadline_s
@@ -174,7 +174,7 @@ class LpRelaxed(HighsBase):
     """The relaxation by HiGHS, then the thesis's shim."""
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """Return the shim's plan."""
+        """Solve the round's relaxation (SH2) by HiGHS; returns the plan that the thesis's shim makes of it."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         limit = self.time_limit_s if deadline_s is None else deadline_s

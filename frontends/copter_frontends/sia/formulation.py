@@ -486,7 +486,7 @@ class SiaFormulation:
             self.stranded.add(state.job.id)
 
     def _take(self, state: JobState, base: Base) -> None:
-        """Give a job this base."""
+        """Use these base values for a job from now on; a job that could run nowhere (stranded) can run again."""
         state.base, smallest, state.live_base, holed = base
         if self.stranded:
             self.stranded.discard(state.job.id)

@@ -45,7 +45,7 @@ class GoodputAloneTimes:
         self._best: dict[tuple[Hashable, str], Floats] = {}
 
     def seconds(self, job: Job, gpu_type: str, gpus: int) -> float:
-        """See :meth:`AloneTimes.seconds`."""
+        """Return seconds from start to end on at most `gpus` GPUs of a type; infinite if the job cannot run."""
         sizes = self._sizes.get(gpu_type, np.zeros(0, dtype=np.int64))
         at, share_of_size = int(np.searchsorted(sizes, gpus, side="right")) - 1, 1.0
         if len(sizes) == 0:

@@ -97,7 +97,10 @@ def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints
 
 
 class ExactTraining:
-    """Training at the goodput model's rates, exact over phases and at completion; `facts` may draw loads."""
+    """Trains jobs at the goodput model's rates, exactly: progress is integrated over phases and up to completion.
+
+    Loads are drawn for the applications whose `facts` are :class:`DrawnLoads`.
+    """
 
     def __init__(self, table: JobTable, rates: RateTable, facts: Mapping[str, object] | None = None) -> None:
         self._table, self._rates, self._facts = table, rates, facts or {}
@@ -137,7 +140,7 @@ class ExactTraining:
         self._table.progress[row] = ends[phase - 1] if phase else 0.0
 
     def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
-        """See :func:`.execution.advance`."""
+        """Train the running jobs from `begin_s` to `end_s`; returns as :func:`.execution.advance` does."""
         return advance(self._table, self._rates, running, begin_s, end_s)
 
     def rates(self, rows: Ints) -> Floats:

@@ -81,31 +81,31 @@ class GavelPolicy(RoundPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """See :meth:`.RoundPolicy.add_job`."""
+        """Queue a job; shares are computed again when a reset is due. Errors as in :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self.mechanism.add(job.id)
         self._isolated_s[job.id] = self._counted[job.id] = 0.0
         self._stale = True
 
     def remove_job(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.remove_job`."""
+        """Forget a job and its clocks, and free its GPUs; raises UnknownJobError for an unknown id."""
         super().remove_job(job_id)
         self.mechanism.remove(job_id)
         del self._isolated_s[job_id], self._counted[job_id]
         self._stale = True
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """See :meth:`.RoundPolicy.add_resources`."""
+        """Add `count` GPUs of a known type as whole nodes; shares are computed again when a reset is due."""
         super().add_resources(gpu_type, count, nodes)
         self._stale = True
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """See :meth:`.RoundPolicy.remove_resources`."""
+        """Remove `count` GPUs of a type as whole nodes; shares are computed again when a reset is due."""
         super().remove_resources(gpu_type, count, nodes)
         self._stale = True
 
     def resume(self, now_s: float, attained: Mapping[str, Attained]) -> None:
-        """See :meth:`.RoundPolicy.resume`; the clocks of the types continue, too."""
+        """Take over from an earlier scheduler at `now_s`; the clocks of the types continue."""
         super().resume(now_s, attained)
         for job_id, had in attained.items():
             if job_id in self.jobs:

@@ -75,7 +75,7 @@ class PolluxPolicy(RoundPolicy):
         super().add_job(with_limits(job))
 
     def remove_job(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.remove_job`."""
+        """Forget a job and its speedups, and free its GPUs; raises UnknownJobError for an unknown id."""
         super().remove_job(job_id)
         self._most_had.pop(job_id, None)
         self._tables.pop(job_id, None)

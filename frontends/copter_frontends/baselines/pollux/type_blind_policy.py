@@ -91,7 +91,7 @@ class TypeBlindPollux(RoundPolicy):
         super().add_job(with_limits(job))
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """See :meth:`.RoundPolicy.update_job`; uses ``hints`` and ``restarts``, too."""
+        """Update a job's ``progress``, ``hints`` and ``restarts``; :func:`.check_facts` checks other changes."""
         super().update_job(job_id, **what_changed)
         if what_changed.get("hints") is not None:
             self._hints[job_id] = what_changed["hints"]
@@ -99,7 +99,7 @@ class TypeBlindPollux(RoundPolicy):
             self._restarts[job_id] = int(what_changed["restarts"])
 
     def remove_job(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.remove_job`."""
+        """Forget a job with its hints and restarts, and free its GPUs; raises UnknownJobError for an unknown id."""
         super().remove_job(job_id)
         for known in (self._hints, self._restarts, self._had):
             known.pop(job_id, None)

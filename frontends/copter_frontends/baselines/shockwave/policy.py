@@ -75,28 +75,29 @@ class ShockwavePolicy(FairnessPolicy):
         self._window_s: float | None = None  # time at which the window was planned
 
     def add_job(self, job: Job) -> None:
-        """See :meth:`.RoundPolicy.add_job`; the window is planned again."""
+        """Queue a job; the window is planned again. Errors as in :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self._window_s = None
 
     def remove_job(self, job_id: str) -> None:
-        """See :meth:`.RoundPolicy.remove_job`; the window is planned again."""
+        """Forget a job and free its GPUs; the window is planned again. Raises UnknownJobError for an unknown id."""
         super().remove_job(job_id)
         self._window_s = None
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """See :meth:`.RoundPolicy.add_resources`; the window is planned again."""
+        """Add `count` GPUs of a known type as whole nodes; the window is planned again."""
         super().add_resources(gpu_type, count, nodes)
         self._window_s = None
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """See :meth:`.RoundPolicy.remove_resources`; the window is planned again."""
+        """Remove `count` GPUs of a type as whole nodes; the window is planned again."""
         super().remove_resources(gpu_type, count, nodes)
         self._window_s = None
 
     def best_rate(self, job: Job) -> float:
-        """See :meth:`.SpeedAwarePolicy.best_rate`; a type-blind policy uses the mean time over the types that run
-        the job.
+        """Return a job's rate on the fastest type that can run it.
+
+        A type-blind policy takes one over the mean time of a unit of work, over the types that run the job.
         """
         if not self.type_blind:
             return super().best_rate(job)
@@ -106,7 +107,7 @@ class ShockwavePolicy(FairnessPolicy):
         return len(times) / sum(times) if times else 0.0
 
     def down_the_list(self, ranking: Iterable[str]) -> Wanted:
-        """See :meth:`.PriorityPolicy.down_the_list`; ignores types if the policy is type-blind."""
+        """Give jobs their requested GPUs, best rank first; without regard to types if the policy is type-blind."""
         if not self.type_blind:
             return super().down_the_list(ranking)
         waiting = [job_id for job_id in ranking if job_id not in self.pins]

@@ -113,22 +113,22 @@ RULES: dict[str, Callable[[HareInstance, bool], Choose]] = {
 
 
 def gavel_fifo(instance: HareInstance) -> JobLevelSchedule:
-    """Schedule by :func:`fifo_rule`."""
+    """Schedule jobs in the order of their arrival (:func:`fifo_rule`)."""
     return run_jobs(instance, fifo_rule(instance))
 
 
 def srtf(instance: HareInstance) -> JobLevelSchedule:
-    """Schedule by :func:`srtf_rule`."""
+    """Start whichever job ends first among those that fit (:func:`srtf_rule`)."""
     return run_jobs(instance, srtf_rule(instance))
 
 
 def sched_homo(instance: HareInstance) -> JobLevelSchedule:
-    """Schedule by :func:`homo_rule`."""
+    """Schedule jobs by weight over work at the mean speed, blind to GPU types (:func:`homo_rule`)."""
     return run_jobs(instance, homo_rule(instance))
 
 
 def sched_allox(instance: HareInstance) -> JobLevelSchedule:
-    """Schedule by :func:`allox_rule`."""
+    """Schedule jobs by AlloX's matching (:func:`allox_rule`)."""
     return run_jobs(instance, allox_rule(instance))
 
 
