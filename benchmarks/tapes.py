@@ -18,6 +18,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -53,6 +54,7 @@ NEED_FEW = ("shards", "chronus", "hare", "kueue")  # solve in rounds in which no
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
+OVER = re.compile(r"its [\d.e+]+ s for this tape are over after \d+ rounds")
 WHOLE = ".whole.json"  # the end of the file with what its rounds take by replay, as they were recorded
 WAYS = ".ways.json"  # the end of the file with a tape's measurements in all ways of copter
 COPTERS: dict[str, dict[str, Any]] = {  # with HiGHS's ways, the parts of the thesis's Figure 4.6
@@ -283,7 +285,7 @@ def write_page(folder: Path) -> None:
             few = f", its first {FIRST_SOLVES[tape.name]} solves" if tape.name in FIRST_SOLVES else ""
             glance += [section["at_a_glance"]] if "at_a_glance" in section else []
             lines += ["", f"## {tape.name}", "", f"`{tape.shown}`{few}", "", f"Measured: {section['how']}.", ""]
-            lines += section["lines"]
+            lines += [OVER.sub("time", line) for line in section["lines"]]
             others = result.with_name(f"{tape.name}{WAYS}")
             lines += ["", *also(json.loads(others.read_text()))] if others.exists() else []
             lines += [] if few else whole_rounds(told(folder / f"{tape.name}.tape"))
@@ -337,17 +339,15 @@ def whole_rounds(figures: dict[str, Any]) -> list[str]:
         return []
     lines = [
         "",
-        f"When the tape was made, a whole round took {1e3 * whole_s / rounds:.3g} ms in the mean of {rounds}, on one "
-        f"thread. The edits and solves of its linear programs were {1e3 * programs / rounds:.3g} ms of it, "
-        f"{programs / whole_s:.0%}; the rest, {1e3 * (whole_s - programs) / rounds:.3g} ms, is the policy itself, "
-        "its shim and its placement.",
+        f"Whole rounds when it was made, on one thread: {1e3 * whole_s / rounds:.3g} ms in the mean, "
+        f"{1e3 * programs / rounds:.3g} ms of it ({programs / whole_s:.0%}) for linear programs; "
+        f"the rest, {1e3 * (whole_s - programs) / rounds:.3g} ms, for policy, shim and placement.",
     ]
     if "replayed_s" in figures:
         replayed = figures["replayed_s"]
         lines[-1] += (
-            f" `copter replay` of the {figures['solves']} solves, right after it, took {1e3 * replayed / rounds:.3g} "
-            f"ms a round, {replayed / programs:.2f} times as long: a whole round and its replay differ by "
-            f"{1e3 * (whole_s - replayed) / rounds:.3g} ms. Measured: {figures['how']}."
+            f" Replayed right after it: {1e3 * replayed / rounds:.3g} ms a round, {replayed / programs:.2f} times as "
+            f"long ({figures['how']})."
         )
     return lines
 
@@ -374,9 +374,9 @@ def header() -> list[str]:
         "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
         f"{THREADS} threads; the others have the seconds a solve and a tape that each section's command says. "
         "`times` is the sum over copter's. `judged`: solves whose answer was accepted, for copter by `copter verify`, "
-        "for others by residuals and gap within 1e-6; a gap of copter's is one that was proven there. Where a "
-        "section's load is above the number of processors, other work shared them: ratios count there, and times are "
-        "long for all.",
+        "for others by residuals and gap within 1e-6; a gap of copter's is one that was proven there. `ended`: why a "
+        "solver did not do all rounds (time: its seconds for the tape were over). Where a section's load is above the "
+        "number of processors, other work shared them: ratios count there, and times are long for all.",
         "",
         "| | |",
         "|---|---|",

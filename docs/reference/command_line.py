@@ -5,6 +5,7 @@ Run by hand after a change of an option: python docs/reference/command_line.py
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -16,7 +17,14 @@ HEAD = """# Command line
 `copter COMMAND [OPTIONS]`. Exit codes: 0 an answer, 1 a failure, 2 bad input, 130 and 143 an interrupted simulation
 that has written its results. With `--json` the last line of stdout is one JSON object. This page is written by
 `python docs/reference/command_line.py`.
+
+Options of several commands, which name them only:
+
+| option | |
+|---|---|
+{common}
 """
+COMMON = 4  # commands from which on an option that they have in the same words stands at the head of the page
 
 
 def cell(text: str) -> str:
@@ -48,7 +56,16 @@ def rows_of(command: click.Command) -> list[str]:
     return rows
 
 
-def section(name: str, command: click.Command) -> list[str]:
+def all_commands() -> list[tuple[str, click.Command]]:
+    """Every command by its name and, after a group, the commands in it."""
+    found = []
+    for name, command in sorted(cli.commands.items()):
+        inner = getattr(command, "commands", {}) or (getattr(command, "problems", {}) if name == "simulate" else {})
+        found += [(name, command), *((f"{name} {second}", each) for second, each in inner.items())]
+    return found
+
+
+def section(name: str, command: click.Command, common: list[str]) -> list[str]:
     """A command: what it does, then its options; `compare` says only where it differs from `simulate`."""
     arguments = [each.human_readable_name for each in command.params if isinstance(each, click.Argument)]
     parts = [f"## copter {' '.join([name, *arguments])}", "", cell((command.help or "").split("\b")[0]), ""]
@@ -58,17 +75,20 @@ def section(name: str, command: click.Command) -> list[str]:
         missing = ", ".join(row.split(" | ")[0].lstrip("| ") for row in others if row not in rows)
         parts += [f"It takes the options of [copter simulate](#copter-simulate-policy) but {missing}, and these:", ""]
         rows = [row for row in rows if row not in others]
-    return [*parts, "| option | |", "|---|---|", *rows, ""] if rows else parts
+    named = ", ".join(row.split(" | ")[0].lstrip("| ") for row in rows if row in common)
+    rows = [row for row in rows if row not in common]
+    parts += ["| option | |", "|---|---|", *rows, ""] if rows else []
+    return [*parts, f"Also {named}.", ""] if named else parts
 
 
 def page() -> str:
     """The whole page: every command and, after a group, the commands in it."""
-    parts = [HEAD]
-    for name, command in sorted(cli.commands.items()):
-        parts += section(name, command)
-        inner = getattr(command, "commands", {}) or (getattr(command, "problems", {}) if name == "simulate" else {})
-        for second, each in inner.items():
-            parts += section(f"{name} {second}", each)
+    commands = all_commands()
+    counts = Counter(row for name, command in commands if name != "compare" for row in rows_of(command))
+    common = [row for row, count in counts.most_common() if count >= COMMON]
+    parts = [HEAD.format(common="\n".join(common))]
+    for name, command in commands:
+        parts += section(name, command, common)
     return "\n".join(parts)
 
 

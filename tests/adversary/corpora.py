@@ -41,6 +41,7 @@ from tests.adversary.test_bounds import dual_function
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "corpora.md"
 INF = np.inf
 HIGHS = "[HiGHS {0}](https://github.com/ERGO-Code/HiGHS/issues/{0})"
+SCIPY = "SciPy's tests of linprog"
 DISCOPT = "[discopt {0}](https://github.com/jkitchin/discopt/issues/{0})"
 SOLVE_S, INTEGER_S = 60.0, 10.0
 NEAR = 1e-6
@@ -203,7 +204,7 @@ pickle.dump(kept, open(sys.argv[1], "wb"))
         if print_of_it not in known:
             known.add(print_of_it)
             shape = f"{lp.shape[0]} rows, {lp.shape[1]} columns"
-            yield Case(shape, "SciPy's tests of linprog", "regression tests", partial(copy, lp))
+            yield Case(shape, SCIPY, "regression tests", partial(copy, lp))
 
 
 def series(case: Case) -> Iterator[Row]:
@@ -356,6 +357,8 @@ def page(rows: list[Row]) -> str:
         case, seen = row.case, row.judgement
         verdict = f"{seen.verdict} (by {seen.by})" + (f": {seen.why}" if seen.verdict == FALSE else "")
         key = case.name, case.source, case.failed, row.says, verdict
+        if case.source == SCIPY and seen.verdict == TRUE:  # they have no names: a row for all that one judge decides
+            key = "programs", case.source, case.failed, "its verdict or optimum", verdict
         together[key] = together.get(key, 0) + 1
     lines = [
         f"| {name} | {source} | {failed} | {says}{f', {count} times' if count > 1 else ''} | {verdict} |"
