@@ -155,8 +155,8 @@ ROOMS = [
         "tests/copter/methods",
         "certificates descent iterate newton pricing proximal_point purification residuals settling solve termination "
         "working_set",
-        "proximal/test_parts proximal/test_work test_coordinate_descent proximal/test_kernels proximal/test_sweep test_changed_bounds "
-        "../../adversary/test_counted_work",
+        "proximal/test_parts proximal/test_work test_coordinate_descent proximal/test_kernels proximal/test_sweep "
+        "test_changed_bounds ../../adversary/test_counted_work",
     ),
     *_of(
         "copter.shims",

@@ -56,7 +56,7 @@ FRONTEND_PAGES = {
     "HR": ("papers/hare.md", 35, ("hare",)),
     "S": ("papers/sia.md", 13, ("sia", "semantics.py")),
     "TE": ("method/traffic.md", 20, ("traffic",)),
-    "SH": ("method/shards.md", 14, ("shards",)),
+    "SH": ("method/shards.md", 15, ("shards",)),
 }
 
 
