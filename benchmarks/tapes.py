@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -181,8 +182,9 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
             HASHES.write_text(json.dumps(dict(sorted({**known, tape.name: found["sha256"]}.items())), indent=1) + "\n")
         expected = known.get(tape.name, found["sha256"])
         same = "as listed" if expected == found["sha256"] else f"NOT {expected[:12]}, which is listed"
-        rounds = int(tape.command[tape.command.index("--rounds") + 1])
-        few = found["rounds"] < (1 if tape.command[1] in NEED_FEW else rounds)
+        told = dict(pairwise(tape.command))  # a test of Kueue's has its own number of rounds
+        rounds = 1 if tape.command[1] in NEED_FEW else int(told.get("--rounds", 1))
+        few = found["rounds"] < rounds
         if few:
             same += f", and FEWER solves than its {rounds} rounds"
         print(
