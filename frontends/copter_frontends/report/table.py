@@ -107,7 +107,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("hours in the queue per job", number(summary["queue_h_per_job"], "{:.3f}")),
         ("jobs at a time, mean / max", _contention(summary)),
         ("restarts per job", number(summary["restarts_per_job"], "{:.2f}")),
-        ("variables, p50 / max", f"{number(variables['p50'], '{:,.0f}')} / {number(variables['max'], '{:,.0f}')}"),
+        ("variables, p50 / max", _variables(variables)),
         (
             "fractional jobs, p50 / max",
             f"{number(fractional['p50'], '{:.0f}')} / {number(fractional['max'], '{:.0f}')}",
@@ -117,6 +117,13 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         *_deadlines(summary),
         ("peak memory", number(summary["peak_rss_mb"], "{:,.0f} MB")),
     ]
+
+
+def _variables(spread: Mapping[str, float | None]) -> str:
+    """Return the sizes of the rounds' linear programs."""
+    if spread["max"] == 0:
+        return "no round needed a linear program"
+    return " / ".join(number(spread[which], "{:,.0f}") for which in ("p50", "max"))
 
 
 def notes(summary: Mapping[str, Any]) -> list[str]:

@@ -71,6 +71,7 @@ class Routes:
             Route(f"{cluster}/plan/jobs/{{job:path}}", self.get_allocation),
             Route(f"{cluster}/explain/{{job:path}}", self.get_explanation),
             Route(f"{cluster}/what-if", self.get_what_if),
+            Route(f"{cluster}/quote", self.post_quote, methods=["POST"]),
             Route(f"{cluster}/waiting", self.get_waiting),
             Route(f"{cluster}/history", self.get_history),
             Route(f"{cluster}/jobs/{{job:path}}", self.get_job),
@@ -140,6 +141,13 @@ class Routes:
         if len(text) > MOST_CHANGE:
             raise Problem(422, f"the change has {len(text)} characters, at most {MOST_CHANGE} are taken", "change")
         return JSONResponse(await service.link.ask({"what_if": text}, EXPLAIN_S))
+
+    async def post_quote(self, request: Request) -> Response:
+        """Answer with what a job would be promised now, and deadlines that could be; the job is not added."""
+        service = self._cluster(request)
+        limit = tenant_of(request.scope).body_limit(self.settings.max_body)
+        told = parse_json(await read_body(request.scope, request.receive, limit, self.settings.body_s))
+        return JSONResponse(await service.link.ask({"quote": json.dumps(told)}, EXPLAIN_S))
 
     async def get_waiting(self, request: Request) -> Response:
         """Answer with the waiting jobs and what they wait for."""

@@ -190,6 +190,14 @@ def _paths() -> Schema:
                 errors="401 404 409 422 503",
             )
         },
+        f"{root}/quote": {
+            "post": _operation(
+                "What a job would be promised now, and deadlines that could be; the job is not added",
+                {"200": _answer("The promise and quotes", any_object)},
+                any_object,
+                errors=f"404 409 503 {body_errors}",
+            )
+        },
         f"{root}/waiting": {
             "get": _operation("Jobs that wait, and for what", {"200": _answer("Jobs", any_object)}, errors="401 404")
         },

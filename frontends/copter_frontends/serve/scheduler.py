@@ -20,6 +20,7 @@ from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.job_record import JobRecord
 from copter_frontends.serve.plan_book import Allocations, lost_by
 from copter_frontends.serve.policies import make_policy
+from copter_frontends.serve.problems import Problem
 from copter_frontends.vocabulary import Allocation, Plan, PlanStatus, SchedulingPolicy
 from copter_frontends.what_if.change import Change
 from copter_frontends.what_if.round import Answer, Planned, copied
@@ -325,6 +326,32 @@ class Scheduler:
             return solution.explain(job_id).as_dict()
         except CopterError as error:
             raise LookupError(f"job {job_id!r} is not in the program of the last plan: {error}") from None
+
+    def quote(self, told: Any, now_s: float) -> dict[str, Any]:
+        """Return what a job would be promised if it came now, and deadlines that could be; nothing is committed.
+
+        A copy of the scheduler takes the job.
+
+        Parameters
+        ----------
+        told : object
+            The job, as in a delta's ``add_jobs``.
+
+        Raises
+        ------
+        Problem
+            If the job is not a valid new one, or the policy refuses it.
+        LookupError
+            If the policy promises no deadlines.
+        """
+        if not isinstance(self.policy, ChronusPolicy):
+            raise LookupError(f"the policy {self.state.record.policy!r} promises no deadlines, or has no plan yet")
+        delta = Delta.read({"add_jobs": [told]})
+        after, (job_id,) = copied(self), delta.add_jobs
+        after.take(after.state.resolve(delta, now_s))
+        if not isinstance(after.policy, ChronusPolicy) or job_id in after.refused:
+            raise Problem(422, f"the policy refuses it: {after.refused.get(job_id, 'it fails')}", "/add_jobs/0")
+        return after.policy.explained(job_id)
 
     def what_if(self, text: str, now_s: float) -> dict[str, Any]:
         """Return the effect of a change on the present plan; this scheduler is not changed in any way.

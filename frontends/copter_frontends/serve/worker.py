@@ -107,8 +107,10 @@ class Worker:
         """
         reply: dict[str, object] = {"number": question["number"]}
         try:
-            if "what_if" in question:
-                now_s = max(CLOCK.get().now() - self.created_s, 0.0)
+            now_s = max(CLOCK.get().now() - self.created_s, 0.0)
+            if "quote" in question:
+                reply["answer"] = self.scheduler.quote(json.loads(str(question["quote"])), now_s)
+            elif "what_if" in question:
                 reply["answer"] = self.scheduler.what_if(str(question["what_if"]), now_s)
             else:
                 reply["answer"] = self.scheduler.explain(str(question["job"]))

@@ -129,8 +129,9 @@ class WorkerLink:
             self._batch.append(frame(DELTA, change))
 
     async def ask(self, question: dict[str, str], wait_s: float) -> dict[str, Any]:
-        """Return the answer to a question, ``job`` or ``what_if``, after the plan that is being made; raises Problem
-        without an answer.
+        """Return the answer to a question, ``job``, ``what_if`` or ``quote``, after the plan that is being made.
+
+        Raises Problem without an answer.
         """
         begun = asyncio.get_running_loop().time()
         while not self.ready and asyncio.get_running_loop().time() < begun + wait_s:

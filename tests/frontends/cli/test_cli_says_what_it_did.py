@@ -49,6 +49,8 @@ def test_the_table_explains_rho_and_the_hours_before(capsys: pytest.CaptureFixtu
     _, out, _ = run(capsys, *asked, "--json")
     summary = json.loads(out)
     hours = summary["simulated_h"]
+    assert dict(headline(summary))["variables, p50 / max"] == "no round needed a linear program"
+    assert dict(headline({**summary, "variables": {"p50": 0.0, "max": 12.0}}))["variables, p50 / max"] == "0 / 12"
     assert dict(headline(summary))["simulated"] == f"{hours:.4g} h (+ {2 * hours:.4g} h to warm up)"
     for show in (lambda console: print_summary(summary, console),
                  lambda console: print_side_by_side([summary] * 3, console)):  # fmt: skip

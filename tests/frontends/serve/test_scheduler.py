@@ -290,6 +290,29 @@ def test_chronus_promises_deadlines_and_quotes_them() -> None:
         both.scheduler.explain("stranger")
 
 
+def test_a_quote_of_a_job_that_is_not_there_commits_nothing() -> None:
+    both, new = Both("chronus"), {**job("chronus", "new"), "deadlines": [[7200.0, 100.0]]}
+    both.do({"add_jobs": [job("chronus", "old")]})
+    before = both.plan(60.0)
+    told = both.scheduler.quote(new, 61.0)
+    json.dumps(told)
+    assert (told["standing"], told["promised_by_s"]) == ("guaranteed", 7261.0)
+    assert any("could end by" in each for each in told["quotes"])
+    assert "new" not in both.scheduler.state.jobs
+    assert not both.scheduler.policy.book.records  # type: ignore[union-attr]
+    assert both.scheduler.quote({**new, "deadlines": [[61.0, 10.0]]}, 61.0)["promised_by_s"] is None
+    after = both.plan(120.0)
+    assert (after["jobs"], after["running"]) == (before["jobs"], before["running"])
+    with pytest.raises(Problem, match="old"):
+        both.scheduler.quote(job("chronus", "old"), 61.0)
+    with pytest.raises(Problem, match="refuses"):
+        both.scheduler.quote(job("chronus", "large", 4096), 61.0)
+    other = Both("fifo")
+    other.plan(1.0)
+    with pytest.raises(LookupError, match="promises no deadlines"):
+        other.scheduler.quote(job("fifo", "a"), 61.0)
+
+
 @pytest.mark.parametrize(
     ("deadlines", "words"),
     [

@@ -133,3 +133,17 @@ def test_over_http(service: Served) -> None:
                                 ("quota+ml+4", 422, "no quotas"), ("a" * 5000, 422, "at most 4000")):  # fmt: skip
         status, found, _ = service.ask("GET", f"{root}/what-if?change={change}")
         assert (status, words in found["detail"]) == (code, True), found
+
+
+def test_a_quote_over_http(service: Served) -> None:
+    service.make("promising", policy="chronus")
+    root, job = "/v1/clusters/promising", {"id": "ml/new", "application": "bert", "work": 1000.0}
+    service.plan("promising", service.delta({"add_jobs": [{**job, "id": "ml/old"}]}, "promising")["sequence"])
+    status, found, _ = service.ask("POST", f"{root}/quote", {**job, "deadlines": [[7200.0, 10.0]]})
+    assert (status, found["standing"]) == (200, "guaranteed")
+    assert found["quotes"]
+    assert service.ask("GET", f"{root}/jobs")[1]["jobs"] == ["ml/old"]
+    status, found, _ = service.ask("POST", f"{root}/quote", {**job, "id": "ml/old"})
+    assert (status, "ml/old" in found["detail"]) == (409, True), found
+    service.make("asked-too")
+    assert service.ask("POST", "/v1/clusters/asked-too/quote", job)[0] == 404
