@@ -11,6 +11,7 @@ import pytest
 from copter import Settings, Status
 from copter.methods.proximal.certificates import RAY_TOLERANCE, improving_ray
 from copter.methods.proximal.descent import SWEEPS_PER_MULTIPLIER_STEP, descend
+from copter.methods.proximal.groups import Groups
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.residuals import PrimalSide, norm_of_bounds, primal_side, residuals_of
 from copter.methods.proximal.termination import status_of
@@ -42,6 +43,9 @@ def columns(
         coefficient=dense.T.ravel().copy(),
     )
     found.activity = lambda count: dense @ found.x
+    found.groups = lambda: Groups(
+        found.start, found.limit, found.cost, found.lower, found.upper, found.entry_start, found.row, found.coefficient
+    )
     return found
 
 
