@@ -97,11 +97,6 @@ SHIMS: dict[tuple[str, str, str], str] = {
         "use <= upper + allowed + error -> use < upper + allowed + error",
     ): "the exact sum of a row that is as far above as that says the same",
     (
-        "copter.shims.checked",
-        "np.zeros(n + 1, dtype=np.int32), np.empty(entries, np.int32), np.empty(entries),",
-        "1 -> 2",
-    ): "a place more of an array that is not read",
-    (
         "copter.shims.closing",
         "fine = np.flatnonzero(loss < budget)",
         "loss < budget -> loss <= budget",

@@ -76,12 +76,12 @@ def spliced(first, second, const long[::1] place, target):
             last = slot
             g += 1
             slots[g], start[g] = <int>slot, <int>j
-            while a < slot_1.shape[0] and slot_1[a] < slot:
+            while a < slot_1.shape[0] and slot_1[a] < slot:  # ends: a grows to the number of groups
                 a += 1
             if a < slot_1.shape[0] and slot_1[a] == slot:
                 limit[g], multiplier[g] = limit_1[a], multiplier_1[a]
                 continue
-            while b < slot_2.shape[0] and slot_2[b] < slot:
+            while b < slot_2.shape[0] and slot_2[b] < slot:  # ends: b grows to the number of groups
                 b += 1
             limit[g], multiplier[g] = limit_2[b], multiplier_2[b]
         start[groups] = <int>n

@@ -64,7 +64,7 @@ def test_the_tables_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr(sys, "argv", ["hops_table3.py", "--jobs", "8", "--scale", "0.02", "--seeds", "1"])
     runpy.run_path(str(ROOT / "benchmarks" / "tables" / "hops_table3.py"), run_name="__main__")
     ((rows),) = tables_of(capsys.readouterr().out).values()
-    names = ("hops", "hops-told", "sia", "sia-told", "gavel", "gavel-told")
+    names = ("hops", "hops-told", "sia", "sia-told", "sia-queued", "gavel", "gavel-told", "gavel-queued")
     assert set(rows) == {*names, "(paper)"}
     for name in names:
         makespan_h, jct_h, wait_h, ratio, fragments, fairness = rows[name]
