@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import logging
+import os
 import subprocess
 import time
 import warnings
@@ -20,6 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin after a call, on the account of what follows
 
 import cvxpy as cp
 import linopy

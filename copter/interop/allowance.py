@@ -13,6 +13,7 @@ SHARE = 0.08  # failed tries may together cost this share of all fresh solves so
 FIRST = 0.8
 # A way that takes less than this share of a fresh solve has no rivals: a better one could save little more.
 GOOD = 0.25
+LONGER = 1.5  # a way that has solved programs may take this many times its usual time, and at most a fresh solve's
 LEAST = 0.2  # a try needs an allowance of at least this share of a fresh solve
 # after a failure a way skips this many solves, doubled at each further failure up to the second number
 SHORTEST_REST, LONGEST_REST = 4, 64
@@ -31,12 +32,15 @@ class Way:
         Number of solves that will skip this way.
     backoff : int
         Number of solves to skip after the next failure; doubled each time.
+    parallel : float
+        Processor seconds per wall-clock second of its last solve, at least 1: above that with several threads.
     """
 
     name: str
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=3))
     rests: int = 0
     backoff: int = SHORTEST_REST
+    parallel: float = 1.0
 
     @property
     def usual_s(self) -> float:
@@ -120,7 +124,9 @@ class Allowance:
             best = proven[0]
             known = len(best.seconds) == best.seconds.maxlen and best.usual_s >= GOOD * fresh_s
             rivals = new[:1] if known and self.spare_s >= best.usual_s else []
-            return [*((way, best.usual_s) for way in rivals), (best, fresh_s)]
+            for way in rivals:
+                way.parallel = max(way.parallel, best.parallel)
+            return [*((way, best.usual_s) for way in rivals), (best, min(fresh_s, LONGER * best.usual_s))]
         may_s = min(fresh_s, self.spare_s if self._tried else max(self.spare_s, FIRST * fresh_s))
         if not new or may_s < LEAST * fresh_s:
             return []

@@ -249,9 +249,11 @@ class LiveProgram:
             if by_basis:
                 answer = self._pivot(lp, settings, max(may_s, LEAST_S))
             else:
-                ratio = max(allowance.clock_ratio, waiting_ratio())
+                ratio = max(allowance.clock_ratio, waiting_ratio()) / way.parallel
                 limit_s = min(settings.time_limit_s, max(may_s * ratio, LEAST_S))
+                begun = time.perf_counter()
                 answer = self._edit(lp, replace(self._by_edits(lp, settings, way.name), time_limit_s=limit_s))
+                way.parallel = max(1.0, (self._clock() - prepared) / max(time.perf_counter() - begun, LEAST_S))
         allowance.end(way, answer is not None, self._clock() - prepared, prepared - started)
         if by_basis and (answer is None or way.rests):
             self._basis = None

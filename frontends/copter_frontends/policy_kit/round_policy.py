@@ -225,8 +225,7 @@ class RoundPolicy(ABC):
         )
 
     def kept_plan(self, now_s: float) -> Plan:
-        """Return the last plan without the jobs that have gone, which takes no time."""
-        self._serve(now_s)
+        """Return the last plan without the jobs that have gone; the next plan counts the service since the last one."""
         before, self._planned = self._planned, dict(self.held)
         return kept_between(before, self._planned)
 

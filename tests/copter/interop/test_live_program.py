@@ -270,3 +270,20 @@ def test_without_rows_or_columns() -> None:
         for _ in range(3):
             assert live.solve(lp).status is Status.OPTIMAL
     assert replace(live.edits) == live.edits
+
+
+def test_a_proven_way_may_take_half_as_long_again_and_no_longer_than_a_fresh_solve() -> None:
+    allowance = Allowance(["session", "basis"])
+    allowance.fresh(10.0, 10.0)
+    ((way, _),) = allowance.begin()
+    for cost_s in (4.0, 4.0, 4.0):
+        allowance.end(way, True, cost_s)
+    way.parallel = 1.8
+    tries = allowance.begin()
+    assert tries[-1] == (way, 6.0)
+    rivals = [rival for rival, _ in tries[:-1]]
+    assert rivals
+    assert all(rival.parallel == 1.8 for rival in rivals), "others are expected to use as many threads"
+    for cost_s in (9.0, 9.0, 9.0):
+        way.seconds.append(cost_s)
+    assert allowance.begin()[-1] == (way, 10.0)
