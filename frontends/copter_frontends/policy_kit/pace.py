@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
@@ -13,8 +14,8 @@ from copter_frontends.policy_kit.checks import check_times
 from copter_frontends.policy_kit.plan_changes import plan_changes
 from copter_frontends.vocabulary import Allocation, Cluster, Plan, PlanStatus
 
-FORGETTING = 0.9
-"""Share of the longest time that remains after each plan: of some slow plans in a row the slowest counts for long."""
+PLANS = 3
+"""Plans in a row that must have been too slow: one slow plan, such as the first, keeps no later one from being made."""
 
 PATIENCE = 0.99
 """Share of that time that remains after each kept plan, so that a plan is tried again: every 400th at 40 times the
@@ -37,11 +38,12 @@ class Pace:
     Attributes
     ----------
     least_s : float
-        Seconds that the next plan is expected to need; 0 before the first.
+        Seconds that the next plan is expected to need: those of the fastest of the last :data:`PLANS` plans; 0 before.
     """
 
     def __init__(self) -> None:
         self.least_s = 0.0
+        self._last: deque[float] = deque(maxlen=PLANS)
 
     def allows(self, deadline_s: float) -> bool:
         """Whether a plan is expected to be in time; if not, the expectation falls, so that later ones are tried."""
@@ -53,7 +55,8 @@ class Pace:
     def note(self, plan_s: float, timings: Mapping[str, float], deadline_s: float) -> None:
         """Count a plan's seconds; of its linear program only those beyond the deadline."""
         solver_s = min(timings.get("solve", 0.0), deadline_s)
-        self.least_s = max(plan_s - solver_s - timings.get("observe", 0.0), FORGETTING * self.least_s)
+        self._last.append(plan_s - solver_s - timings.get("observe", 0.0))
+        self.least_s = min(self._last) if len(self._last) == PLANS else 0.0
 
 
 def by_deadline(plan: Callable[[P, float, float], Plan]) -> Callable[..., Plan]:

@@ -94,9 +94,11 @@ def test_the_allocation_policy_keeps_its_plan_too() -> None:
 def test_the_pace_counts_what_the_solver_took_beyond_the_deadline_and_tries_again() -> None:
     pace = Pace()
     assert pace.allows(1e-9)
-    pace.note(0.5, {"solve": 0.3, "observe": 0.1}, 1.0)
-    assert pace.least_s == pytest.approx(0.1)
-    pace.note(0.5, {"solve": 0.45}, 0.05)
+    pace.note(9.0, {}, 1.0)
+    assert pace.allows(1e-9), "one slow plan is no reason to make none"
+    pace.note(0.8, {"solve": 0.3, "observe": 0.0}, 1.0)
+    assert pace.allows(1e-9)
+    pace.note(0.5, {"solve": 0.45, "observe": 0.0}, 0.05)
     assert pace.least_s == pytest.approx(0.45)
     tries = 0
     while not pace.allows(0.2):
