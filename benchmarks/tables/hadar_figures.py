@@ -121,7 +121,7 @@ def figure_7(asked: argparse.Namespace) -> Figures:
                 seconds.append([record.round_s for record in result.rounds])
             found[f"{name} {jobs}"] = seconds
             median = spread([float(np.median(each)) for each in seconds])
-            print(f"  {jobs:>8,}{cluster.gpus:>8,}   {name:<12}{median:<28}{max(map(max, seconds)):.3g}")
+            print(f"  {jobs:>8,}{cluster.gpus:>8,}   {name:<12}{median:<28} {max(map(max, seconds)):.3g}")
     return found
 
 
