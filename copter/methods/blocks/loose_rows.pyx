@@ -62,7 +62,7 @@ def reach_of_rows(program):
 
 
 cdef limits_of(program):
-    """Return the upper bound of each block's first private row if it has all columns and all are >= 0, else infinity."""
+    """Return each block's limit: of its first private row, if it has every column and no entry < 0; else infinity."""
     cdef const int[::1] column_start = program.column_start, private_start = program.private_start
     cdef const int[::1] own_start = program.own_start, own_row = program.own_row
     cdef const double[::1] own_value = program.own_value, lower = program.lower, upper = program.upper

@@ -52,7 +52,7 @@ cdef void invert_tile(const double* matrix, int m, int k, double* inverse) noexc
 cdef void factor_square(double* square, int n, int stride, const double* least) noexcept nogil:
     """Factorise a small square in place (row-major, lower triangle); a pivot of at most its `least` becomes huge.
 
-    The solution of its row is then zero. Without `least`, a pivot counts as zero if it is only the rounding of its entry.
+    The solution of its row is then zero. Without `least`, a pivot is zero if it is only the rounding of its entry.
     """
     cdef int i, j, h
     cdef double pivot, lowest

@@ -61,7 +61,7 @@ cdef class Jumps:
         cdef int m = self.row_lower.shape[0], n_violated = 0, i, j, k, q, p, length, _tried, best_column, at, last
         cdef long long step = self.steps, until = step + steps
         cdef unsigned long long state = seed | 1
-        cdef double excess, a, target, delta, score, best_score, best_target, before, after
+        cdef double excess, a, target, delta, score, best_score, best_target, moved, before, after
         with nogil:
             for i in range(m):
                 self.place[i] = -1
@@ -75,7 +75,9 @@ cdef class Jumps:
                 length = self.row_start[i + 1] - self.row_start[i]
                 if length == 0:
                     continue
-                excess = self.activity[i] - self.row_upper[i] if self.activity[i] > self.row_upper[i] else self.activity[i] - self.row_lower[i]
+                excess = self.activity[i] - (
+                    self.row_upper[i] if self.activity[i] > self.row_upper[i] else self.row_lower[i]
+                )
                 best_column, best_score, best_target = -1, 1e300, 0.0
                 p = random(&state) % length
                 for _tried in range(length if length < CANDIDATES else CANDIDATES):
@@ -97,7 +99,8 @@ cdef class Jumps:
                     for q in range(self.column_start[j], self.column_start[j + 1]):
                         k = self.column_row[q]
                         before = violation(self.activity[k], self.row_lower[k], self.row_upper[k])
-                        after = violation(self.activity[k] + self.column_value[q] * delta, self.row_lower[k], self.row_upper[k])
+                        moved = self.activity[k] + self.column_value[q] * delta
+                        after = violation(moved, self.row_lower[k], self.row_upper[k])
                         score += self.weight[k] * (after - before)
                         # A row that becomes satisfied or violated counts beyond the change of its violation.
                         score += self.weight[k] * ((after > self.tolerance[k]) - <int>(before > self.tolerance[k]))

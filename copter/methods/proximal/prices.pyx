@@ -1,4 +1,4 @@
-"""Coordinate ascent on a concave quadratic function of the prices, with Anderson extrapolation (equations A12 to A14)."""
+"""Coordinate ascent on a concave quadratic function of prices, with Anderson extrapolation (equations A12 to A14)."""
 
 import numpy as np
 
@@ -86,7 +86,7 @@ cdef class PriceModel:
             Most extrapolations.
         """
         cdef Py_ssize_t m = start.shape[0], i, e
-        cdef int done = 0, time, h, other
+        cdef int done = 0, _sweep, h, other
         cdef double largest = 0.0, now = 0.0, gain, value
         cdef double[KEPT][KEPT] product
         cdef double[KEPT] weight
@@ -98,7 +98,7 @@ cdef class PriceModel:
             for i in range(m):
                 move[i] = 0.0
                 largest = max(largest, fabs(slope[i]))
-            for time in range(most):
+            for _sweep in range(most):
                 for h in range(KEPT):
                     for i in range(m):
                         change[h, i] = -move[i]
