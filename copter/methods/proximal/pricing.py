@@ -60,8 +60,9 @@ def price_all(
     n_threads: int,
     weight: float = 1.0,
     seconds: float = np.inf,
+    screen: bool = False,
 ) -> Priced:
-    """Price every column at y; with weight 0, price the ray y with zero costs.
+    """Price every column at y; with weight 0, price the ray y with zero costs; `screen` as in the matrix's pass.
 
     A pass that reaches the limit of `seconds` before all columns are priced has a bound of minus infinity.
     """
@@ -72,24 +73,17 @@ def price_all(
         threshold[ws.slots] = np.minimum(ws.least_of_groups(reduced), 0.0)
     threshold -= ROUNDING * (1.0 + np.abs(threshold))
     threads = 1 if matrix.n_columns < SMALL_MODEL else n_threads
-    smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds)
-    if np.isnan(smallest).any():
+    smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds, screen)
+    value, size, error, terms = matrix.dual_value(smallest)
+    if np.isnan(value):
         return Priced(y, -np.inf, False, np.inf, np.zeros(0), slot, column)
-    priced = np.isfinite(smallest)
-    limit, fixed = matrix.limits()
-    # A priced slab adds limit * min(0, smallest), a fixed one limit times its column's reduced cost.
-    term = np.where(fixed[priced], smallest[priced], np.minimum(smallest[priced], 0.0)) * limit[priced]
     resident, violation = resident_minimum(matrix, ws, reduced)
-    value = rows_value(y, rows)
-    bound = value + float(term.sum()) + resident
+    bound = rows_value(y, rows) + value + resident
     if weight != 1.0:
         return Priced(y, bound, False, np.inf, violation, slot, column)
-    error = float((matrix.price_errors()[priced] * limit[priced]).sum())
-    size = float(np.abs(term).sum()) + float(
-        np.abs(y * np.where(y == 0.0, 0.0, np.where(y > 0, rows.lower, rows.upper))).sum()
-    )
+    size += float(np.abs(y * np.where(y == 0.0, 0.0, np.where(y > 0, rows.lower, rows.upper))).sum())
     answered, resident_size, resident_error = resident_errors(matrix, ws, rows, y, reduced)
-    margin = SAFE * (error + resident_error + HALF_ULP * (len(term) + len(y) + ws.size + 16) * (size + resident_size))
+    margin = SAFE * (error + resident_error + HALF_ULP * (terms + len(y) + ws.size + 16) * (size + resident_size))
     certified = not violation.any() and answered and bool(np.isfinite(margin))
     return Priced(y, bound, certified, margin, violation, slot, column)
 

@@ -154,7 +154,8 @@ class Solve:
         if iterate.pass_s > seconds:
             iterate.pass_s *= 0.9  # so that a pass is tried again later
             seconds = 0.0  # a pass that cannot end in time proves nothing, so none is made
-        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads, seconds=seconds)
+        threads, screen = self.settings.n_threads, not iterate.cold
+        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, threads, seconds=seconds, screen=screen)
         self.passes += 1
         took = self.elapsed_s - began
         if np.isfinite(priced.bound):

@@ -1,38 +1,15 @@
-"""Passes over all slabs of the constraint matrix: pricing, gathering columns, and other reads by the solver."""
+"""The constraint matrix with the reads of the solver: contents of slabs, gathered columns, slabs side by side."""
 
 import numpy as np
 
 from copter.model.matrix.gathered import Gathered as _Gathered
 
-from cython.parallel cimport prange
-from libc.math cimport INFINITY, NAN, fabs, isnan
-from libc.stdlib cimport calloc, free, malloc
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from copter.model.matrix.fetch cimport fetch_cost, fetch_head, fetch_pattern
-from copter.model.matrix.layout cimport (
-    MAX_SEGMENTS, Block, Pattern, cost_of, exception_at, exception_cost_at, is_summed
-)
-from copter.model.matrix.price cimport price_block, price_pattern
-from copter.model.matrix.list_of_lists cimport ListOfLists, Slab
-from copter.model.matrix.template cimport Template
-
-from copter.runtime import threads as _threads
-
-cdef enum:
-    OFTEN = 16  # patterns priced between two looks at the clock
-    FEW = 4  # slots priced between two looks at the clock
-    AHEAD = 2  # patterns that are prefetched before they are priced
-
-cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
-
-
-cdef inline double now_s() noexcept nogil:
-    """Return the seconds of a monotonic clock."""
-    cdef timespec moment
-    clock_gettime(CLOCK_MONOTONIC, &moment)
-    return moment.tv_sec + 1e-9 * moment.tv_nsec
+from copter.model.matrix.layout cimport Block, Pattern, cost_of, exception_at, exception_cost_at, is_summed
+from copter.model.matrix.list_of_lists cimport Slab
+from copter.model.matrix.priced_matrix cimport PricedMatrix
 
 
 cdef inline bint is_capped(const Block* block) noexcept nogil:
@@ -41,12 +18,7 @@ cdef inline bint is_capped(const Block* block) noexcept nogil:
             and block.limit < INFINITY)
 
 
-cdef inline double offset_size(const Block* block) noexcept nogil:
-    """Return |offset| of a block's costs, plus |most| if it has one, to which a cost's rounding error is relative."""
-    return fabs(block.offset) + (fabs(block.most) if block.most < INFINITY else 0.0)
-
-
-cdef class BlockMatrix(ListOfLists):
+cdef class BlockMatrix(PricedMatrix):
     """The constraint matrix: a list of lists, with the passes that the solver makes over it."""
 
     # Contents of a slab --------------------------------------------------------------------------------------------
@@ -68,13 +40,6 @@ cdef class BlockMatrix(ListOfLists):
         elif block.n_exceptions > 1:
             costs[slab.exception_column] = slab.exception_cost
         return costs
-
-    cdef double cost_at(self, const Block* block, int column) noexcept nogil:
-        cdef int e
-        for e in range(block.n_exceptions):
-            if exception_at(block, e) == column:
-                return exception_cost_at(block, e)
-        return cost_of(block, column)
 
     def bounds_of(self, int slot):
         """Return (lower, upper) of a slab's columns, (n,) float64 each, new arrays; equal ones for a fixed slab.
@@ -128,127 +93,7 @@ cdef class BlockMatrix(ListOfLists):
                 view[i] = self.cost_at(&self.blocks[slots[i]], columns[i])
         return costs
 
-    # Passes -------------------------------------------------------------------------------------------------------
-
-    def price(self, const double[::1] y, const double[::1] threshold, int n_threads, double weight=1.0,
-              double seconds=INFINITY):
-        """Price each slab that is not resident at the row prices y (n_rows,).
-
-        Parameters
-        ----------
-        y : ndarray (n_rows,) float64
-        threshold : ndarray (n_slots,) float64
-            Columns with a reduced cost below their slot's threshold are returned.
-        n_threads : int
-        weight : float
-            Factor on all costs. With 0, y is a ray of the dual: the columns returned are those that contradict
-            infeasibility.
-        seconds : float
-            Wall-clock time after which no further slab is priced.
-
-        Returns
-        -------
-        smallest : ndarray (n_slots,) float64
-            Smallest reduced cost of each slab; the fixed column's for a fixed slab; inf for resident and empty slots;
-            NaN for slabs not priced in time.
-        slot, column : ndarray int32
-            Best column of each segment below its slot's threshold, by slot.
-        reduced_cost : ndarray float64
-            Of these columns.
-        """
-        cdef int i, n = self.n_slots, n_patterns = 0, threads = _threads.safe_threads(n_threads)
-        cdef Template template
-        cdef Pattern** patterns
-        smallest = np.full(n, np.inf)
-        column = np.empty((n, MAX_SEGMENTS), dtype=np.int32)
-        reduced = np.empty((n, MAX_SEGMENTS))
-        found = np.zeros(n, dtype=np.int32)
-        cdef double[::1] smallest_view = smallest
-        cdef int[:, ::1] column_view = column
-        cdef double[:, ::1] reduced_view = reduced
-        cdef int[::1] found_view = found
-        if n == 0:
-            return smallest, found, found, smallest
-        if len(y) < self.n_rows or len(threshold) < n:
-            raise ValueError(f"{len(y)} prices for {self.n_rows} rows, {len(threshold)} thresholds for {n} slots")
-        cdef const double* prices = &y[0] if y.shape[0] else NULL
-        patterns = <Pattern**>malloc((len(self.templates) + 1) * sizeof(Pattern*))
-        if patterns == NULL:
-            raise MemoryError("no memory for a pricing pass")
-        for template in self.templates:
-            if template.pattern.n_users:
-                patterns[n_patterns] = &template.pattern
-                n_patterns += 1
-        cdef double end = now_s() + seconds
-        cdef bint skipped = False
-        cdef unsigned char* late = <unsigned char*>calloc(n_patterns // OFTEN + 1, 1)
-        if late == NULL:
-            free(patterns)
-            raise MemoryError("no memory for a pricing pass")
-        for i in prange(n_patterns, nogil=True, num_threads=threads, schedule="static", chunksize=OFTEN):
-            if i % OFTEN == 0 and seconds < INFINITY and now_s() > end:
-                late[i // OFTEN] = 1
-            if late[i // OFTEN]:
-                continue
-            if i + 2 * AHEAD < n_patterns:
-                fetch_head(patterns[i + 2 * AHEAD])
-                fetch_pattern(patterns[i + AHEAD])
-            price_pattern(patterns[i], prices)
-        for i in range(n_patterns // OFTEN + 1):
-            skipped |= late[i]
-        free(late)
-        free(patterns)
-        if skipped:
-            smallest[:] = np.nan
-            return smallest, found[:0], found[:0], smallest[:0]
-        for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=4 * FEW):
-            if seconds < INFINITY and (i % FEW and isnan(smallest_view[i - i % FEW]) or not i % FEW and now_s() > end):
-                smallest_view[i] = NAN
-                continue
-            if i + 4 * AHEAD < n:
-                fetch_cost(&self.blocks[i + 4 * AHEAD])
-            self.price_slot(i, weight, &threshold[0], &smallest_view[0], &column_view[0, 0], &reduced_view[0, 0],
-                            &found_view[0])
-        inside = np.arange(MAX_SEGMENTS) < found[:, None]
-        slot = np.repeat(np.arange(n, dtype=np.int32), found)
-        return smallest, slot, column[inside], reduced[inside]
-
-    def price_errors(self):
-        """Return the absolute part of a bound on each slab's rounding error in the last pricing, (n_slots,) float64.
-
-        The exact reduced cost d of a column differs from the computed one by at most this plus 8 half ulps of |d|. The
-        bound covers the rounding of costs, because |scale * cost| is at most the sum of |d|, the priced usage and the
-        offset (or the slab's most and the offset, if the most replaces the cost). Zero for resident and empty slots.
-        """
-        cdef int i
-        cdef Block* block
-        errors = np.zeros(self.n_slots)
-        cdef double[::1] view = errors
-        for i in range(self.n_slots):
-            block = &self.blocks[i]
-            if block.n_columns and not block.resident:
-                view[i] = 8.0 * HALF_ULP * (block.pattern.priced_size + 2.0 * offset_size(block))
-        return errors
-
-    def offsets(self):
-        """Return |offset| of every slot's costs, plus |most| if it has one, (n_slots,) float64."""
-        cdef int i
-        found = np.zeros(self.n_slots)
-        cdef double[::1] view = found
-        for i in range(self.n_slots):
-            view[i] = offset_size(&self.blocks[i]) if self.blocks[i].n_columns else 0.0
-        return found
-
-    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
-                         double* reduced, int* found) noexcept nogil:
-        cdef Block* block = &self.blocks[i]
-        if block.n_columns == 0 or block.resident:
-            return
-        if block.fixed >= 0:
-            smallest[i] = weight * self.cost_at(block, block.fixed) - block.pattern.priced_usage[block.fixed]
-            return
-        price_block(block, weight, threshold[i], &smallest[i], &column[i * MAX_SEGMENTS], &reduced[i * MAX_SEGMENTS],
-                    &found[i])
+    # Columns side by side ------------------------------------------------------------------------------------------
 
     def gather(self, const int[::1] slots, const int[::1] start, const int[::1] columns):
         """Return flat copies of listed columns: columns[start[g]] to columns[start[g + 1] - 1] belong to slots[g]."""

@@ -1,6 +1,6 @@
 """Asking for memory that a pass will read soon: patterns and costs of single requests lie scattered."""
 
-from copter.model.matrix.layout cimport Block, Pattern
+from copter.model.matrix.layout cimport Block, Near, Pattern
 
 
 cdef enum:
@@ -37,3 +37,9 @@ cdef inline void fetch_pattern(const Pattern* pattern) noexcept nogil:
 cdef inline void fetch_cost(const Block* block) noexcept nogil:
     """Ask for the costs of a block."""
     fetch(block.cost, block.n_columns * (sizeof(float) if block.single_precision else sizeof(double)))
+
+
+cdef inline void fetch_near(const Near* near) noexcept nogil:
+    """Ask for the near columns of a block, as far as they are usually many."""
+    if near != NULL:
+        fetch(near, 4 * LINE)

@@ -20,6 +20,8 @@ cdef struct Pattern:
     const int* own_row
     const double* own_value
     double priced_size       # largest (entries + 4) * sum_k |a_kj y_k| of a column: rounding, in half ulps
+    long long stamp          # a number that no other usage has had
+    bint grows               # whether no coefficient is negative
 
 
 cdef struct Block:
@@ -46,6 +48,18 @@ cdef struct Block:
     const double* upper_each  # NULL: upper
     double* private_lower    # bounds of the private rows, as many as the pattern says; NULL for none
     double* private_upper
+    long long stamp           # a number that no other costs of the matrix have had
+
+
+cdef struct Near:
+    # The columns of a block that are nearly its best, and the least reduced cost of all others at low prices
+    # (screen.pyx). The stored costs of the near columns, and the columns, follow in memory.
+    int count
+    int prices               # number of the pass whose prices they were found at
+    long long costs, usage   # stamps of the block's costs and of its pattern at the time
+    double rest
+    double size              # of what was added up, for its rounding
+    double scale, offset     # of the block at the time
 
 
 cdef enum:

@@ -27,6 +27,7 @@ cdef class SavedSlab:
 cdef class ListOfLists(RowLists):
     cdef Block* blocks
     cdef int capacity
+    cdef long long stamps
     cdef readonly int n_slots
     cdef readonly list slabs
     cdef readonly object generation
@@ -35,6 +36,7 @@ cdef class ListOfLists(RowLists):
     cdef readonly list free_slots
     cdef readonly dict fixed_slots
     cdef int reserve(self, int slots) except -1
+    cdef long long next_stamp(self) noexcept nogil
     cdef Block* block_at(self, int slot) except NULL
     cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset,
                    double least)

@@ -75,6 +75,7 @@ cdef class ListOfLists(RowLists):
     def __cinit__(self):
         self.blocks = NULL
         self.capacity = 0
+        self.stamps = 0
 
     def __init__(self):
         RowLists.__init__(self)
@@ -106,6 +107,11 @@ cdef class ListOfLists(RowLists):
                 (self.generation, np.zeros(room - len(self.generation), dtype=np.int64))
             )
         return 0
+
+    cdef long long next_stamp(self) noexcept nogil:
+        """Return a number for costs that are new to a block: what was derived from others is not of these."""
+        self.stamps += 1
+        return self.stamps
 
     cdef Block* block_at(self, int slot) except NULL:
         if slot < 0 or slot >= self.n_slots or self.slabs[slot] is None:
@@ -182,7 +188,7 @@ cdef class ListOfLists(RowLists):
         block.most = INFINITY
         block.pattern = &slab.template.pattern
         block.single_precision = slab.cost.dtype.char == "f"
-        block.cost = cost_pointer(slab.cost)
+        block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
         block.lower_each = double_pointer(slab.lower_each)
         block.upper_each = double_pointer(slab.upper_each)
         self.note_residence(block, slab)
@@ -308,7 +314,7 @@ cdef class ListOfLists(RowLists):
             raise ValueError(f"costs have shape {cost.shape} and type {cost.dtype}, the slab {block.n_columns} columns")
         slab.cost, slab.rounding = cost, rounding
         block.single_precision = cost.dtype.char == "f"
-        block.cost = cost_pointer(cost)
+        block.cost, block.stamp = cost_pointer(cost), self.next_stamp()
         block.scale, block.offset, block.most = scale, offset, INFINITY
         self.set_exceptions(slot, None, None)
 
@@ -329,7 +335,7 @@ cdef class ListOfLists(RowLists):
             slab.cost, slab.rounding = flat[at:at + block.n_columns], 0.0
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
-            block.cost = &values[at]
+            block.cost, block.stamp = &values[at], self.next_stamp()
             block.scale, block.offset, block.most, block.n_exceptions = scale, offset, INFINITY, 0
             block.exception_column, block.exception_cost = NULL, NULL
             at += block.n_columns
@@ -347,7 +353,7 @@ cdef class ListOfLists(RowLists):
             slab.cost, slab.rounding = costs[which[i]], 0.0
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
-            block.cost = cost_pointer(slab.cost)
+            block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
             block.scale, block.offset, block.most, block.n_exceptions = scale, offset, INFINITY, 0
             block.exception_column, block.exception_cost = NULL, NULL
 

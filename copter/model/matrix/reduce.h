@@ -69,4 +69,19 @@ static inline double copter_smallest_single(const float *restrict cost, const do
     return other < best ? other : best;
 }
 
+/* The same of single columns whose costs have been copied side by side. */
+static inline double copter_smallest_listed(const double *restrict cost, const int *restrict column,
+                                            const double *restrict priced_usage, double scale, double offset,
+                                            double most, int single, ptrdiff_t count)
+{
+    double best = INFINITY;
+    for (ptrdiff_t e = 0; e < count; ++e) {
+        double reduced = scale * cost[e] + offset;
+        reduced = (reduced < most ? reduced : most) - priced_usage[column[e]];
+        reduced = column[e] == single ? INFINITY : reduced;
+        best = reduced < best ? reduced : best;
+    }
+    return best;
+}
+
 #endif

@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free
 from copter.model.matrix.layout cimport MAX_SEGMENTS
 
 
+cdef long long last_stamp = 0  # of the usage that was changed last, in any matrix
 cdef object INT = np.dtype(np.int32)  # type of row slots and column starts
 cdef object FLOAT = np.dtype(np.float64)  # type of coefficients
 
@@ -173,6 +174,10 @@ cdef class Template:
 
     cdef void refresh(self):
         """Point the kernels to the present arrays."""
+        global last_stamp
+        cdef Py_ssize_t e
+        last_stamp += 1
+        self.pattern.stamp = last_stamp
         self.pattern.column_start = int_pointer(self.column_start)
         self.pattern.row = int_pointer(self.row)
         self.pattern.n_columns = <int>len(self.column_start) - 1
@@ -182,6 +187,9 @@ cdef class Template:
         self.priced_usage = np.zeros(max(self.pattern.n_columns, 1))
         self.pattern.priced_usage = <double*>double_pointer(self.priced_usage)
         self.pattern.coefficient = double_pointer(self.coefficient)
+        self.pattern.grows = True
+        for e in range(len(self.coefficient)):
+            self.pattern.grows &= self.pattern.coefficient[e] >= 0.0
         self.pattern.segment_start = int_pointer(self.segment_start)
         own_start, own_row, own_value, lower, _ = self.private or (None, None, None, (), ())
         self.pattern.n_private = <int>len(lower)

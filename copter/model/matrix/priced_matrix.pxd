@@ -1,0 +1,21 @@
+from copter.model.matrix.layout cimport Block, Near
+from copter.model.matrix.list_of_lists cimport ListOfLists
+
+
+cdef class PricedMatrix(ListOfLists):
+    cdef Near** near
+    cdef int near_capacity
+    cdef int passes
+    cdef long long debt
+    cdef readonly long long columns_priced
+    cdef readonly long long slabs_screened
+    cdef object earlier
+    cdef int reserve_near(self) except -1
+    cdef bint keeps(self, const double[::1] y, double* ratio) except -1
+    cdef bint is_near(self, int i, const double* ratio, double threshold, double* smallest, int* column,
+                      double* reduced, int* found) noexcept nogil
+    cdef bint find_near(self, int i, double smallest) noexcept nogil
+    cdef double price_error(self, const Block* block) noexcept nogil
+    cdef void price_slot(self, int i, double weight, double threshold, double* smallest, int* column, double* reduced,
+                         int* found) noexcept nogil
+    cdef double cost_at(self, const Block* block, int column) noexcept nogil
