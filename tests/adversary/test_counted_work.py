@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 import copter
 from copter import LinearProgram, Model, Session, Settings, Status
+from copter.methods.proximal.ascent import newton_matrix
 from copter.methods.proximal.groups import Groups
-from copter.methods.proximal.project import newton_matrix
 from copter.methods.simplex.dual_steps import dual_steps
 from copter.methods.simplex.form import formed
 from copter.runtime.watch import Watch

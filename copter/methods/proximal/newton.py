@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
-from copter.methods.proximal.project import Dual, Projection, Slacks, jacobian_product, newton_matrix
+from copter.methods.proximal.ascent import Ascent, jacobian_product, newton_matrix
+from copter.methods.proximal.project import Dual, Projection, Slacks
 from copter.methods.proximal.working_set import WorkingSet
 from copter.runtime.threads import safe_threads
 
@@ -18,6 +20,7 @@ Floats = NDArray[np.float64]
 
 REGULARISATION = 1e-12  # added to the Newton matrix's diagonal, relative to the largest possible diagonal entry
 SMALL_WORKING_SET = 50_000  # columns below which one thread is faster than several
+FEW_ROWS = 64  # Newton systems of at most this many rows are solved inside the compiled ascent
 DENSE_ROWS = 1500  # Newton systems of more rows are solved by conjugate gradients, not factorised
 MAX_NEWTON_STEPS = 100  # most Newton steps in one proximal step
 
@@ -31,15 +34,25 @@ class Rows:
     scale: Floats
 
 
+class Region(NamedTuple):
+    """Prices that are at most radius * weight from their bases."""
+
+    base: Floats
+    weight: Floats
+    radius: float
+
+    def inside(self, y: Floats) -> bool:
+        """Whether all prices are in the region."""
+        return bool(np.all(np.abs(y - self.base) <= self.radius * self.weight))
+
+
 @dataclass(slots=True)
 class Point:
-    """Dual value, slack and residual (slack - A x) at prices y; x is the subproblem's, if it `is_last`."""
+    """Slack and residual (slack - A x) at prices y; x is the subproblem's."""
 
     y: Floats
-    value: float
     slack: Floats
     residual: Floats
-    is_last: bool = True  # whether the subproblem's projection is that of this point
 
 
 class Subproblem:
@@ -48,30 +61,29 @@ class Subproblem:
     def __init__(
         self, ws: WorkingSet, rows: Rows, center: Floats, slack_center: Floats, sigma: float, n_threads: int = 1
     ) -> None:
-        self.ws, self.rows, self.center, self.slack_center, self.sigma = ws, rows, center, slack_center, sigma
-        self.slack_sigma = sigma * rows.scale**2
+        self.ws, self.rows = ws, rows
         pieces = n_threads if ws.size >= SMALL_WORKING_SET else 1
         activities, values, self.x = np.empty((pieces, len(rows.lower))), np.empty(pieces), np.empty(ws.size)
         self.columns = ws.groups()
         out = Projection(self.x, ws.free, ws.multiplier, activities, values)
-        slacks = Slacks(slack_center, self.slack_sigma, rows.lower, rows.upper, rows.scale)
+        slacks = self.centered(center, slack_center, sigma)
         self.dual = Dual(self.columns, slacks, center, sigma, out, safe_threads(pieces))
+
+    def centered(self, center: Floats, slack_center: Floats, sigma: float) -> Slacks:
+        """Take another center and parameter; returns the slacks."""
+        self.center, self.slack_center, self.sigma = center, slack_center, sigma
+        self.slack_sigma = sigma * self.rows.scale**2
+        return Slacks(slack_center, self.slack_sigma, self.rows.lower, self.rows.upper, self.rows.scale)
+
+    def begin(self, center: Floats, slack_center: Floats, sigma: float) -> None:
+        """Become the subproblem of another center and parameter."""
+        self.dual.begin(self.centered(center, slack_center, sigma), center, sigma)
 
     def evaluate(self, y: Floats) -> Point:
         """Project every block at prices y (equation A4)."""
         slack, residual = np.empty(len(y)), np.empty(len(y))
-        return Point(y, self.dual.evaluate(y, slack, residual), slack, residual)
-
-    def projected(self, point: Point) -> Point:
-        """Return the point once x is its projection."""
-        return point if point.is_last else self.evaluate(point.y)
-
-    def search(self, start: Point, direction: Floats) -> Point:
-        """Line search: return a point where the dual's slope along a direction nearly vanishes, or the start."""
-        found = np.empty((3, len(direction)))
-        slope = float(direction @ start.residual)
-        value, is_last = self.dual.search(start.y, start.value, direction, slope, found)
-        return Point(found[0], value, found[1], found[2], is_last) if value > -np.inf else start
+        self.dual.evaluate(y, slack, residual)
+        return Point(y, slack, residual)
 
     def slack_curvature(self, point: Point) -> Floats:
         """Return the slacks' part of the Newton matrix's diagonal (delta of equation A6), a little above zero."""
@@ -128,37 +140,32 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
 
 def maximise(
     problem: Subproblem,
+    ascent: Ascent,
     y: Floats,
-    tolerance: Floats,
     stop: Callable[[], bool] = lambda: False,
-    inside: Callable[[Floats], bool] = lambda y: True,
     direction_at: Direction = Subproblem.newton_direction,
 ) -> tuple[Point, int]:
-    """Maximise the subproblem's dual from prices y by Newton steps; return the last point and the steps taken.
+    """Maximise the subproblem's dual from prices y; return the last point and the steps taken.
 
-    The ascent ends when every row's residual is at most its `tolerance`. It ends earlier if `stop` returns True, the
-    prices are not `inside`, the line search finds no better point, or :data:`MAX_NEWTON_STEPS` are taken. On
+    The ascent ends when every row's residual is within its tolerance. It ends earlier if `stop` returns True, the
+    prices leave the ascent's region, the line search finds no better point, or :data:`MAX_NEWTON_STEPS` are taken. On
     return ``problem.x`` holds the blocks' projections at the last point.
 
     Parameters
     ----------
     problem : Subproblem
+    ascent : Ascent
+        Of the problem's dual.
     y : float64 array (rows,)
-    tolerance : float64 array (rows,)
-    stop, inside : callable
-        Called before every step; `inside` gets the prices.
+    stop : callable
+        Called before every step.
     direction_at : callable
         Returns the Newton direction at a point, or nearly that.
     """
-    point = problem.evaluate(y)
-    for step in range(MAX_NEWTON_STEPS):
-        if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):
-            return problem.projected(point), step
-        direction = direction_at(problem, point)
-        if not float(direction @ point.residual) > 0.0:
-            direction = point.residual / problem.slack_sigma
-        moved = problem.search(point, direction)
-        if moved is point:
-            return problem.evaluate(point.y), step
-        point = moved
-    return problem.projected(point), MAX_NEWTON_STEPS
+    inline = direction_at is Subproblem.newton_direction and len(y) <= FEW_ROWS
+
+    def direction(prices: Floats, residual: Floats) -> Floats:
+        return direction_at(problem, Point(prices, problem.slack_center, residual))
+
+    steps, prices, slack, residual = ascent.run(y, stop, MAX_NEWTON_STEPS, None if inline else direction)
+    return Point(prices, slack, residual), steps

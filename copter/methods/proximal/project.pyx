@@ -120,10 +120,6 @@ cdef class Projection:
         Each piece's share of min_x (c - A'y)'x + |x - center|^2 / (2 sigma).
     """
 
-    cdef double[::1] x, multiplier, value
-    cdef unsigned char[::1] free
-    cdef double[:, ::1] activity
-
     def __init__(self, x, free, multiplier, activity, value):
         self.x, self.free, self.multiplier, self.activity, self.value = x, free, multiplier, activity, value
 
@@ -243,9 +239,6 @@ cdef class Slacks:
         Bounds of the rows, and the size of their coefficients.
     """
 
-    cdef const double[::1] center, sigma, lower, upper, scale
-    cdef Py_ssize_t count
-
     def __init__(self, const double[::1] center, const double[::1] sigma, const double[::1] lower,
                  const double[::1] upper, const double[::1] scale):
         self.center, self.sigma, self.lower, self.upper, self.scale = center, sigma, lower, upper, scale
@@ -265,22 +258,18 @@ cdef class Dual:
     threads : int
     """
 
-    cdef Groups columns
-    cdef Slacks slacks
-    cdef Projection out
-    cdef const double[::1] center
-    cdef double sigma, cost_size
-    cdef int threads
-    cdef double[:, ::1] trial  # y, slack and residual of the point that a line search tries
-
     def __init__(self, Groups columns, Slacks slacks, const double[::1] center, double sigma, Projection out,
                  int threads):
         cdef Py_ssize_t i
-        self.columns, self.slacks, self.center, self.sigma = columns, slacks, center, sigma
-        self.out, self.threads, self.cost_size = out, threads, 0.0
+        self.begin(slacks, center, sigma)
+        self.columns, self.out, self.threads, self.cost_size = columns, out, threads, 0.0
         for i in range(columns.n_columns):
             self.cost_size = max(self.cost_size, fabs(columns.cost[i]))
         self.trial = np.empty((3, max(slacks.count, 1)))
+
+    def begin(self, Slacks slacks, const double[::1] center, double sigma):
+        """Begin another subproblem of the same columns."""
+        self.slacks, self.center, self.sigma = slacks, center, sigma
 
     cdef double at(self, const double* y, double* slack, double* residual) noexcept nogil:
         """Project every block at prices y; write slacks and residuals (slack - A x), and return the value."""
@@ -326,6 +315,15 @@ cdef class Dual:
         is_last : bool
             Whether that point was evaluated last, so that the projection is that point's.
         """
+        cdef bint last = False
+        cdef double best
+        with nogil:
+            best = self.searched(&start[0], value, &direction[0], slope, &found[0, 0], &last)
+        return best, last
+
+    cdef double searched(self, const double* start, double value, const double* direction, double slope,
+                         double* found, bint* is_last) noexcept nogil:
+        """Do :meth:`search`; `found` has three rows, one after another."""
         cdef Py_ssize_t i, m = self.slacks.count
         cdef double* y = &self.trial[0, 0]
         cdef double* slack = &self.trial[1, 0]
@@ -334,120 +332,43 @@ cdef class Dual:
         cdef double low = 0.0, low_slope = slope, high = INFINITY, high_slope = 0.0
         cdef int trial
         cdef bint last = False, ends = False
-        with nogil:
-            margin = 0.0
+        margin = 0.0
+        for i in range(m):
+            size = max(size, fabs(direction[i] * self.slacks.scale[i]))
+            margin = max(margin, fabs(start[i] * self.slacks.scale[i]))
+        reach = RADIUS * (reach + margin)
+        if reach > 0.0 and size > 0.0 and reach / size < 1.0:
+            length = reach / size
+        for trial in range(MAX_TRIALS):
             for i in range(m):
-                size = max(size, fabs(direction[i] * self.slacks.scale[i]))
-                margin = max(margin, fabs(start[i] * self.slacks.scale[i]))
-            reach = RADIUS * (reach + margin)
-            if reach > 0.0 and size > 0.0 and reach / size < 1.0:
-                length = reach / size
-            for trial in range(MAX_TRIALS):
-                for i in range(m):
-                    y[i] = start[i] + length * direction[i]
-                here_value = self.at(y, slack, residual)
-                here = 0.0
-                for i in range(m):
-                    here += direction[i] * residual[i]
-                if here >= 0.0:
-                    low, low_slope, last = length, here, True
-                    ends = here <= SUFFICIENT * slope or (length >= 1.0 and high == INFINITY)
-                else:
-                    high, high_slope, last = length, here, False
-                    ends = here_value > value and -here <= SUFFICIENT * slope
-                if here >= 0.0 or ends:
-                    best, last = here_value, True
-                    memcpy(&found[0, 0], y, m * sizeof(double))
-                    memcpy(&found[1, 0], slack, m * sizeof(double))
-                    memcpy(&found[2, 0], residual, m * sizeof(double))
-                if ends:
-                    break
-                if high == INFINITY:
-                    length = min(GROWTH * length, 1.0)
-                else:
-                    secant = low + (high - low) * low_slope / (low_slope - high_slope)
-                    margin = (0.1 if trial % 2 else 0.01) * (high - low)
-                    length = min(max(secant, low + margin), high - margin)
-                if not low < length:
-                    break
-        return best, last
-
-
-def newton_matrix(Groups columns, const unsigned char[::1] free, const double[::1] multiplier, double sigma,
-                  double[:, ::1] matrix):
-    """Add sigma * A J A' of equation (A6) to a dense matrix (m, m).
-
-    J is the Jacobian of each block's projection: the identity on the free columns, less the mean over them in a group
-    whose limit binds. The mean's part is the outer product of the columns' sum with itself: the work grows with the
-    number of a group's entries, not with its pairs of columns.
-    """
-    cdef const int* start = columns.start
-    cdef const int* entry_start = columns.entry_start
-    cdef const int* row = columns.row
-    cdef const double* coefficient = columns.coefficient
-    cdef Py_ssize_t g, i, k, h
-    cdef int n_free, r, n_touched
-    cdef double share, entry
-    cdef double[::1] total = np.zeros(max(matrix.shape[0], 1))
-    cdef int[::1] touched = np.empty(max(matrix.shape[0], 1), dtype=np.int32)
-    cdef unsigned char[::1] is_touched = np.zeros(max(matrix.shape[0], 1), dtype=np.uint8)
-    with nogil:
-        for g in range(columns.count):
-            n_free = n_touched = 0
-            for i in range(start[g], start[g + 1]):
-                n_free += free[i]
-            if n_free == 0 or (multiplier[g] > 0.0 and n_free == 1):
-                continue
-            share = sigma / n_free if multiplier[g] > 0.0 else 0.0
-            for i in range(start[g], start[g + 1]):
-                if not free[i]:
-                    continue
-                for k in range(entry_start[i], entry_start[i + 1]):
-                    r = row[k]
-                    entry = sigma * coefficient[k]
-                    for h in range(entry_start[i], entry_start[i + 1]):
-                        matrix[r, row[h]] += entry * coefficient[h]
-                    if share > 0.0:
-                        if not is_touched[r]:
-                            is_touched[r], touched[n_touched], total[r] = 1, r, 0.0
-                            n_touched += 1
-                        total[r] += coefficient[k]
-            for k in range(n_touched):
-                entry = share * total[touched[k]]
-                for h in range(n_touched):
-                    matrix[touched[k], touched[h]] -= entry * total[touched[h]]
-                is_touched[touched[k]] = 0
-
-
-def jacobian_product(Groups columns, const unsigned char[::1] free, const double[::1] multiplier, double sigma,
-                     const double[::1] direction, double[::1] product):
-    """Add sigma * A J A' direction to `product`, without forming the Newton matrix."""
-    cdef const int* start = columns.start
-    cdef const int* entry_start = columns.entry_start
-    cdef const int* row = columns.row
-    cdef const double* coefficient = columns.coefficient
-    cdef Py_ssize_t g, j, k
-    cdef int n_free
-    cdef double mean, value
-    with nogil:
-        for g in range(columns.count):
-            n_free = 0
-            mean = 0.0
-            if multiplier[g] > 0.0:
-                for j in range(start[g], start[g + 1]):
-                    if free[j]:
-                        n_free += 1
-                        for k in range(entry_start[j], entry_start[j + 1]):
-                            mean += coefficient[k] * direction[row[k]]
-                mean = mean / n_free if n_free else 0.0
-            for j in range(start[g], start[g + 1]):
-                if free[j]:
-                    value = -mean
-                    for k in range(entry_start[j], entry_start[j + 1]):
-                        value += coefficient[k] * direction[row[k]]
-                    value *= sigma
-                    for k in range(entry_start[j], entry_start[j + 1]):
-                        product[row[k]] += coefficient[k] * value
+                y[i] = start[i] + length * direction[i]
+            here_value = self.at(y, slack, residual)
+            here = 0.0
+            for i in range(m):
+                here += direction[i] * residual[i]
+            if here >= 0.0:
+                low, low_slope, last = length, here, True
+                ends = here <= SUFFICIENT * slope or (length >= 1.0 and high == INFINITY)
+            else:
+                high, high_slope, last = length, here, False
+                ends = here_value > value and -here <= SUFFICIENT * slope
+            if here >= 0.0 or ends:
+                best, last = here_value, True
+                memcpy(found, y, m * sizeof(double))
+                memcpy(found + m, slack, m * sizeof(double))
+                memcpy(found + 2 * m, residual, m * sizeof(double))
+            if ends:
+                break
+            if high == INFINITY:
+                length = min(GROWTH * length, 1.0)
+            else:
+                secant = low + (high - low) * low_slope / (low_slope - high_slope)
+                margin = (0.1 if trial % 2 else 0.01) * (high - low)
+                length = min(max(secant, low + margin), high - margin)
+            if not low < length:
+                break
+        is_last[0] = last
+        return best
 
 
 def block_minimum(const int[::1] start, const double[::1] limit, const double[::1] reduced, const double[::1] lower,

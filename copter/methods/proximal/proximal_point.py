@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import easy_minimum
-from copter.methods.proximal.newton import Direction, Rows, Subproblem, maximise
+from copter.methods.proximal.ascent import Ascent
+from copter.methods.proximal.newton import Direction, Region, Rows, Subproblem, maximise
 from copter.methods.proximal.project import block_minimum
 from copter.methods.proximal.settling import Part, Settling
 from copter.methods.proximal.working_set import WorkingSet
@@ -141,16 +142,16 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
     proximal_steps = newton_steps = 0
     while True:
         part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
-        inside = (lambda _: True) if settling is None else settling.inside
+        region = Region(y, np.ones(len(y)), np.inf) if settling is None else settling.region
         control_of_part = replace(control, offset=control.offset + part.cost)
-        progress = proximal_point(part.ws, part.rows, y, sigma, control_of_part, inside)
+        progress = proximal_point(part.ws, part.rows, y, sigma, control_of_part, region)
         if part.columns is not None:
             ws.x[part.columns] = part.ws.x
         proximal_steps += progress.proximal_steps
         newton_steps += progress.newton_steps
         y, sigma = progress.y, progress.sigma
         left = settling is not None and settling.distance(y) > control.trust_radius
-        if settling is None or left or progress.converged or settling.inside(y) or control.stop():
+        if settling is None or left or progress.converged or settling.region.inside(y) or control.stop():
             return replace(
                 progress,
                 y=settling.brought_back(y, control.trust_radius) if settling is not None and left else y,
@@ -163,21 +164,22 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
         settling.widen(y)
 
 
-def proximal_point(
-    ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, inside: Callable[[Floats], bool]
-) -> Progress:
-    """Take the steps of :func:`solve_working_set` on a whole working set, until prices are no longer `inside`."""
+def proximal_point(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, region: Region) -> Progress:
+    """Take the steps of :func:`solve_working_set` on a whole working set, until prices leave the region."""
     settings = control.settings
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
     newton_steps, violated, gap = 0, 0, np.inf
     displacement = np.zeros(ws.size)
     cost_norm = norm(ws.cost)
+    problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
+    ascent = Ascent(problem.dual, control.row_tolerance, *region)
     for step in range(1, settings.max_proximal_steps + 1):
-        problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
-        point, taken = maximise(problem, y, control.row_tolerance, control.stop, inside, control.direction)
+        if step > 1:
+            problem.begin(ws.x.copy(), slack, sigma)
+        point, taken = maximise(problem, ascent, y, control.stop, control.direction)
         newton_steps += taken
         y, slack = point.y, point.slack
-        if not inside(y):
+        if not region.inside(y):
             return Progress(y, sigma, step - 1, newton_steps, gap, False, displacement)
         moved = problem.x - ws.x
         if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.newton import Region, Rows
 from copter.methods.proximal.settle import settled_radius
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.sums import inner
@@ -78,9 +78,10 @@ class Settling:
         """Return the distance of prices from the base prices, in units of their size."""
         return float((np.abs(y - self.base) / self.weight).max(initial=0.0))
 
-    def inside(self, y: Floats) -> bool:
-        """Whether settled groups are known to stay settled at these prices."""
-        return self.distance(y) <= self.radius
+    @property
+    def region(self) -> Region:
+        """Prices at which settled groups are known to stay settled."""
+        return Region(self.base, self.weight, self.radius)
 
     def brought_back(self, y: Floats, trust_radius: float) -> Floats:
         """Return prices projected to the edge of the trust region, along the line from the base (equation A9)."""

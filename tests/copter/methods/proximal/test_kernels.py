@@ -20,14 +20,13 @@ from copter.methods.proximal.accumulate import (
     idle_columns,
     reduced_costs,
 )
+from copter.methods.proximal.ascent import jacobian_product, newton_matrix
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.project import (
     Dual,
     Projection,
     Slacks,
     block_minimum,
-    jacobian_product,
-    newton_matrix,
     project,
 )
 from copter.methods.proximal.purification import purify
