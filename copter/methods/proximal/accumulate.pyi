@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.methods.proximal.groups import Groups
+
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
 
@@ -22,6 +24,6 @@ def idle_columns(
     slack: float,
     idle: NDArray[np.uint8],
 ) -> None: ...
-def block_violation(
-    start: _Ints, limit: _Floats, lower: _Floats, upper: _Floats, x: _Floats
-) -> tuple[float, float]: ...
+def thresholds(slots: _Ints, start: _Ints, value: _Floats, rounding: float, threshold: _Floats) -> None: ...
+def raise_new(columns: Groups, new: NDArray[np.int64], reduced: _Floats, x: _Floats) -> None: ...
+def point_sums(columns: Groups, x: _Floats, activity: _Floats) -> tuple[float, float, float, float]: ...

@@ -1,7 +1,9 @@
 """Sums over the entries of flat columns: reduced costs, activities, and the least value of each group."""
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, isfinite
 from libc.string cimport memset
+
+from copter.methods.proximal.groups cimport Groups
 
 
 def reduced_costs(const double[::1] cost, const int[::1] entry_start, const int[::1] row,
@@ -41,6 +43,96 @@ def group_least(const int[::1] start, const double[::1] value, double[::1] least
                 if value[j] < best:
                     best = value[j]
             least[g] = best
+
+
+def thresholds(const int[::1] slots, const int[::1] start, const double[::1] value, double rounding,
+               double[::1] threshold):
+    """Write each slot's threshold: its group's least value or zero, whichever is less, lowered by a relative rounding.
+
+    threshold: ndarray (n_slots,); slots without a group get that of a group whose values are all zero.
+    """
+    cdef Py_ssize_t g, j
+    cdef double best
+    with nogil:
+        for j in range(threshold.shape[0]):
+            threshold[j] = -rounding
+        for g in range(slots.shape[0]):
+            best = 0.0
+            for j in range(start[g], start[g + 1]):
+                if value[j] < best:
+                    best = value[j]
+            threshold[slots[g]] = best - rounding * (1.0 - best)
+
+
+def raise_new(Groups columns, const long[::1] new, const double[::1] reduced, double[::1] x):
+    """Raise new columns of negative reduced cost.
+
+    In a group without a limit all of them go to their upper bounds. In a group whose columns are all at lower bounds
+    the best column is raised, as far as the limit allows.
+
+    Parameters
+    ----------
+    columns : Groups
+    new : ndarray int64
+        Positions of the new columns, ascending.
+    reduced, x : ndarray (n,)
+    """
+    cdef Py_ssize_t e, j, best, g = 0
+    cdef double total
+    cdef bint resting
+    e = 0
+    with nogil:
+        while e < new.shape[0]:  # ends: e grows to the number of new columns
+            while columns.start[g + 1] <= new[e]:  # ends: the last group ends behind the last column
+                g += 1
+            best = -1
+            while e < new.shape[0] and new[e] < columns.start[g + 1]:  # ends: e grows
+                j = new[e]
+                e += 1
+                if not (reduced[j] < 0.0 and columns.upper[j] > columns.lower[j] and isfinite(columns.upper[j])):
+                    continue
+                if columns.limit[g] == INFINITY:
+                    x[j] = columns.upper[j]
+                elif best < 0 or reduced[j] < reduced[best]:
+                    best = j
+            if best < 0:
+                continue
+            total, resting = 0.0, True
+            for j in range(columns.start[g], columns.start[g + 1]):
+                total += x[j]
+                resting = resting and x[j] == columns.lower[j]
+            if resting:
+                x[best] = min(columns.upper[best], columns.lower[best] + max(columns.limit[g] - total, 0.0))
+
+
+def point_sums(Groups columns, const double[::1] x, double[::1] activity):
+    """Write A x to `activity`; returns sums of a point: (c'x, c'c, squared violations, largest violation).
+
+    Violations are those of column bounds and group limits.
+    """
+    cdef Py_ssize_t g, j, k
+    cdef double total, over, objective = 0.0, cost = 0.0, squares = 0.0, largest = 0.0
+    with nogil:
+        for k in range(activity.shape[0]):
+            activity[k] = 0.0
+        for g in range(columns.count):
+            total = 0.0
+            for j in range(columns.start[g], columns.start[g + 1]):
+                cost += columns.cost[j] * columns.cost[j]
+                total += x[j]
+                over = max(x[j] - columns.upper[j], columns.lower[j] - x[j])
+                if over > 0.0:
+                    squares += over * over
+                    largest = max(largest, over)
+                if x[j] != 0.0:
+                    objective += columns.cost[j] * x[j]
+                    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+                        activity[columns.row[k]] += columns.coefficient[k] * x[j]
+            over = total - columns.limit[g]
+            if over > 0.0:
+                squares += over * over
+                largest = max(largest, over)
+    return objective, cost, squares, largest
 
 
 def easy_minimum(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
@@ -92,28 +184,3 @@ def idle_columns(const int[::1] start, const double[::1] reduced, const double[:
                     largest = fabs(cost[j])
             for j in range(start[g], start[g + 1]):
                 idle[j] = x[j] == lower[j] and lower[j] != upper[j] and reduced[j] - least > slack * largest
-
-
-def block_violation(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
-                    const double[::1] x):
-    """Return the violations of column bounds and group limits: (sum of squares, largest)."""
-    cdef Py_ssize_t g, j
-    cdef double total, over, squares = 0.0, largest = 0.0
-    with nogil:
-        for g in range(start.shape[0] - 1):
-            total = 0.0
-            for j in range(start[g], start[g + 1]):
-                total += x[j]
-                over = x[j] - upper[j]
-                if lower[j] - x[j] > over:
-                    over = lower[j] - x[j]
-                if over > 0.0:
-                    squares += over * over
-                    if over > largest:
-                        largest = over
-            over = total - limit[g]
-            if over > 0.0:
-                squares += over * over
-                if over > largest:
-                    largest = over
-    return squares, largest

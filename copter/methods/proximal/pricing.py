@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.methods.proximal.accumulate import thresholds
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.proximal_point import blocks_minimum, rows_value, signed_prices
 from copter.methods.proximal.working_set import WorkingSet
@@ -68,21 +69,22 @@ def price_all(
     """
     y = signed_prices(y, rows)
     reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
-    threshold = np.zeros(matrix.n_slots)
-    if ws.size:
-        threshold[ws.slots] = np.minimum(ws.least_of_groups(reduced), 0.0)
-    threshold -= ROUNDING * (1.0 + np.abs(threshold))
+    threshold = np.empty(matrix.n_slots)
+    thresholds(ws.slots, ws.start, reduced, ROUNDING, threshold)
     threads = 1 if matrix.n_columns < SMALL_MODEL else n_threads
     smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds, screen)
     value, size, error, terms = matrix.dual_value(smallest)
     if np.isnan(value):
         return Priced(y, -np.inf, False, np.inf, np.zeros(0), slot, column)
-    resident, violation = resident_minimum(matrix, ws, reduced)
+    some_resident = terms < matrix.n_slots - len(matrix.free_slots)
+    resident, violation = resident_minimum(matrix, ws, reduced) if some_resident else (0.0, np.zeros(0))
     bound = rows_value(y, rows) + value + resident
     if weight != 1.0:
         return Priced(y, bound, False, np.inf, violation, slot, column)
     size += float(np.abs(y * np.where(y == 0.0, 0.0, np.where(y > 0, rows.lower, rows.upper))).sum())
-    answered, resident_size, resident_error = resident_errors(matrix, ws, rows, y, reduced)
+    answered, resident_size, resident_error = True, 0.0, 0.0
+    if some_resident:
+        answered, resident_size, resident_error = resident_errors(matrix, ws, rows, y, reduced)
     margin = SAFE * (error + resident_error + HALF_ULP * (terms + len(y) + ws.size + 16) * (size + resident_size))
     certified = not violation.any() and answered and bool(np.isfinite(margin))
     return Priced(y, bound, certified, margin, violation, slot, column)

@@ -67,8 +67,13 @@ cdef class Walk:
         self.entry_start, self.row, self.coefficient = columns.entry_start, columns.row, columns.coefficient
         self.activity, self.row_lower, self.row_upper = rows.activity, rows.lower, rows.upper
         self.row_scale, self.row_tight = rows.scale, rows.tight
-        counts = [columns.start[g + 1] - columns.start[g] for g in range(columns.count)]
-        self.group = np.repeat(np.arange(columns.count, dtype=np.int32), counts)
+        group = np.empty(len(x), dtype=np.int32)
+        cdef int[::1] group_of = group
+        cdef Py_ssize_t g, j
+        for g in range(columns.count):
+            for j in range(columns.start[g], columns.start[g + 1]):
+                group_of[j] = <int>g
+        self.group = group
         self.held = np.zeros(len(x), dtype=np.uint8)
         self.place = np.full(columns.count + 1, -1, dtype=np.int32)
         self.row_place = np.zeros(len(rows.activity), dtype=np.int32)

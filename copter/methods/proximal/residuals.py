@@ -7,12 +7,12 @@ from math import hypot, sqrt
 
 import numpy as np
 
-from copter.methods.proximal.accumulate import block_violation
+from copter.methods.proximal.accumulate import point_sums
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.pricing import Priced
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import Residuals, relative_gap
-from copter.problem.sums import inner, norm
+from copter.problem.sums import norm
 
 
 def norm_of_bounds(rows: Rows) -> float:
@@ -34,14 +34,14 @@ class PrimalSide:
 
 def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
     """Compute objective and violations of ws.x, including bounds and limits, which hold by projection."""
-    activity = ws.activity(len(rows.lower))
+    activity = np.empty(len(rows.lower))
+    objective, costs, squares, largest = point_sums(ws.groups(), ws.x, activity)
     over = np.maximum(np.maximum(activity - rows.upper, rows.lower - activity), 0.0)
-    squares, largest = block_violation(ws.start, ws.limit, ws.lower, ws.upper, ws.x)
     return PrimalSide(
-        objective=inner(ws.cost, ws.x),
+        objective=objective,
         relative=hypot(norm(over), sqrt(squares)) / (1.0 + norm_of_bounds(rows)),
         largest=max(float(over.max(initial=0.0)), largest),
-        cost_norm=norm(ws.cost),
+        cost_norm=sqrt(costs),
     )
 
 

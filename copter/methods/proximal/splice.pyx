@@ -91,3 +91,4 @@ def spliced(first, second, const long[::1] place, target):
     target.entry_start, target.row, target.coefficient = np.asarray(begin), np.asarray(row), np.asarray(coefficient)
     target.slots, target.start = np.asarray(slots), np.asarray(start)
     target.limit, target.multiplier = np.asarray(limit), np.asarray(multiplier)
+    target.record = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.proximal.accumulate import activities, group_least, reduced_costs
+from copter.methods.proximal.accumulate import activities, group_least, raise_new, reduced_costs
 from copter.methods.proximal.groups import Groups
 from copter.methods.proximal.splice import spliced
 from copter.model.matrix import BlockMatrix
@@ -40,6 +40,7 @@ class WorkingSet:
         self.entry_start: Ints = np.zeros(1, dtype=np.int32)
         self.row: Ints = np.zeros(0, dtype=np.int32)
         self.coefficient: Floats = np.zeros(0)
+        self.record: Groups | None = None  # of the present arrays, for kernels; None until it is asked for
         self.allocate()
 
     @property
@@ -67,6 +68,7 @@ class WorkingSet:
 
     def find_groups(self) -> None:
         """Recompute the groups from the keys; their limits are not valid yet."""
+        self.record = None
         slot = self.slot_of_column
         begins = np.ones(len(slot), dtype=bool)
         np.not_equal(slot[1:], slot[:-1], out=begins[1:])
@@ -140,35 +142,12 @@ class WorkingSet:
             self.fit()
 
     def start_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
-        """Raise new columns of negative reduced cost at these prices.
+        """Raise new columns, at these ascending positions, of negative reduced cost at prices y.
 
         In a group without a limit all of them go to their upper bounds. In a group whose columns are all at lower
         bounds the best column is raised, as far as the limit allows.
         """
-        touched = np.zeros(len(self.slots), dtype=bool)
-        touched[np.searchsorted(self.start, new, side="right") - 1] = True
-        columns = np.flatnonzero(np.repeat(touched, np.diff(self.start)))
-        part = self.take(columns)
-        part.start_new_by_price(np.searchsorted(columns, new), y)
-        self.x[columns] = part.x
-
-    def start_new_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
-        """Raise new columns as :meth:`start_by_price` does, if every group has a new column."""
-        reduced = self.reduced_costs(y)
-        worth = new[(reduced[new] < 0.0) & (self.upper[new] > self.lower[new]) & np.isfinite(self.upper[new])]
-        if len(worth) == 0:
-            return
-        group = np.searchsorted(self.start, worth, side="right") - 1
-        limited = np.isfinite(self.limit[group])
-        free = worth[~limited]
-        self.x[free] = self.upper[free]
-        order = np.lexsort((reduced[worth[limited]], group[limited]))
-        groups, first = np.unique(group[limited][order], return_index=True)
-        best = worth[limited][order][first]
-        resting = np.logical_and.reduceat(self.x == self.lower, self.start[:-1])[groups]
-        room = self.limit[groups] - np.add.reduceat(self.x, self.start[:-1])[groups]
-        best, room = best[resting], room[resting]
-        self.x[best] = np.minimum(self.upper[best], self.lower[best] + np.maximum(room, 0.0))
+        raise_new(self.groups(), new, self.reduced_costs(y), self.x)
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Remove the columns outside the mask; these must be at their lower bounds."""
@@ -186,7 +165,7 @@ class WorkingSet:
         flat = matrix.gather(self.slots, self.start, self.column)
         self.limit, self.cost, self.lower, self.upper = flat.limit, flat.cost, flat.lower, flat.upper
         self.entry_start, self.row, self.coefficient = flat.entry_start, flat.row, flat.coefficient
-        self.free = np.zeros(self.size, dtype=np.uint8)
+        self.free, self.record = np.zeros(self.size, dtype=np.uint8), None
         self.fit()
 
     def fit(self) -> None:
@@ -201,9 +180,11 @@ class WorkingSet:
 
     def groups(self) -> Groups:
         """Return the record of the present arrays that kernels read."""
-        return Groups(
-            self.start, self.limit, self.cost, self.lower, self.upper, self.entry_start, self.row, self.coefficient
-        )
+        if self.record is None:
+            self.record = Groups(
+                self.start, self.limit, self.cost, self.lower, self.upper, self.entry_start, self.row, self.coefficient
+            )
+        return self.record
 
     def activity(self, n_rows: int) -> Floats:
         """Return A x, (n_rows,), recomputed from the columns."""

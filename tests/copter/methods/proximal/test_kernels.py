@@ -14,11 +14,13 @@ from scipy.optimize import linprog
 
 from copter.methods.proximal.accumulate import (
     activities,
-    block_violation,
     easy_minimum,
     group_least,
     idle_columns,
+    point_sums,
+    raise_new,
     reduced_costs,
+    thresholds,
 )
 from copter.methods.proximal.ascent import jacobian_product, newton_matrix
 from copter.methods.proximal.newton import Rows
@@ -118,6 +120,10 @@ def test_sums_over_entries(seed: int) -> None:
     np.testing.assert_allclose(activity, usage @ x, atol=1e-12)
     least, easy = np.empty(len(groups)), np.empty(len(groups), dtype=np.uint8)
     group_least(problem.start, x, least)
+    threshold, slots = np.empty(2 * len(groups)), 2 * np.arange(len(groups), dtype=np.int32)
+    thresholds(slots, problem.start, x, 1e-3, threshold)
+    np.testing.assert_allclose(threshold[::2], np.minimum(least, 0.0) - 1e-3 * (1.0 - np.minimum(least, 0.0)))
+    np.testing.assert_array_equal(threshold[1::2], -1e-3)
     total, found = 0.0, easy_minimum(problem.start, problem.limit, problem.lower, problem.upper, x, easy)
     for g, (begin, end) in enumerate(pairwise(problem.start)):
         assert least[g] == x[begin:end].min()
@@ -142,7 +148,11 @@ def test_violations_and_idle_columns(seed: int) -> None:
         max(value - high, low - value, 0.0) for value, low, high in zip(x, problem.lower, problem.upper, strict=True)
     ]
     over += [max(x[a:b].sum() - t, 0.0) for (a, b), t in zip(pairwise(problem.start), problem.limit, strict=True)]
-    squares, largest = block_violation(problem.start, problem.limit, problem.lower, problem.upper, x)
+    activity, usage = np.empty(2), np.hstack([g.usage for g in groups])
+    objective, costs, squares, largest = point_sums(problem.columns, x, activity)
+    np.testing.assert_allclose(activity, usage @ x, atol=1e-9)
+    assert objective == pytest.approx(problem.cost @ x, rel=1e-9, abs=1e-12)
+    assert costs == pytest.approx(problem.cost @ problem.cost)
     assert squares == pytest.approx(np.dot(over, over), rel=1e-9, abs=1e-30)
     assert largest == pytest.approx(max(over), rel=1e-12, abs=1e-15)
 
@@ -153,6 +163,29 @@ def test_violations_and_idle_columns(seed: int) -> None:
         for j in range(a, b):
             at_rest = x[j] == problem.lower[j] != problem.upper[j]
             assert bool(idle[j]) == bool(at_rest and reduced[j] - best > 0.3 * size)
+
+
+@quick
+@given(seeds)
+def test_new_columns_are_raised_to_their_bounds_or_the_best_of_a_resting_group_alone(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = flat(some_groups(rng, 2))
+    n = len(problem.cost)
+    x = np.where(np.isfinite(problem.lower), problem.lower, 0.0)
+    for a, b in pairwise(problem.start):
+        if rng.random() < 0.3:
+            x[a:b] += 0.1
+    new, reduced, before = np.flatnonzero(rng.random(n) < 0.4), np.round(rng.normal(size=n), 1), x.copy()
+    raise_new(problem.columns, new, reduced, x)
+    wanted = before.copy()
+    for (a, b), limit in zip(pairwise(problem.start), problem.limit, strict=True):
+        worth = [j for j in new if a <= j < b and reduced[j] < 0 and problem.lower[j] < problem.upper[j] < np.inf]
+        if np.isinf(limit):
+            wanted[worth] = problem.upper[worth]
+        elif worth and (before[a:b] == problem.lower[a:b]).all():
+            best = min(worth, key=lambda j: (reduced[j], j))
+            wanted[best] = min(problem.upper[best], problem.lower[best] + max(limit - before[a:b].sum(), 0.0))
+    np.testing.assert_allclose(x, wanted, rtol=1e-12, atol=1e-15)
 
 
 @quick
