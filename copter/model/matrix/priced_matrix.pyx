@@ -22,7 +22,7 @@ cdef enum:
     FEW = 4  # slots priced between two looks at the clock
     AHEAD = 2  # patterns that are prefetched before they are priced
     EARLIER = 32  # passes whose prices are kept, because near columns were found at them
-    LEAST_COLUMNS = 128  # columns below which a slab is priced as fast as its near columns
+    LEAST_COLUMNS = 256  # columns below which a slab is priced as fast as its near columns
     LENT = 2  # a search for near columns lends this many times the slabs; each slab screened pays one back
     RESTED = 32  # a pass without a search pays one slab in this many back
 

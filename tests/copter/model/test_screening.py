@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from copter import Model, Session
 from copter.model.matrix import BlockMatrix, Template
 
-KINDS, SIZES = 3, np.arange(1.0, 81.0)
+KINDS, SIZES = 3, np.arange(1.0, 101.0)
 COLUMNS = KINDS * len(SIZES)
 
 
