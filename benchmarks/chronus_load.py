@@ -78,7 +78,7 @@ CASES = [
     *(Case(2_500, 4, jobs=48, selective=each) for each in (True, False)),
     *(Case(10_000, 10, load) for load in (0.8, 1.2, 1.6)),
     Case(10_000, 4, jobs=48),
-    *(Case(25_000, 6, load) for load in (0.8, 1.6)),
+    *(Case(25_000, 6, load) for load in (0.8, 1.0, 1.2, 1.6)),
 ]
 
 
