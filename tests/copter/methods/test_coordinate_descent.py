@@ -173,7 +173,9 @@ def test_a_direction_is_that_of_newton_and_of_the_sparse_matrix(monkeypatch: pyt
     slack = problem.slack_curvature(point)
     matrix = problem.matrix(slack)
     assert np.count_nonzero(matrix) > 2
-    np.testing.assert_allclose(sparse_matrix(iterate.ws, 0.6, slack).toarray(), matrix, rtol=1e-10)
+    for each in (slack, np.array([0.5, 0.25])):
+        wanted = problem.matrix(each)
+        np.testing.assert_allclose(sparse_matrix(iterate.ws, 0.6, each).toarray(), wanted, rtol=1e-10)
     direction = descent_direction(problem, point)
     assert np.abs(point.residual - matrix @ direction).max() <= 1e-3 * np.abs(point.residual).max()
     monkeypatch.setattr(copter.methods.proximal.coordinate_descent, "DENSE_ROWS", 0)

@@ -138,6 +138,21 @@ def test_a_row_is_kept_in_units_of_its_scale() -> None:
         assert (improving_ray(ws, sides, direction) is not None) == is_ray
 
 
+@pytest.mark.parametrize("times", [1.0, 1.0 + 1e-9])
+def test_a_change_of_the_tolerance_itself_is_none(times: float) -> None:
+    """Of a row's upper side, of its lower one, of a limit's sum, and of an entry of the direction."""
+    small = RAY_TOLERANCE * times
+    for coefficient, lower, upper in ((small, -INF, 1.0), (-small, 1.0, INF)):
+        ws = columns([[coefficient, 0.0]], [-1.0, 0.0], **FREE)  # type: ignore[arg-type]
+        found = improving_ray(ws, rows([lower], [upper]), np.array([1.0, 0.0]))
+        assert (found is not None) == (times == 1.0)
+    limited = columns([[0.0, 0.0]], [-1.0, 0.0], [-INF, -INF], [INF, INF], [(1, INF), (1, 3.0)])
+    found = improving_ray(limited, rows([0.0], [0.0]), np.array([1.0, small]))
+    assert (found is not None) == (times == 1.0)
+    if found is not None:
+        assert found.tolist() == [1.0, small]
+
+
 @pytest.mark.parametrize(
     ("y", "bound", "violation", "proves"),
     [
