@@ -8,8 +8,9 @@
 
 A table is a file in docs/results/tables: what its command printed under a header. Each table (table_list.py) has a
 probe: the same command on a small workload, some seconds of work. A table is current while its command is the one in
-the list and its probe prints what it printed when the table was made (probe.py). So a change of the sources that
-changes no answer leaves the tables current, and a run that was stopped goes on where it was.
+the list and its probe answers as it did when the table was made (probe.py), which docs/results/tables/probes keeps. So
+a change of the sources that changes no answer leaves the tables current, and a run that was stopped goes on where it
+was.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import platform
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from probe import FAILED, ROOT, digest_of, environment
+from probe import FAILED, ROOT, answer_of, environment, printed, same
 from table_list import TABLES, Table
 
 from copter_frontends.cli.output import InputError
@@ -38,11 +39,18 @@ NOISE = ("HighsMipSolverData::", "Running HiGHS ", "Includes third-party softwar
 """Beginnings of lines that HiGHS prints whether it may print or not."""
 
 
-def state_of(table: Table, header: Mapping[str, str]) -> str:
+def state_of(table: Table, results: Path) -> str:
     """Whether a table still says what its command would print."""
-    if header.get("command") != f"python benchmarks/tables/{table.command}" or "probe" not in header:
+    header, probe = header_of(results / f"{table.name}.txt"), _probe(results, table)
+    if header.get("command") != f"python benchmarks/tables/{table.command}" or not probe.is_file():
         return TO_MAKE
-    return CURRENT if header["probe"] == digest_of(table.probe) and not header["probe"].startswith(FAILED) else TO_MAKE
+    known = probe.read_text().removesuffix("\n")
+    return CURRENT if not known.startswith(FAILED) and same(known, printed(table.probe)) else TO_MAKE
+
+
+def _probe(results: Path, table: Table) -> Path:
+    """Where the answer of a table's probe is kept."""
+    return results / "probes" / f"{table.name}.txt"
 
 
 def header_of(path: Path) -> dict[str, str]:
@@ -124,13 +132,13 @@ def write(table: Table, done: Outcome, results: Path) -> bool:
         "machine": done.machine,
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor seconds": f"{done.seconds:.0f}",
-        "probe": digest_of(table.probe),
     }
-    results.mkdir(parents=True, exist_ok=True)
+    _probe(results, table).parent.mkdir(parents=True, exist_ok=True)
     path = results / f"{table.name}.txt"
     temporary = path.with_suffix(".new")
     lines = [line.rstrip() for line in done.out.splitlines() if not line.startswith(NOISE)]
     temporary.write_text("\n".join([*(f"# {name}: {what}" for name, what in says.items()), *lines, ""]))
+    _probe(results, table).write_text(f"{answer_of(table.probe)}\n")
     temporary.replace(path)
     print(f"{table.name}: made in {says['processor seconds']} s of processor time", flush=True)
     return True
@@ -174,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     to_make, seconds, unknown = [], 0.0, 0
     for table in chosen:
         known = header_of(RESULTS / f"{table.name}.txt")
-        state = TO_MAKE if asked.again else state_of(table, known)
+        state = TO_MAKE if asked.again else state_of(table, RESULTS)
         took = known.get("processor seconds", "")
         print(f"{table.name:<28} {state:<10} {known.get('date', 'never'):<21} {took or '?':>6} s", flush=True)
         if state == TO_MAKE:

@@ -50,7 +50,7 @@ PROBES = {
     "rigid_only.py": SIA,
     "shards_figures.py": "--rounds 2 --schemes copter,greedy --time-limit 5",
     "sia_curves.py": "--workloads 1 --jobs 24 --policies sia,gavel",
-    "sia_figures.py": f"{SIA} --policies sia,gavel --hours 0.05",
+    "sia_figures.py": f"{SIA} --policies sia,gavel --hours 0.25",
     "sia_reference.py": "--only philly_5",
     "sweeps.py": SIA,
     "table_3_3.py": f"{SIA} --traces philly",

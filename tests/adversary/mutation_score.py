@@ -52,6 +52,7 @@ def _of(package: str, folder: str, modules: str, tests: str) -> list[Room]:
     return [Room(f"{package}.{module}", files) for module in modules.split()]
 
 
+PROXIMAL = "tests/copter/methods/proximal"
 HADAR, HOPS = ("copter_frontends.hadar", "tests/frontends/hadar"), ("copter_frontends.hops", "tests/frontends/hops")
 ROOMS = [
     *_of(
@@ -150,14 +151,15 @@ ROOMS = [
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
     *_of("copter.methods.proximal", "tests/copter/methods", "coordinate_descent", "test_coordinate_descent"),
-    *_of(
-        "copter.methods.proximal",
-        "tests/copter/methods",
-        "certificates descent iterate newton pricing proximal_point purification residuals settling solve termination "
-        "working_set",
-        "proximal/test_parts proximal/test_work test_coordinate_descent proximal/test_kernels proximal/test_sweep "
-        "test_changed_bounds ../../adversary/test_counted_work",
-    ),
+    *_of("copter.methods.proximal", PROXIMAL, "certificates descent residuals termination", "test_parts"),
+    *_of("copter.methods.proximal", PROXIMAL, "iterate", "test_iterates test_work"),
+    *_of("copter.methods.proximal", PROXIMAL, "newton", "test_newton_steps test_kernels test_work"),
+    *_of("copter.methods.proximal", PROXIMAL, "pricing", "test_pricing_passes test_work"),
+    *_of("copter.methods.proximal", PROXIMAL, "proximal_point", "test_proximal_steps test_work"),
+    *_of("copter.methods.proximal", PROXIMAL, "purification", "test_walks test_kernels test_work"),
+    *_of("copter.methods.proximal", PROXIMAL, "settling", "test_settled_parts test_work"),
+    *_of("copter.methods.proximal", PROXIMAL, "solve", "test_solve_loop test_work"),
+    *_of("copter.methods.proximal", PROXIMAL, "working_set", "test_working_sets test_kernels test_work"),
     *_of(
         "copter.shims",
         "tests/copter/shims",

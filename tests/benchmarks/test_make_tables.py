@@ -48,11 +48,15 @@ def test_a_table_is_made_once_and_again_when_its_probe_answers_differently(
     header = header_of(path)
     assert header["command"] == "python benchmarks/tables/figure.py"
     assert header["seed"] == "7"
-    assert set(header) == {"command", "commit", "seed", "machine", "date", "processor seconds", "probe"}
-    assert state_of(small, header) == CURRENT
-    assert state_of(Table("small", "figure.py --more"), header) == TO_MAKE, "another command"
-    assert state_of(small, {}) == TO_MAKE, "no table yet"
-    assert state_of(small, {**header, "probe": "failed: no data"}) == TO_MAKE, "a probe that failed tells nothing"
+    assert set(header) == {"command", "commit", "seed", "machine", "date", "processor seconds"}
+    results, kept = tmp_path / "results", tmp_path / "results" / "probes" / "small.txt"
+    assert kept.read_text() == "a table of 42 --tiny\n"
+    assert state_of(small, results) == CURRENT
+    assert state_of(Table("small", "figure.py --more"), results) == TO_MAKE, "another command"
+    assert state_of(Table("other", "figure.py"), results) == TO_MAKE, "no table yet"
+    kept.write_text("failed: no data\n")
+    assert state_of(small, results) == TO_MAKE, "a probe that failed tells nothing"
+    kept.write_text("a table of 42 --tiny\n")
     (tmp_path / "helper.py").write_text('"""Other words, the same answer."""\n\nSAID = "a table of %d" % 42\n')
     assert make_tables.main([]) == 0
     assert "0 of 1 tables to be made" in capsys.readouterr().out.splitlines()[-1]
@@ -84,9 +88,35 @@ def test_what_a_solver_prints_of_itself_is_no_part_of_a_table(tmp_path: Path) ->
     assert [line for line in lines if not line.startswith("# ")] == ["a figure"]
 
 
-def test_clocks_are_counted_in_a_probe(small: Table, tmp_path: Path) -> None:
-    timed = "import time\na = time.perf_counter()\nfor i in range(100_000): pass\nprint(time.perf_counter() - a)\n"
-    (tmp_path / "figure.py").write_text(timed)
-    assert len({probe.digest_of(small.probe) for _ in range(2)}) == 1
+def test_clocks_are_counted_in_a_probe_and_times_left_out(small: Table, tmp_path: Path) -> None:
+    timed = "import time\na = time.perf_counter()\nfor i in range(100_000): pass\nb = time.perf_counter()\n"
+    shown = "print('3 plans,', b - a, 's')\nprint('slow' if b - a > 2e-6 else 'quick')\n"
+    (tmp_path / "figure.py").write_text(timed + shown)
+    assert len({probe.printed(small.probe) for _ in range(2)}) == 1
+    answer = probe.answer_of(small.probe)
+    assert answer == f"3 plans, {probe.TIME} s\n{probe.TIME}"
+    assert probe.same(answer, "3 plans, 0.75 s\nslow")
+    assert not probe.same(answer, "4 plans, 0.75 s\nslow")
     (tmp_path / "figure.py").write_text("raise ValueError('no workload')\n")
-    assert probe.digest_of(small.probe) == "failed: ValueError: no workload"
+    assert probe.answer_of(small.probe) == "failed: ValueError: no workload"
+
+
+@pytest.mark.parametrize(
+    ("known", "now", "is_same"),
+    [
+        ("JCT 0.0757 h", "JCT 0.0758 h", True),
+        ("JCT 0.0757 h", "JCT 0.0767 h", False),
+        ("JCT 2.41 h", "JCT 2.43 h", True),  # within a hundredth
+        ("off by 0.2%", "off by 0.3%", True),  # within a unit of the last place
+        ("off by 0.2%", "off by 0.4%", False),
+        ("off by +0.1%", "off by -0.1%", False),
+        ("gap 4.7e-14", "gap 0.0e+00", True),  # below any tolerance
+        ("gap 4.7e-04", "gap 0.0e+00", False),
+        ("1,540 restarts", "1,550 restarts", True),
+        ("7 restarts", "8 restarts", False),
+        ("sia 7", "gavel 7", False),
+        ("sia 7", "sia 7\ngavel 8", False),
+    ],
+)
+def test_an_answer_is_the_same_where_a_reader_would_say_so(known: str, now: str, is_same: bool) -> None:
+    assert probe.same(known, now) == is_same

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from copter.methods.proximal.groups import Groups
+from copter.methods.proximal.working_set import WorkingSet
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +73,19 @@ def flat(groups: list[Group]) -> Flat:
         coefficient=np.concatenate(coefficients).astype(np.float64),
         center=joined("center"),
     )
+
+
+def working_set(problem: Flat, x: Floats) -> WorkingSet:
+    """A working set over the flat arrays, without a matrix behind it."""
+    ws = WorkingSet()
+    sizes = np.diff(problem.start)
+    slot = np.repeat(np.arange(len(sizes)), sizes)
+    ws.key = slot << 32 | np.concatenate([np.arange(size) for size in sizes])
+    ws.x = x.copy()
+    ws.allocate()
+    ws.limit[:], ws.cost[:], ws.lower[:], ws.upper[:] = problem.limit, problem.cost, problem.lower, problem.upper
+    ws.entry_start, ws.row, ws.coefficient = problem.entry_start, problem.row, problem.coefficient
+    return ws
 
 
 def projected(group: Group, y: Floats, sigma: float) -> tuple[Floats, float]:

@@ -31,7 +31,7 @@ def descent_direction(problem: Subproblem, point: Point) -> Floats:
     slack = problem.slack_curvature(point)
     if m <= DENSE_ROWS:
         dense = problem.matrix(slack)
-        diagonal, entry = dense.diagonal().copy(), dense.reshape(-1)
+        diagonal, entry = dense.diagonal().copy(), dense.ravel()
         first, place = full_rows(m)
     else:
         sparse = sparse_matrix(problem.ws, problem.sigma, slack)

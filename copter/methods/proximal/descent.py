@@ -22,8 +22,6 @@ def descend(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, sweeps: int) ->
     ws.x moves in place; the prices after the last multiplier step are returned. Every sweep costs one pass over the
     working columns; the blocks' own limits and bounds hold throughout.
     """
-    if ws.size == 0 or sweeps == 0:
-        return y
     passes = Sweep(ws.groups(), rows.lower, rows.upper, PENALTY / (sigma * rows.scale**2), ws.x.copy(), sigma, ws.x)
     passes.begin(y)
     for done in range(1, sweeps + 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import highspy
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 import copter.methods.by_coupling
 import copter.methods.by_prices
@@ -171,11 +173,49 @@ def test_a_direction_is_that_of_newton_and_of_the_sparse_matrix(monkeypatch: pyt
     slack = problem.slack_curvature(point)
     matrix = problem.matrix(slack)
     assert np.count_nonzero(matrix) > 2
-    np.testing.assert_allclose(sparse_matrix(iterate.ws, 0.6, slack).toarray(), matrix, rtol=1e-10)
+    for each in (slack, np.array([0.5, 0.25])):
+        wanted = problem.matrix(each)
+        np.testing.assert_allclose(sparse_matrix(iterate.ws, 0.6, each).toarray(), wanted, rtol=1e-10)
     direction = descent_direction(problem, point)
     assert np.abs(point.residual - matrix @ direction).max() <= 1e-3 * np.abs(point.residual).max()
     monkeypatch.setattr(copter.methods.proximal.coordinate_descent, "DENSE_ROWS", 0)
     np.testing.assert_allclose(descent_direction(problem, point), direction, rtol=1e-6)
+
+
+def test_the_rows_that_gain_most_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the squared residual over the curvature; up to a thousandth of the residual, with eight extrapolations."""
+    asked: dict[str, Any] = {}
+
+    class Watched:
+        def __init__(self, first: Any, place: Any, entry: Any, diagonal: Any) -> None:
+            asked.update(first=first.tolist(), place=place.tolist(), entry=entry.tolist(), diagonal=diagonal.tolist())
+
+        def ascend(self, order: Any, slope: Any, move: Any, share: float, extrapolations: int) -> int:
+            asked.update(order=order.tolist(), slope=slope.tolist(), share=share, extrapolations=extrapolations)
+            move[:] = 7.0
+            return 1
+
+    def dense(slack: Floats) -> Floats:
+        asked["by"] = "dense"
+        return matrix.copy()
+
+    def sparse(ws: Any, sigma: float, slack: Floats) -> Any:
+        asked["by"] = "sparse"
+        return csr_array(matrix)
+
+    matrix = np.array([[4.0, 1.0, 2.0], [1.0, 0.25, 3.0], [2.0, 3.0, 9.0]])
+    module = copter.methods.proximal.coordinate_descent
+    monkeypatch.setattr(module, "PriceModel", Watched)
+    monkeypatch.setattr(module, "sparse_matrix", sparse)
+    problem: Any = SimpleNamespace(slack_curvature=lambda point: np.ones(3), matrix=dense, ws=None, sigma=1.0)
+    point: Any = SimpleNamespace(y=np.zeros(3), residual=np.array([3.0, -0.5, 6.0]))
+    for most, by in ((3, "dense"), (2, "sparse")):
+        monkeypatch.setattr(module, "DENSE_ROWS", most)
+        assert descent_direction(problem, point).tolist() == [7.0] * 3
+        assert (asked["by"], asked["order"], asked["slope"]) == (by, [2, 0, 1], [3.0, -0.5, 6.0])
+        assert (asked["first"], asked["place"]) == ([0, 3, 6, 9], [0, 1, 2] * 3)
+        assert (asked["entry"], asked["diagonal"]) == (matrix.ravel().tolist(), [4.0, 0.25, 9.0])
+        assert (asked["share"], asked["extrapolations"]) == (1e-3, 8)
 
 
 def test_settings_limit_the_steps() -> None:

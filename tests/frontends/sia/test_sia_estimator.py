@@ -167,6 +167,34 @@ def test_a_hybrid_parallel_job_is_known_beforehand_and_grows_by_replicas() -> No
     assert usable(small, "a100") == [2]  # a replica is always allowed
 
 
+def test_a_replica_of_each_type_is_allowed_and_judged_at_the_first_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every type's own smallest usable configuration, however little goodput it has."""
+    asked: list[tuple[int, float]] = []
+    least = np.array([{"t4": 4, "rtx": 8, "a100": 2}[kind] for kind in KINDS])
+    monkeypatch.setattr(
+        "copter_frontends.sia.estimator.noise_of", lambda known, batch, progress: asked.append((batch, progress)) or 3.0
+    )
+    monkeypatch.setattr(
+        "copter_frontends.sia.estimator.pipeline_goodput",
+        lambda application, places, cap, share, noise: np.where(least <= SIZES, 0.5, 0.0) * noise,
+    )
+    row = estimator().row(Job("j", "gpt"), None)
+    assert asked == [(PROFILES["gpt"].init_batch_size, 0)]
+    assert {kind: usable(row, kind) for kind in PER_NODE} == {"t4": [4], "rtx": [8], "a100": [2]}
+    assert row.max() == 1.5
+    told = estimator().row(Job("j", "gpt"), TrainingHints({}, {"t4": 4}, 1.0))
+    assert {kind: usable(told, kind) for kind in PER_NODE} == {"t4": [4, 8], "rtx": [8], "a100": [2, 4, 8]}
+    assert told.max() == 0.5
+
+
+def test_the_least_seen_is_that_on_configurations_the_job_may_have() -> None:
+    """A rigid job's goodput on one node, not on the eight that a larger configuration would spread it over."""
+    made = estimator(profiling="none", growth=1)
+    row = made.row(Job("j", "cifar10", gpus=4, batch_size=256), hints("cifar10", t4=1))
+    t4 = row[(KINDS == "t4") & (row > 0)]
+    assert row[(KINDS == "a100") & (row > 0)] == pytest.approx(t4.min())
+
+
 def test_a_hybrid_parallel_jobs_own_limits_hold() -> None:
     wide = estimator(growth=None).row(Job("j", "gpt", min_gpus=8), None)
     assert min(usable(wide, "a100")) == 8

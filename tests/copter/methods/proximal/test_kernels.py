@@ -36,7 +36,7 @@ from copter.methods.proximal.settle import settled_radius
 from copter.methods.proximal.sweep import Sweep
 from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
-from tests.copter.twins import Flat, Floats, Group, augmented_lagrangian, flat, projected
+from tests.copter.twins import Flat, Floats, Group, augmented_lagrangian, flat, projected, working_set
 
 quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)
@@ -541,19 +541,6 @@ def test_segments_are_runs_on_the_same_rows(rows_of: list[list[int]]) -> None:
 
 
 # Purification -----------------------------------------------------------------------------------------------------
-
-
-def working_set(problem: Flat, x: Floats) -> WorkingSet:
-    """A working set over the flat arrays, without a matrix behind it."""
-    ws = WorkingSet()
-    sizes = np.diff(problem.start)
-    slot = np.repeat(np.arange(len(sizes)), sizes)
-    ws.key = slot << 32 | np.concatenate([np.arange(size) for size in sizes])
-    ws.x = x.copy()
-    ws.allocate()
-    ws.limit[:], ws.cost[:], ws.lower[:], ws.upper[:] = problem.limit, problem.cost, problem.lower, problem.upper
-    ws.entry_start, ws.row, ws.coefficient = problem.entry_start, problem.row, problem.coefficient
-    return ws
 
 
 @quick

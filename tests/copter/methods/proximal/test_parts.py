@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from copter import Settings, Status
-from copter.methods.proximal.certificates import RAY_TOLERANCE, improving_ray
+from copter.methods.proximal import certificates, descent
+from copter.methods.proximal.certificates import RAY_TOLERANCE, farkas, improving_ray
 from copter.methods.proximal.descent import SWEEPS_PER_MULTIPLIER_STEP, descend
 from copter.methods.proximal.groups import Groups
 from copter.methods.proximal.newton import Rows
@@ -107,6 +108,82 @@ def test_violations_are_those_of_rows_bounds_and_limits() -> None:
     assert norm_of_bounds(rows([-INF, -3.0, -INF], [INF, 2.0, INF])) == 3.0  # the larger side; none is zero
 
 
+def test_a_direction_is_judged_by_the_last_group_and_every_row() -> None:
+    """The first group falls as much as the second grows; only the second row stops the direction."""
+    two: dict[str, Any] = {"lower": [-INF, -INF], "upper": [INF, INF], "limits": [(1, INF), (1, 2.0)]}
+    ws = columns([[1.0, 1.0]], [9.0, 1.0], **two)
+    assert improving_ray(ws, rows([-INF], [INF]), np.array([-1.0, 1.0])) is None
+    one = columns([[0.0, 1.0], [1.0, 0.0]], [9.0, 1.0], **FREE)  # type: ignore[arg-type]
+    sides = rows([-INF, -2.0], [INF, INF])
+    assert improving_ray(one, sides, np.array([-1.0, 0.0])) is None
+    held = columns([[1.0, 1.0]], [5.0, -1.0], [0.0, -INF], [9.0, INF], [(2, INF)])
+    found = improving_ray(held, rows([-INF], [INF]), np.array([0.0, 0.5]))
+    assert found is not None
+    assert found.tolist() == [0.0, 1.0], "bounds of columns that stay do not stop it"
+
+
+def test_an_improvement_is_one_in_units_of_the_largest_cost() -> None:
+    row = rows([-INF], [INF])
+    for cost, is_ray in ([1e-12, 3e-12], True), ([1000.0, 5e-7], False), ([1000.0, 2e-6], True), ([0.0, 0.0], False):
+        found = improving_ray(columns([[1.0, 1.0]], cost, **FREE), row, np.array([0.0, -1.0]))  # type: ignore[arg-type]
+        assert (found is not None) == is_ray, cost
+
+
+def test_a_row_is_kept_in_units_of_its_scale() -> None:
+    """1e-6 of a row whose coefficients reach ten thousand is rounding; of one with small coefficients it is not."""
+    ws = columns([[1e4, 0.1]], [0.0, 1.0], **FREE)  # type: ignore[arg-type]
+    direction = np.array([1e-5 * (1.0 - 2e-5), -1.0])
+    for scale, is_ray in ((1e4, True), (1.0, False)):
+        sides = Rows(np.array([0.0]), np.array([0.0]), np.array([scale]))
+        assert (improving_ray(ws, sides, direction) is not None) == is_ray
+
+
+@pytest.mark.parametrize("times", [1.0, 1.0 + 1e-9])
+def test_a_change_of_the_tolerance_itself_is_none(times: float) -> None:
+    """Of a row's upper side, of its lower one, of a limit's sum, and of an entry of the direction."""
+    small = RAY_TOLERANCE * times
+    for coefficient, lower, upper in ((small, -INF, 1.0), (-small, 1.0, INF)):
+        ws = columns([[coefficient, 0.0]], [-1.0, 0.0], **FREE)  # type: ignore[arg-type]
+        found = improving_ray(ws, rows([lower], [upper]), np.array([1.0, 0.0]))
+        assert (found is not None) == (times == 1.0)
+    limited = columns([[0.0, 0.0]], [-1.0, 0.0], [-INF, -INF], [INF, INF], [(1, INF), (1, 3.0)])
+    found = improving_ray(limited, rows([0.0], [0.0]), np.array([1.0, small]))
+    assert (found is not None) == (times == 1.0)
+    if found is not None:
+        assert found.tolist() == [1.0, small]
+
+
+@pytest.mark.parametrize(
+    ("y", "bound", "violation", "proves"),
+    [
+        ([3.0, -4.0], 2.0, [0.0], True),
+        ([3.0, -4.0], 2.0, [2e-9, -1e-12], True),  # a billionth of the bound
+        ([3.0, -4.0], 2.0, [1e-12, -2.1e-9], False),
+        ([3.0, -4.0], 0.5, [0.6e-9], False),
+        ([3.0, -4.0], 1.1e-9, [], True),
+        ([3.0, -4.0], 1e-9, [], False),
+        ([0.125, 0.0], 2.0, [0.0], True),
+        ([0.0, 0.0], 2.0, [0.0], False),
+    ],
+)
+def test_prices_prove_that_nothing_is_feasible(
+    monkeypatch: pytest.MonkeyPatch, y: list[float], bound: float, violation: list[float], proves: bool
+) -> None:
+    """Scaled to the size one in units of the rows, and priced without costs."""
+    asked: list[Any] = []
+
+    def price(matrix: Any, ws: Any, given: Rows, ray: Any, threads: int, weight: float) -> Any:
+        asked.append((ray.tolist(), threads, weight))
+        return SimpleNamespace(bound=bound, dual_violation=np.array(violation))
+
+    monkeypatch.setattr(certificates, "price_all", price)
+    sides = Rows(np.zeros(2), np.ones(2), np.array([2.0, 1.0]))
+    found, priced = farkas(None, None, sides, np.array(y), 3)  # type: ignore[arg-type]
+    size = max(2.0 * abs(y[0]), abs(y[1])) or 1.0
+    assert asked == [([y[0] / size, y[1] / size], 3, 0.0)]
+    assert (found, priced.bound) == (proves, bound)
+
+
 @pytest.mark.parametrize("offset", [0.0, 50.0])
 def test_the_gap_is_relative_to_the_objective_with_its_constant(offset: float) -> None:
     side = PrimalSide(objective=10.0, relative=0.25, largest=0.5, cost_norm=4.0)
@@ -150,3 +227,37 @@ def test_sweeps_move_the_prices_every_second_time_and_end_where_nothing_moves() 
     y, x = swept(40_000)
     assert y[0] == pytest.approx(-1.0, abs=1e-6)
     assert x[0] + 2.0 * x[1] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_prices_are_updated_every_second_sweep_and_when_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    class Watched:
+        def __init__(
+            self, columns: Any, lower: Any, upper: Any, penalty: Any, center: Any, sigma: float, x: Any
+        ) -> None:
+            assert center is not x
+            self.given, self.moves, self.begun, self.price = (penalty.tolist(), sigma), self.largest[:], [], np.zeros(1)
+            made.append(self)
+
+        def begin(self, y: Any) -> None:
+            self.begun.append(float(y[0]))
+
+        def sweep(self) -> float:
+            self.price = self.price - 1.0
+            return self.moves.pop(0)
+
+    monkeypatch.setattr(descent, "Sweep", Watched)
+    ws = columns([[1.0]], [1.0], [0.0], [1.0], [(1, 1.0)])
+    sides = Rows(np.zeros(1), np.ones(1), np.array([2.0]))
+    for largest, sweeps, begun in [
+        ([1.0] * 5, 5, [9.0, -2.0, -4.0]),
+        ([1.0] * 5, 1, [9.0]),
+        ([1.0, 1.0, 1e-9, 0.9e-9, 1.0], 5, [9.0, -2.0, -4.0]),
+        ([0.9e-9, 1.0], 2, [9.0, -1.0]),
+    ]:
+        Watched.largest = largest
+        y = descend(ws, sides, np.array([9.0]), 0.5, sweeps)
+        assert made[-1].begun == begun
+        assert y.tolist() == [begun[-1]]
+        assert made[-1].given == ([100.0 / (0.5 * 4.0)], 0.5)
