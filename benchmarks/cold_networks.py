@@ -9,7 +9,7 @@ Each program is solved once from nothing, with the default settings, as `Session
 same program in a process of its own, on one thread: its interior-point method with crossover and its dual simplex
 method, each with a time limit of some seconds and some times copter's own; the better one counts, and one that is cut
 counts with the time it had. All times are the processor's. The optimum is compared with the published one. A row is a
-line of the file of `--keep` as soon as it is there; what that file knows is not measured again.
+line of the file of `--keep` as soon as it is there; what HiGHS took there is not measured again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import datetime
 import json
 import multiprocessing
 import os
+import resource
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -52,7 +54,7 @@ def chosen(asked: argparse.Namespace) -> list[Instance]:
     return found
 
 
-def by_highs(lp: copter.LinearProgram, way: str, limit_s: float, answers: Any) -> None:
+def by_highs(lp: copter.LinearProgram, way: str, limit_s: int, answers: Any) -> None:
     """In a process of its own: (seconds of processor time, whether the optimum is there)."""
     import highspy
 
@@ -60,32 +62,29 @@ def by_highs(lp: copter.LinearProgram, way: str, limit_s: float, answers: Any) -
 
     solver = highspy.Highs()
     solver.silent()
-    for name, value in (("solver", way), ("threads", 1), ("time_limit", limit_s)):
+    for name, value in (("solver", way), ("threads", 1)):
         solver.setOptionValue(name, value)
     solver.passModel(highs_lp(lp))
     began = time.process_time()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(began) + 1 + limit_s, resource.RLIM_INFINITY))
     solver.run()
     answers.put((time.process_time() - began, solver.getModelStatus() == highspy.HighsModelStatus.kOptimal))
 
 
-def highs_s(lp: copter.LinearProgram, way: str, limit_s: float) -> tuple[float, bool] | None:
+def highs_s(lp: copter.LinearProgram, way: str, limit_s: int) -> tuple[float, bool] | None:
     """Seconds of HiGHS and whether it ended within its time, or None where it crashed."""
     context = multiprocessing.get_context("spawn")
-    answers = context.Queue()
+    answers = context.SimpleQueue()
     process = context.Process(target=by_highs, args=(lp, way, limit_s, answers))
     process.start()
-    try:
-        took: tuple[float, bool] = answers.get(timeout=3.0 * limit_s + 60.0)
-    except Exception:  # it died
-        process.kill()
-        return None
-    finally:
-        process.join(5.0)
-    return took
+    process.join()
+    if process.exitcode == -signal.SIGXCPU:
+        return float(limit_s), False
+    return None if answers.empty() else answers.get()
 
 
-def measured(one: Instance, asked: argparse.Namespace) -> dict[str, Any]:
-    """One instance: ours, and HiGHS's ways."""
+def measured(one: Instance, asked: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    """One instance: ours, and HiGHS's ways if they are not known."""
     matrix = one.demands()
     paths = make_paths(one.network(), np.argwhere(matrix > 0.0), folder=asked.cache)
     form = TrafficFormulation(paths, paths.demands_of(matrix), "total", settings=copter.Settings())
@@ -100,9 +99,11 @@ def measured(one: Instance, asked: argparse.Namespace) -> dict[str, Any]:
         "gap": solution.gap,
     }  # fmt: skip
     if "highs" in asked.peers.split(","):
-        lp, limit_s = form.model.to_linear_program(), asked.peer_time_limit + asked.peer_times * own
-        ways = {way: highs_s(lp, way, limit_s) for way in WAYS}
-        row["highs"] = {way: took for way, took in ways.items() if took is not None}
+        row["highs"] = known.get("highs", {})
+        if not row["highs"]:
+            lp, limit_s = form.model.to_linear_program(), round(asked.peer_time_limit + asked.peer_times * own)
+            ways = {way: highs_s(lp, way, limit_s) for way in WAYS}
+            row["highs"] = {way: took for way, took in ways.items() if took is not None}
         row["highs_best_s"], row["highs_ended"] = min(row["highs"].values(), default=(None, False))
     return row
 
@@ -120,15 +121,15 @@ def main() -> None:
     parser.add_argument("--peer-times", type=float, default=0.0, help="and so many times copter's own beside")
     parser.add_argument("--cache", help="folder that path sets are kept in")
     parser.add_argument("--page", type=Path, help="page to write the rows to")
-    parser.add_argument("--keep", type=Path, help="file of rows, a line each; what is there is not measured again")
+    parser.add_argument("--keep", type=Path, help="file of rows, a line each; HiGHS is not run again where it is there")
     parser.add_argument("--json", action="store_true", help="one object, the last line")
     asked = parser.parse_args()
     console, rows = Console(width=140), []
     known = kept(asked.keep)
     for one in chosen(asked):
-        row = known.get(one.name) or measured(one, asked)
+        row = measured(one, asked, known.get(one.name, {}))
         rows.append(row)
-        if asked.keep is not None and one.name not in known:
+        if asked.keep is not None:
             with asked.keep.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         best = row.get("highs_best_s")
