@@ -3,11 +3,13 @@
     COPTER_DATA=path/to/data python benchmarks/cold_networks.py --topologies GtsCe,UsCarrier --scales 64 --peers highs
     COPTER_DATA=path/to/data python benchmarks/cold_networks.py --models uniform --scales 16,64,128 --json
     COPTER_DATA=path/to/data python benchmarks/cold_networks.py --scales 1,64 --peers highs --page docs/results/cold.md
+    COPTER_DATA=path/to/data python benchmarks/cold_networks.py --scales all --most 3 --peers highs --keep cold.jsonl
 
 Each program is solved once from nothing, with the default settings, as `Session(model).solve()` does. HiGHS has the
 same program in a process of its own, on one thread: its interior-point method with crossover and its dual simplex
-method, each with a time limit; the better one counts. All times are the processor's. The optimum is compared with the
-published one.
+method, each with a time limit of some seconds and some times copter's own; the better one counts, and one that is cut
+counts with the time it had. All times are the processor's. The optimum is compared with the published one. A row is a
+line of the file of `--keep` as soon as it is there; what HiGHS took there is not measured again.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import datetime
 import json
 import multiprocessing
 import os
+import resource
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -40,7 +44,7 @@ def chosen(asked: argparse.Namespace) -> list[Instance]:
     """The instances asked for, at most so many of each topology, model and scale."""
     scales = None if asked.scales == "all" else {float(scale) for scale in asked.scales.split(",")}
     counts: dict[tuple[str, str, float], int] = {}
-    found = []
+    found: list[Instance] = []
     for one in instances("total"):
         key = one.topology, one.model, one.scale
         wanted = one.topology in asked.topologies.split(",") and one.model in asked.models.split(",")
@@ -50,42 +54,37 @@ def chosen(asked: argparse.Namespace) -> list[Instance]:
     return found
 
 
-def by_highs(lp: copter.LinearProgram, way: str, limit_s: float, answers: Any) -> None:
-    """In a process of its own: (seconds of processor time, objective or None where the time did not do)."""
+def by_highs(lp: copter.LinearProgram, way: str, limit_s: int, answers: Any) -> None:
+    """In a process of its own: (seconds of processor time, whether the optimum is there)."""
     import highspy
 
     from copter.problem.highs_lp import highs_lp
 
     solver = highspy.Highs()
     solver.silent()
-    for name, value in (("solver", way), ("threads", 1), ("time_limit", limit_s)):
+    for name, value in (("solver", way), ("threads", 1)):
         solver.setOptionValue(name, value)
     solver.passModel(highs_lp(lp))
     began = time.process_time()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(began) + 1 + limit_s, resource.RLIM_INFINITY))
     solver.run()
-    took = time.process_time() - began
-    optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    answers.put((took, solver.getInfo().objective_function_value if optimal else None))
+    answers.put((time.process_time() - began, solver.getModelStatus() == highspy.HighsModelStatus.kOptimal))
 
 
-def highs_s(lp: copter.LinearProgram, way: str, limit_s: float) -> float | None:
-    """Seconds of HiGHS, or None where the time did not do or it crashed."""
+def highs_s(lp: copter.LinearProgram, way: str, limit_s: int) -> tuple[float, bool] | None:
+    """Seconds of HiGHS and whether it ended within its time, or None where it crashed."""
     context = multiprocessing.get_context("spawn")
-    answers = context.Queue()
+    answers = context.SimpleQueue()
     process = context.Process(target=by_highs, args=(lp, way, limit_s, answers))
     process.start()
-    try:
-        took, value = answers.get(timeout=3.0 * limit_s + 60.0)
-    except Exception:  # it died
-        process.kill()
-        return None
-    finally:
-        process.join(5.0)
-    return took if value is not None else None
+    process.join()
+    if process.exitcode == -signal.SIGXCPU:
+        return float(limit_s), False
+    return None if answers.empty() else answers.get()
 
 
-def measured(one: Instance, asked: argparse.Namespace) -> dict[str, Any]:
-    """One instance: ours, and HiGHS's ways."""
+def measured(one: Instance, asked: argparse.Namespace, known: dict[str, Any]) -> dict[str, Any]:
+    """One instance: ours, and HiGHS's ways if they are not known."""
     matrix = one.demands()
     paths = make_paths(one.network(), np.argwhere(matrix > 0.0), folder=asked.cache)
     form = TrafficFormulation(paths, paths.demands_of(matrix), "total", settings=copter.Settings())
@@ -100,11 +99,12 @@ def measured(one: Instance, asked: argparse.Namespace) -> dict[str, Any]:
         "gap": solution.gap,
     }  # fmt: skip
     if "highs" in asked.peers.split(","):
-        lp = form.model.to_linear_program()
-        for way in WAYS:
-            row[f"highs_{way}_s"] = highs_s(lp, way, asked.peer_time_limit)
-        times = [row[f"highs_{way}_s"] for way in WAYS if row[f"highs_{way}_s"] is not None]
-        row["highs_best_s"] = min(times, default=None)
+        row["highs"] = known.get("highs", {})
+        if not row["highs"]:
+            lp, limit_s = form.model.to_linear_program(), round(asked.peer_time_limit + asked.peer_times * own)
+            ways = {way: highs_s(lp, way, limit_s) for way in WAYS}
+            row["highs"] = {way: took for way, took in ways.items() if took is not None}
+        row["highs_best_s"], row["highs_ended"] = min(row["highs"].values(), default=(None, False))
     return row
 
 
@@ -117,66 +117,89 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1, help="instances of one topology, model and scale")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--peers", default="", help="highs, or nothing")
-    parser.add_argument("--peer-time-limit", type=float, default=60.0)
+    parser.add_argument("--peer-time-limit", type=float, default=60.0, help="seconds that each way of HiGHS has")
+    parser.add_argument("--peer-times", type=float, default=0.0, help="and so many times copter's own beside")
     parser.add_argument("--cache", help="folder that path sets are kept in")
     parser.add_argument("--page", type=Path, help="page to write the rows to")
+    parser.add_argument("--keep", type=Path, help="file of rows, a line each; HiGHS is not run again where it is there")
     parser.add_argument("--json", action="store_true", help="one object, the last line")
     asked = parser.parse_args()
     console, rows = Console(width=140), []
+    known = kept(asked.keep)
     for one in chosen(asked):
-        row = measured(one, asked)
+        row = measured(one, asked, known.get(one.name, {}))
         rows.append(row)
+        if asked.keep is not None:
+            with asked.keep.open("a") as file:
+                file.write(json.dumps(row) + "\n")
         best = row.get("highs_best_s")
-        ratio = "" if best is None else f", HiGHS {best:.2f} s, {best / row['copter_s']:.1f} times"
+        more = "" if row.get("highs_ended") else "more than "
+        ratio = "" if best is None else f", HiGHS {more}{best:.2f} s, {best / row['copter_s']:.1f} times"
         console.print(
             f"{row['instance']}: {row['copter_s']:.2f} s by {row['method']}, {row['status']}, "
             f"{row['difference']:+.1e}{ratio}",
             highlight=False, markup=False, soft_wrap=True,
         )  # fmt: skip
         if asked.page is not None:
-            asked.page.write_text("\n".join(page(rows, asked.peer_time_limit)) + "\n")
+            asked.page.write_text("\n".join(page(rows, asked)) + "\n")
     console.print(summary := summary_of(rows))
     if asked.json:
         print(json.dumps({"rows": rows, **summary}))
 
 
+def kept(file: Path | None) -> dict[str, dict[str, Any]]:
+    """The rows that a file holds, by instance; of two the last."""
+    lines = file.read_text().splitlines() if file is not None and file.exists() else []
+    return {row["instance"]: row for row in map(json.loads, lines)}
+
+
 def summary_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Counts, and how many times copter's seconds HiGHS's best way took."""
-    ratios = [row["highs_best_s"] / row["copter_s"] for row in rows if row.get("highs_best_s")]
+    told = [row for row in rows if row.get("highs_best_s")]
+    ratios = [row["highs_best_s"] / row["copter_s"] for row in told]
     return {
         "instances": len(rows), "optimal": sum(row["status"] == "optimal" for row in rows), "compared": len(ratios),
+        "highs_ended": sum(row["highs_ended"] for row in told),
         "geometric_mean_ratio": float(np.exp(np.mean(np.log(ratios)))) if ratios else None,
         "least_ratio": min(ratios, default=None), "slower_than_highs": sum(ratio < 1.0 for ratio in ratios),
         "copter_s_max": max((row["copter_s"] for row in rows), default=None),
     }  # fmt: skip
 
 
-def page(rows: list[dict[str, Any]], limit_s: float) -> list[str]:
+def page(rows: list[dict[str, Any]], asked: argparse.Namespace) -> list[str]:
     """The lines of the page of cold solves."""
     told = summary_of(rows)
     command = shlex.join(["python", "benchmarks/cold_networks.py", *sys.argv[1:]])
     ratio = told["geometric_mean_ratio"]
+    times = f" and {asked.peer_times:g} times copter's own" if asked.peer_times else ""
     lines = [
         "# Cold solves of networks",
         "",
         f"Made by `{command}`, commit {described()}, {datetime.date.today().isoformat()}. Each program is solved",
         "once from nothing by `Session(model).solve()` with the default settings, and by HiGHS on one thread: interior",
-        f"point with crossover and dual simplex, {limit_s:g} s each; the faster counts. Seconds of processor time;",
-        "**times** is HiGHS's over copter's, **off** the objective's relative distance from the published optimum.",
+        f"point with crossover and dual simplex, {asked.peer_time_limit:g} s{times} each; the faster counts. Seconds",
+        "of processor time; **>** is before a run that was cut, with the time it had. **times** is HiGHS's time over",
+        "copter's, **off** the objective's relative distance from the published optimum.",
         "",
-        f"{told['instances']} instances, {told['optimal']} optimal; HiGHS ended {told['compared']}. Times in the",
+        f"{told['instances']} instances, {told['optimal']} optimal; HiGHS ended {told['highs_ended']}. Times in the",
         f"geometric mean: {ratio:.2f}; slower than HiGHS: {told['slower_than_highs']}." if ratio else "",
         "",
         "| instance | columns | copter (s) | method | off | interior point (s) | dual simplex (s) | times |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        ways = ["" if row.get(f"highs_{way}_s") is None else f"{row[f'highs_{way}_s']:.3g}" for way in WAYS]
-        best = row.get("highs_best_s")
+        ways, best = row.get("highs", {}), row.get("highs_best_s")
         cells = [row["instance"], f"{row['columns']:,}", f"{row['copter_s']:.3g}", row["method"]]
-        cells += [f"{row['difference']:+.0e}", *ways, "" if best is None else f"{best / row['copter_s']:.3g}"]
+        cells += [f"{row['difference']:+.0e}", *(told_time(ways.get(way)) for way in WAYS)]
+        more = "" if row.get("highs_ended") else "> "
+        cells.append("" if best is None else f"{more}{best / row['copter_s']:.3g}")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def told_time(took: list[Any] | tuple[float, bool] | None) -> str:
+    """A way's seconds; with a sign before where it was cut, and nothing where it crashed."""
+    return "" if took is None else f"{'' if took[1] else '> '}{took[0]:.3g}"
 
 
 if __name__ == "__main__":

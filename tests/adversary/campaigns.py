@@ -14,6 +14,7 @@ from judge import faults
 
 import copter
 from copter import LinearProgram, Model, Session, Settings
+from copter.methods.blocks import screen, solve
 from copter.problem.checker import check
 from copter.problem.highs_lp import highs_lp
 from copter.shims.checked import require_feasible
@@ -95,6 +96,54 @@ def sessions(seed: int, folder: Path) -> str | None:
     if warm.status.value == "optimal" and abs(warm.objective - fresh.objective) > 2e-6 * (1 + abs(fresh.objective)):
         return f"optimum {warm.objective:.12g}, a fresh session's is {fresh.objective:.12g}"
     return None
+
+
+def networks(seed: int, folder: Path) -> str | None:
+    """Flows over many links, of which a sample tells the binding ones: the optimum is HiGHS's, cold and after edits."""
+    rng = np.random.default_rng(seed)
+    links = int(rng.integers(65, 120))
+    model = Model(sense="max")
+    for link in range(links):
+        model.add_resources(
+            link, float(rng.choice([0.0, rng.uniform(0.5, 4.0), rng.uniform(4.0, 90.0)], p=[0.02, 0.6, 0.38]))
+        )
+    sizes = 10.0 ** rng.uniform(-2.0, rng.choice([0.5, 2.0]), int(rng.integers(30, 200)))
+    longest, alike = int(rng.integers(2, 9)), rng.random() < 0.5
+    for request, size in enumerate(sizes):
+        flow(model, request, size, longest, alike, rng)
+    changed = {(screen, "LEAST_ROWS"): 8, (screen, "LEAST_ENTRIES"): 1.0, (screen, "BLOCKS"): int(rng.integers(4, 12)),
+               (solve, "FEW"): float(rng.choice([0.25, 1.0]))}  # fmt: skip
+    usual = {place: getattr(*place) for place in changed}
+    for place, value in changed.items():
+        setattr(*place, value)
+    asked = Settings(method="blocks" if rng.random() < 0.7 else "auto", purify=bool(rng.random() < 0.5))
+    session = Session(model, asked)
+    try:
+        for _ in range(3):
+            wrong = against_highs(model.to_linear_program(), session.solve())
+            if wrong:
+                return wrong
+            for request in rng.choice(list(model.requests), 8, replace=False).tolist():
+                model.remove_request(request)
+                flow(model, request, 10.0 ** rng.uniform(-2.0, 1.0), longest, alike, rng)
+            session = session if rng.random() < 0.5 else Session(model, asked)
+    finally:
+        for place, value in usual.items():
+            setattr(*place, value)
+    return None
+
+
+def flow(model: Model, request: int, size: float, longest: int, alike: bool, rng: np.random.Generator) -> None:
+    """A request of a size over up to four paths of up to so many links; some paths have none."""
+    links, paths = len(model.resources), int(rng.integers(1, 5))
+    used = [
+        rng.choice(links, int(rng.integers(0 if rng.random() < 0.1 else 1, longest)), replace=False)
+        for _ in range(paths)
+    ]
+    some = np.unique(np.concatenate((*used, [0])))
+    usage = {int(k): [float(k in path) for path in used] for k in some}
+    cost = np.ones(paths) if alike else rng.uniform(0.2, 2.0, paths)
+    model.add_request(request, cost, usage=usage, limit=size, upper=np.inf)
 
 
 def files(seed: int, folder: Path) -> str | None:
@@ -199,6 +248,7 @@ def allowed_s(deadline_s: float) -> float:
 CAMPAIGNS: dict[str, tuple[int, Callable[[], Trial]]] = {
     "linear programs, judged and against HiGHS": (10_000, lambda: programs),
     "edited sessions, plans in exact arithmetic": (2_000, lambda: sessions),
+    "flows over many links, cold and edited, against HiGHS": (3_000, lambda: networks),
     "damaged files of nine formats": (5_000, lambda: files),
     "processes killed while they save": (1_000, lambda: kills),
     "deadlines of 1 to 500 ms, 10,000 GPUs": (3_000, Deadlines),

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from copter.methods.blocks.loose_rows import kept_entries, reach_of_rows
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.bounds import write_bounds
+from copter.problem.values import ranges
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Places = NDArray[np.int64]
 
 ROUNDING = 1e-9  # a loose row stays within its bounds by at least this share of its largest possible activity
 
@@ -140,6 +142,31 @@ class BlockProgram:
             upper=self.upper[stays],
         )
 
+    def of_columns(self, keep: NDArray[np.bool_]) -> tuple[BlockProgram, Places, Places]:
+        """Return (program of some of its columns and of their blocks, its columns, its private rows)."""
+        n, m = self.n_columns, self.n_rows
+        before = sums_before(keep)
+        counts = np.diff(before[self.column_start])
+        columns, blocks = np.flatnonzero(keep), np.flatnonzero(counts)
+        private = pieces(self.private_start, blocks)
+        entries, own = pieces(self.start, columns), pieces(self.own_start, columns)
+        stays = np.concatenate((columns, np.arange(n, n + m), n + m + private))
+        part = replace(
+            self,
+            column_start=sums_before(counts[blocks]),
+            private_start=sums_before(np.diff(self.private_start)[blocks]),
+            start=sums_before(np.diff(self.start)[columns]),
+            row=self.row[entries],
+            value=self.value[entries],
+            own_start=sums_before(np.diff(self.own_start)[columns]),
+            own_row=self.own_row[own],
+            own_value=self.own_value[own],
+            cost=self.cost[columns],
+            lower=self.lower[stays],
+            upper=self.upper[stays],
+        )
+        return part, columns, private
+
     def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
         """Return (program with rows and costs of size one, scale of all rows, scale of the costs).
 
@@ -225,6 +252,11 @@ def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: In
     if not write_bounds(matrix, slots, program.column_start, program.private_start, places, n + m, lower, upper):
         return None
     return replace(program, lower=lower, upper=upper)
+
+
+def pieces(start: Ints, chosen: Places) -> Places:
+    """Return the entries of the chosen pieces."""
+    return ranges(start[chosen].astype(np.int64), start[chosen + 1].astype(np.int64))
 
 
 def sums_before(counts: NDArray[np.generic]) -> Ints:

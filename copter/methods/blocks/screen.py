@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.interior import BlockMethod
 from copter.methods.blocks.loose_rows import row_terms
-from copter.methods.blocks.program import BlockProgram, sums_before
-from copter.problem.values import ranges
+from copter.methods.blocks.program import BlockProgram
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -24,6 +23,8 @@ BLOCKS = 3000  # least number of blocks in a sample
 FEWEST, MOST = 4, 16  # a sample has one of this many blocks: least and most
 WIDE = 0.25  # a block is in every sample if one column touches more than this share of the coupling rows
 CLOSE = 3e-3  # relative accuracy to which the sample is solved
+PROMISING = 0.25  # a column whose reduced cost exceeds its block's least by this share of the largest cost is left out
+CROWDED = 0.9  # if more than this share of the rows is short of what is asked of them, all rows may bind
 NEAR = 0.25  # a row may bind if its activity is this close to a bound, in units of the row's size
 ROUNDING = 1e-9  # excess over a bound, as a share of the row's size, that counts as rounding
 
@@ -34,21 +35,60 @@ def is_worth_it(program: BlockProgram) -> bool:
     return program.n_rows >= LEAST_ROWS and blocks >= FEWEST * BLOCKS and len(program.row) >= LEAST_ENTRIES * n
 
 
-def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], bool]) -> Ints | None:
-    """Return the coupling rows that may bind at the optimum, judged by a sample; None if the sample is not solved.
+def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], bool]) -> tuple[Ints, Floats] | None:
+    """Return the coupling rows that may bind at the optimum and a sample's prices; None if the sample is not solved.
 
     `must_stop` may end it by :class:`copter.runtime.watch.Stopped` even within a pass.
     """
     every = max(min(MOST, (len(program.column_start) - 1) // BLOCKS), 1)
     sample, columns, share = sample_of(program, every)
-    lean, _ = sample.without_loose_rows()
-    method = BlockMethod(lean.equilibrated()[0], n_threads, must_stop)
+    lean, kept = sample.without_loose_rows()
+    scaled, scale, factor = lean.equilibrated()
+    method = BlockMethod(scaled, n_threads, must_stop)
     figures, stopped = method.run(CLOSE, 100, lambda iteration, now: must_stop())
     if stopped or not figures.worst <= CLOSE:
         return None
     x = np.zeros(program.n_columns)
     x[columns] = method.state.x[: len(columns)] / share
-    return np.flatnonzero(near(program, x)).astype(np.int32)
+    prices = np.zeros(program.n_rows)
+    prices[kept] = (method.state.y * scale / factor)[: len(kept)]
+    close = near(program, x)
+    return np.flatnonzero(close | (crowded(program).mean() > CROWDED)).astype(np.int32), prices
+
+
+def crowded(program: BlockProgram) -> Mask:
+    """Mark the coupling rows that exceed their upper bound if each block's columns share its limit equally, (rows,)."""
+    n, m, counts = program.n_columns, program.n_rows, np.diff(program.column_start)
+    has = np.diff(program.private_start) > 0
+    limit = np.zeros(len(counts))
+    limit[has] = program.upper[n + m + program.private_start[:-1][has]]
+    limit[~np.isfinite(limit)] = 0.0
+    x = np.zeros(n)
+    x[: program.column_start[-1]] = np.repeat(limit / np.maximum(counts, 1), counts)
+    _, high, activity, _ = _rows(program, x)
+    return np.asarray(activity > high)
+
+
+def promising(program: BlockProgram, prices: Floats) -> Mask:
+    """Mark the columns whose reduced cost is little above the least of their block and zero, (columns,)."""
+    reduced = reduced_costs(program, prices)
+    starts = program.column_start[:-1]
+    least = np.minimum(np.minimum.reduceat(reduced / program.own_value, starts), 0.0)
+    own = program.own_value * np.repeat(least, np.diff(program.column_start))
+    return np.asarray(reduced - own <= PROMISING * np.abs(program.cost).max())
+
+
+def missed(program: BlockProgram, prices: Floats, own: Floats, tolerance: float) -> Mask:
+    """Mark the columns that would gain at prices of the coupling rows and of the blocks' limits, (columns,)."""
+    reduced = reduced_costs(program, prices) - program.own_value * np.repeat(own, np.diff(program.column_start))
+    return np.asarray(reduced < -tolerance * np.abs(program.cost).max())
+
+
+def reduced_costs(program: BlockProgram, prices: Floats) -> Floats:
+    """Return the columns' costs less what they use of the coupling rows at these prices, (columns,)."""
+    column = np.repeat(np.arange(program.n_columns), np.diff(program.start))
+    used = np.bincount(column, program.value * prices[program.row], program.n_columns)
+    return np.asarray(program.cost - used)
 
 
 def near(program: BlockProgram, x: Floats) -> Mask:
@@ -96,35 +136,10 @@ def sample_of(program: BlockProgram, every: int) -> tuple[BlockProgram, Places, 
     drawn = order[every // 2 :: every]
     total = float(weight[others].sum())
     share = float(weight[drawn].sum()) / total if total > 0.0 else len(drawn) / max(len(others), 1)
-    chosen = np.sort(np.concatenate((np.flatnonzero(wide), drawn)))
-    return *_of_blocks(program, chosen, max(share, 1e-9)), max(share, 1e-9)
-
-
-def _of_blocks(program: BlockProgram, chosen: Places, share: float) -> tuple[BlockProgram, Places]:
-    """Return (program of the chosen blocks and of all columns outside blocks, its columns)."""
-    n, m = program.n_columns, program.n_rows
-    columns = np.concatenate((
-        ranges(program.column_start[chosen].astype(np.int64), program.column_start[chosen + 1].astype(np.int64)),
-        np.arange(program.column_start[-1], n),
-    ))  # fmt: skip
-    private = ranges(program.private_start[chosen].astype(np.int64), program.private_start[chosen + 1].astype(np.int64))
-    entries = ranges(program.start[columns].astype(np.int64), program.start[columns + 1].astype(np.int64))
-    own = ranges(program.own_start[columns].astype(np.int64), program.own_start[columns + 1].astype(np.int64))
-    rows = np.full(len(program.lower), 1.0)
-    rows[n : n + m] = share
-    stays = np.concatenate((columns, np.arange(n, n + m), n + m + private))
-    sample = replace(
-        program,
-        column_start=sums_before(np.diff(program.column_start)[chosen]),
-        private_start=sums_before(np.diff(program.private_start)[chosen]),
-        start=sums_before(np.diff(program.start)[columns]),
-        row=program.row[entries],
-        value=program.value[entries],
-        own_start=sums_before(np.diff(program.own_start)[columns]),
-        own_row=program.own_row[own],
-        own_value=program.own_value[own],
-        cost=program.cost[columns],
-        lower=(program.lower * rows)[stays],
-        upper=(program.upper * rows)[stays],
-    )
-    return sample, columns
+    share = max(share, 1e-9)
+    chosen = wide.copy()
+    chosen[drawn] = True
+    part, columns, _ = program.of_columns(np.concatenate((chosen[block_of], np.ones(n - len(block_of), dtype=bool))))
+    rows = np.ones(len(part.lower))
+    rows[part.n_columns : part.n_columns + m] = share
+    return replace(part, lower=part.lower * rows, upper=part.upper * rows), columns, share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from copter.methods.blocks.answer import Accept, BlockAnswer
 from copter.methods.blocks.face import Face, face_of, face_program, onto_face
 from copter.methods.blocks.interior import BlockMethod
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.screen import exceeded, is_worth_it, likely_rows, near
+from copter.methods.blocks.remainder import Remainder, has_limits_alone
+from copter.methods.blocks.screen import Mask, exceeded, is_worth_it, likely_rows, missed, near, promising
 from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
@@ -34,6 +35,9 @@ MOST_ROWS = 3000
 
 MOST_SHARE = 0.6
 """If more than this share of the coupling rows may bind, all are kept, because leaving out the others does not pay."""
+
+FEW = 0.25
+"""Share of the columns that a sample's prices may leave at most: with more, others are missed and little is saved."""
 
 GUESSES = 3
 """Most guesses at the set of binding rows; then all rows are kept."""
@@ -64,11 +68,12 @@ def solve_blocks(
     """
     if program.n_columns == 0 or watch():
         return None
-    rows = np.arange(program.n_rows, dtype=np.int32)
-    ask = _Question(program, rows, program.n_rows, settings, watch, vertex, accept)
     try:
         with np.errstate(all="ignore"):
-            return ask.without_loose_rows().answer()
+            rest = Remainder.of(program)
+            ask = _Question(rest.program, rest.rows, program.n_rows, settings, watch, vertex, rest.accept(accept))
+            answer = ask.answer()
+            return None if answer is None else rest.answer(answer)
     except Stopped:
         return None
 
@@ -85,16 +90,13 @@ class _Question:
     vertex: bool
     accept: Accept | None
 
-    def without_loose_rows(self) -> _Question:
-        """Return the same question with only the coupling rows that can bind (K5)."""
-        lean, kept = self.program.without_loose_rows()
-        return replace(self, program=lean, kept=self.kept[kept])
-
     def answer(self) -> BlockAnswer | None:
         """Solve with the coupling rows that are likely to bind; if that fails, with all rows."""
+        if self.program.n_columns == 0:
+            return BlockAnswer(np.zeros(0), np.zeros(self.n_rows), 0, np.zeros(0))
         if self.program.n_rows > MOST_ROWS:
             return None
-        answer = self.by_likely_rows() if is_worth_it(self.program) else None
+        answer = self.by_likely_parts() if is_worth_it(self.program) else None
         if answer is None and not self.watch():
             answer = self.by(self.program, self.kept, self.accept)
         return answer
@@ -103,29 +105,54 @@ class _Question:
         """Solve a program with the coupling rows `kept`."""
         return _Run(program, self.settings, self.watch, self.vertex, kept, self.n_rows).solve(accept)
 
-    def by_likely_rows(self) -> BlockAnswer | None:
-        """Solve with the coupling rows that are near their bounds in a sample's answer (K6).
+    def by_likely_parts(self) -> BlockAnswer | None:
+        """Solve with the coupling rows that are near their bounds in a sample's answer, and the columns that its
+        prices leave (K6).
 
-        If the answer violates rows that were left out, these and all rows near their bounds are added for another
-        solve. None after `GUESSES` tries, or if too many rows may bind.
+        If the answer violates rows or misses columns that were left out, these and all that are near are added for
+        another solve. None after `GUESSES` tries.
         """
-        rows = likely_rows(self.program, self.settings.n_threads, self.watch)
+        program, likely = self.program, likely_rows(self.program, self.settings.n_threads, self.watch)
+        if likely is None:
+            return None
+        rows, prices = likely
+        columns = promising(program, prices) if has_limits_alone(program) else np.ones(program.n_columns, dtype=bool)
+        choosy = bool(columns.mean() <= FEW)
+        columns |= not choosy
         for _ in range(GUESSES):
-            if rows is None or len(rows) > MOST_SHARE * self.program.n_rows:
-                return None
-            answer = self.by(self.program.of_rows(rows), self.kept[rows], self.ends if self.accept else None)
+            if len(rows) > MOST_SHARE * program.n_rows:
+                if not choosy:
+                    return None
+                rows = np.arange(program.n_rows, dtype=np.int32)
+            part = Remainder.of_parts(program, rows, columns)
+            answer = self.by(part.program, self.kept[rows], self.ends(part) if self.accept else None)
             if answer is None:
                 return None
-            if not exceeded(self.program, answer.x).any():
-                return answer
-            close = near(self.program, answer.x)
+            whole = part.answer(answer)
+            over, wanted = self.left_out(part, whole)
+            if not over.any() and not wanted.any():
+                return whole
+            close = near(program, whole.x)
             close[rows] = True
             rows = np.flatnonzero(close).astype(np.int32)
+            columns |= wanted | promising(program, whole.y[self.kept]) if choosy else columns
         return None
 
-    def ends(self, answer: BlockAnswer) -> bool:
-        """Whether a run with some of the rows is finished: its answer is accepted, or it violates other rows."""
-        return bool(exceeded(self.program, answer.x).any()) or self.accept is None or self.accept(answer)
+    def left_out(self, part: Remainder, answer: BlockAnswer) -> tuple[Mask, Mask]:
+        """Mark the coupling rows that a part's answer violates, and the columns that would gain at its prices."""
+        program, over = self.program, exceeded(self.program, answer.x)
+        if part.program.n_columns == program.n_columns:
+            return over, np.zeros(program.n_columns, dtype=bool)
+        return over, missed(program, answer.y[self.kept], answer.private, ENOUGH * self.settings.tolerance)
+
+    def ends(self, part: Remainder) -> Accept:
+        """Return whether a run of a part is finished: its answer is accepted, or it asks for more than the part."""
+
+        def finished(found: BlockAnswer) -> bool:
+            answer = part.answer(found)
+            return any(each.any() for each in self.left_out(part, answer)) or self.accept is None or self.accept(answer)
+
+        return finished
 
 
 class _Run:

@@ -27,7 +27,7 @@ class FreeColumns:
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """Set the column so that its row is tight on the side of the row's dual (equation P15)."""
+        """Set the column so that its row is tight on the side of the row's dual (equation P13)."""
         singles = self.singles
         rest = self.entries.activity(state.x, len(singles.row))
         row_lower, row_upper = state.bound(self.row_lower), state.bound(self.row_upper)
@@ -41,7 +41,7 @@ class FreeColumns:
 
 
 def reduce_free_columns(work: Work) -> bool:
-    """Solve rows for implied free column singletons and remove both (equation P15)."""
+    """Solve rows for implied free column singletons and remove both (equation P13)."""
     singletons = ColumnSingletons.of(work)
     if not len(singletons.row):
         return False

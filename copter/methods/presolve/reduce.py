@@ -7,8 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from copter.methods.presolve.costless_columns import reduce_costless_columns
-from copter.methods.presolve.dominated_columns import reduce_dominated_columns
 from copter.methods.presolve.dual_fixing import reduce_dual_fixing
 from copter.methods.presolve.fixed_columns import reduce_fixed_columns
 from copter.methods.presolve.forcing_rows import reduce_forcing_rows
@@ -34,8 +32,6 @@ LIGHT: tuple[Reduction, ...] = (
     reduce_redundant_rows,
     reduce_forcing_rows,
     reduce_dual_fixing,
-    reduce_costless_columns,
-    reduce_dominated_columns,
     reduce_free_columns,
     reduce_slack_columns,
 )

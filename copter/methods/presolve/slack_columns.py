@@ -29,7 +29,7 @@ class SlackColumns:
     entries: Entries
 
     def undo(self, state: Restoration) -> None:
-        """Set the column where row and bounds allow, on the side that the row's dual selects (equation P14)."""
+        """Set the column where row and bounds allow, on the side that the row's dual selects (equation P12)."""
         singles = self.singles
         rest = self.entries.activity(state.x, len(singles.row))
         lower, upper = state.bound(self.lower), state.bound(self.upper)
@@ -50,7 +50,7 @@ class SlackColumns:
 
 
 def reduce_slack_columns(work: Work) -> bool:
-    """Move column singletons without cost, or in an equation, into their rows' bounds (equation P14)."""
+    """Move column singletons without cost, or in an equation, into their rows' bounds (equation P12)."""
     result = ColumnSingletons.of(work)
     if not len(result.row):
         return False

@@ -117,9 +117,9 @@ def test_a_wrong_guess_is_mended(accepting: bool, monkeypatch: pytest.MonkeyPatc
     best = answer_of(found)
     guesses: list[int] = []
 
-    def none_at_all(program: BlockProgram, n_threads: int, must_stop: object) -> np.ndarray:
+    def none_at_all(program: BlockProgram, n_threads: int, must_stop: object) -> tuple[np.ndarray, np.ndarray]:
         guesses.append(program.n_rows)
-        return np.zeros(0, dtype=np.int32)
+        return np.zeros(0, dtype=np.int32), np.zeros(program.n_rows)
 
     monkeypatch.setattr(solve, "likely_rows", none_at_all)
     asked: list[bool] = []
@@ -139,3 +139,54 @@ def test_a_wrong_guess_is_mended(accepting: bool, monkeypatch: pytest.MonkeyPatc
 
 def test_a_sample_that_is_stopped_tells_nothing() -> None:
     assert likely_rows(network(5), 1, lambda: True) is None
+
+
+@pytest.mark.usefixtures("small_samples")
+@pytest.mark.parametrize("accepting", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_that_prices_wrongly_leave_out_come_in(
+    seed: int, accepting: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With few columns at first, the missed ones are found by the answer's prices, and nobody is shown less."""
+    found = network(seed)
+    found.upper[found.n_columns : found.n_columns + found.n_rows] *= 0.2
+    best = answer_of(found)
+    sizes: list[int] = []
+    usual = screen.promising
+
+    def few(program: BlockProgram, prices: np.ndarray) -> np.ndarray:
+        sizes.append(program.n_columns)
+        return np.arange(program.n_columns) % 9 == 0 if len(sizes) == 1 else usual(program, prices)
+
+    monkeypatch.setattr(solve, "promising", few)
+    shown: list[float] = []
+
+    def accept(answer: solve.BlockAnswer) -> bool:
+        shown.append(float(found.cost @ answer.x))
+        return True
+
+    answer = answer_of(found, accept=accept if accepting else None)
+    assert len(sizes) > 1
+    assert answer is not None
+    assert best is not None
+    assert found.cost @ answer.x == pytest.approx(found.cost @ best.x, rel=1e-5)
+    assert shown == pytest.approx([found.cost @ best.x] * len(shown), rel=1e-5)
+
+
+def test_promising_columns_are_the_best_of_their_blocks() -> None:
+    """At prices of zero only the cheapest column of a block can be needed, and those nearly as cheap."""
+    found = network(4)
+    costs = np.split(found.cost, found.column_start[1:-1])
+    near_best = np.concatenate([each - min(each.min(), 0.0) for each in costs])
+    expected = near_best <= screen.PROMISING * np.abs(found.cost).max()
+    assert (screen.promising(found, np.zeros(found.n_rows)) == expected).all()
+    assert 0.1 < expected.mean() < 0.9
+
+
+def test_a_full_network_keeps_all_its_rows() -> None:
+    found = network(6)
+    rows = slice(found.n_columns, found.n_columns + found.n_rows)
+    assert not screen.crowded(found).all()
+    found.upper[rows] *= 1e-3
+    assert screen.crowded(found).mean() > screen.CROWDED
+    assert len(likely_rows(found, 1, lambda: False)[0]) == found.n_rows
