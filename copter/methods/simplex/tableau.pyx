@@ -14,6 +14,7 @@ from libc.string cimport memset
 from copter.methods.simplex.basis_factor cimport BasisFactor
 
 cdef double LISTED = 1e-100  # stands for an entry that has cancelled to zero, so that it is not listed twice
+cdef int MOST_SPOILT = 3  # flips are taken back if they newly violate more than this many rows each
 cdef double TINY = 1e-14  # entries of a tableau row of smaller size count as zero
 
 
@@ -123,10 +124,9 @@ cdef class Tableau:
         return self.dual_misfits
 
     def resume(self):
-        """Make a kept basis dual feasible: by flips of boxed variables or, if these violate more rows, by costs.
+        """Make a kept basis dual feasible: boxed variables are flipped or, if that violates many rows, costs shifted.
 
-        Flips that newly violate more rows than they are many are taken back: each row takes a pivot of the dual method,
-        each shifted cost one of the primal method later.
+        Each newly violated row takes a pivot of the dual method, each shifted cost some of the primal method later.
         """
         cdef int j, k, before
         self.renew()
@@ -134,7 +134,7 @@ cdef class Tableau:
         self.settle_duals(False)
         if self.flip_count:
             self.primal_values()
-            if self.violations() - before > self.flip_count:
+            if self.violations() - before > MOST_SPOILT * self.flip_count:
                 for k in range(self.flip_count):
                     j = self.candidate[k]
                     self.x[j] = self.lower[j] if self.x[j] == self.upper[j] else self.upper[j]

@@ -177,4 +177,4 @@ def test_a_kept_basis_resumes_dual_feasible_and_takes_back_flips_that_violate_mo
     moved = arrays["x"][: tableau.total] != before[: tableau.total]
     if moved.any():
         assert (moved & (arrays["place"][: tableau.total] < 0)).sum() == wrong.sum()
-        assert np.count_nonzero(arrays["squared"][: tableau.rows]) - violated <= wrong.sum()
+        assert np.count_nonzero(arrays["squared"][: tableau.rows]) - violated <= 3 * wrong.sum()
