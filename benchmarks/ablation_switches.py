@@ -191,6 +191,7 @@ def switched_off() -> list[Variant]:
         ("method", "pivots from the last basis (rounds)", without_choices(*pivots), {}),
         ("method", "pivots from an empty basis (rounds)", without_choices("_COLD_PIVOTS"), {}),
         ("method", "simplex method of a whole model (rounds)", without_choices("WHOLE_PIVOTS"), {}),
+        ("method", "pivots from the last optimum of a whole model (rounds)", without_choices("RESUMED"), {}),
         ("method", "interior points on blocks (rounds)", without_choices("_BLOCKS", "_PRIVATE"), {}),
         ("method", "proximal method (rounds): interior points on blocks instead", nothing, {"interior_rows": 0}),
         ("method", "interior points, of blocks too (rounds)", nothing, {"interior_columns": 0}),

@@ -14,7 +14,8 @@ A **model**, solved by a session (:func:`for_model`), has few or many *coupling 
 3. Few coupling rows and more columns than that: the proximal method, which looks at most columns only to price them.
 4. Many coupling rows: pivots from the last basis if there is one, then the block interior-point method. If neither
    ends at an optimum, the proximal method goes on from where they stopped, up to `PRICED_ROWS` rows; with more rows
-   the interior-point method of the whole program goes first, and at once with more coupling rows than columns.
+   the interior-point method of the whole program goes first, and at once with more coupling rows than columns. Rounds
+   after such a solve start from its optimum: pivots of the whole program, for work of `RESUMED_WORK` an entry.
 5. Wherever the proximal method stalls, the interior-point method of the whole program has one try, up to
    `Settings.interior_columns` columns.
 
@@ -66,6 +67,11 @@ COLUMN_WORK: Final = 2_000.0
 PRICED_ROWS: Final = 1024
 """Coupling rows up to which the proximal method goes on when the block methods give up. Its dense Newton system has as
 many rows; with more of them, the sparse factorisation of the whole program is faster.
+"""
+
+RESUMED_WORK: Final = 1_500.0
+"""Work per entry after which pivots from the last optimum of a whole program are given up: about half of what the
+interior-point method takes.
 """
 
 # Of linear programs that are solved once ------------------------------------------------------------------------------
@@ -123,6 +129,8 @@ class ModelFacts:
     requests : int
     unchanged : bool
         Whether the last answer was optimal for this very model, and no basis holds it: one pricing pass proves it.
+    has_optimum : bool
+        Whether pivots of the whole program can start from an earlier optimum.
     """
 
     columns: int
@@ -131,6 +139,7 @@ class ModelFacts:
     has_basis: bool
     requests: int = 0
     unchanged: bool = False
+    has_optimum: bool = False
 
 
 NAMED: Final = "Settings.method names it"
@@ -146,6 +155,7 @@ _PRIVATE: Final = Choice("blocks", "requests have private rows")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")
 _UNCOUPLED: Final = Choice("interior", "more coupling rows than columns: nothing is eliminated")
+RESUMED: Final = Choice("basis", "more coupling rows than columns: pivots of the whole program from the last optimum")
 _STALLED: Final = Choice("interior", "the proximal method stalled")
 _PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis")
@@ -193,6 +203,10 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     if facts.private_rows:
         return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)
+    whole = facts.columns <= settings.interior_columns
+    uncoupled = many and whole and facts.rows > max(PRICED_ROWS, facts.columns)
+    if uncoupled and facts.has_optimum:
+        order.append(RESUMED)
     if facts.unchanged:
         pass
     elif facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
@@ -202,10 +216,9 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
                 order.append(WHOLE_PIVOTS)
         elif many:
             order.append(_ROW_PIVOTS)
-    whole = facts.columns <= settings.interior_columns
+    if uncoupled:
+        return *order, _UNCOUPLED, _GOES_ON
     if many and whole and facts.rows > PRICED_ROWS:
-        if facts.rows > facts.columns:
-            return *order, _UNCOUPLED, _GOES_ON
         return (*order, _WHOLE, _GOES_ON) if facts.unchanged else (*order, _BLOCKS, _WHOLE, _GOES_ON)
     if many and not facts.unchanged:
         order.append(_BLOCKS)

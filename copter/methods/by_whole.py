@@ -1,7 +1,8 @@
 """Solve of a model that is judged as a whole linear program: by its blocks, or by a general LP method.
 
-It solves models whose requests have private rows or least sums (blocks.md), and models for which the settings name the
-simplex or the interior-point method. The checker decides whether a point is optimal.
+It solves models whose requests have private rows or least sums (blocks.md), models with more coupling rows than columns
+(from their last optimum), and models for which the settings name the simplex or the interior-point method. The checker
+decides whether a point is optimal.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import DIRECT_WORK, KEPT, SUM_PIVOTS, WHOLE_PIVOTS, Choice
+from copter.choose import DIRECT_WORK, KEPT, RESUMED, RESUMED_WORK, SUM_PIVOTS, WHOLE_PIVOTS, Choice
 from copter.methods.answers import Ended, Proven
 from copter.methods.block_rounds import answer_by_blocks
 from copter.methods.blocks.answer import BlockAnswer
@@ -23,7 +24,7 @@ from copter.model.columns import Columns
 from copter.model.values import sparse_values
 from copter.problem.checker import Judged, check
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Status
+from copter.problem.solution import Solution, Status
 from copter.problem.values import OwnDuals, ranges
 from copter.settings import Settings
 
@@ -125,13 +126,17 @@ class WholeSolve:
         """Solve by the simplex or the interior-point method; None if the simplex method gives up."""
         if self.of.watch():
             return self.stopped()
-        if choice.method == "simplex":
+        found: Solution | None
+        if choice is RESUMED:
+            work = RESUMED_WORK * self.program.A.nnz
+            found = self.of.iterate.whole.solve(self.program, self.of.settings, self.of.watch, work)
+        elif choice.method == "simplex":
             work = DIRECT_WORK if choice is WHOLE_PIVOTS else np.inf
             found = by_simplex(self.program, self.of.settings, self.of.watch, work, work)
-            if found is None:
-                return None
         else:
             found = solve_interior(self.program, self.of.settings, self.of.watch, vertex=True)
+        if found is None:
+            return None
         self.iterations += found.iterations
         point, ray = self.point(found.x, self.sign * found.y), found.ray
         if found.status is Status.PRIMAL_INFEASIBLE and ray is not None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from copter.choose import Choice
 from copter.methods.interior.solve import solve_interior
 from copter.methods.proximal.certificates import farkas, improving_ray
-from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.solve import FallbackResult
+from copter.methods.warm_state import WarmState
 from copter.model.columns import Columns
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
@@ -34,7 +34,7 @@ class InteriorStart:
     """
 
     model: Model
-    iterate: Iterate
+    iterate: WarmState
     settings: Settings
     watch: Watch
     choice: Choice
@@ -45,11 +45,14 @@ class InteriorStart:
         if self.watch():
             return FallbackResult()
         try:
-            solution = solve_interior(self.model.to_linear_program(), self.settings, self.watch, vertex=True)
+            program = self.model.to_linear_program()
+            solution = solve_interior(program, self.settings, self.watch, vertex=True)
         except MemoryError:  # the proximal method needs no factorisation of this size
             return FallbackResult()
         if solution.status is Status.OPTIMAL:
             self.move(solution)
+            if self.comes_first:  # where it is a last resort, the next round has a better start than pivots
+                self.iterate.whole.note(program, solution.x, solution.y)
             return FallbackResult(moved=True)
         if solution.ray is None:
             return FallbackResult()

@@ -82,7 +82,8 @@ def method_of(choice: Choice, facts: ModelFacts) -> type[Method]:
     """Return the method that a choice stands for."""
     if choice is choose.SMALL:
         return VertexSolve
-    if facts.private_rows or choice.method == "simplex" or choice in (choose.VERDICT, choose.NAMED_INTERIOR):
+    whole = choice.method == "simplex" or choice in (choose.RESUMED, choose.VERDICT, choose.NAMED_INTERIOR)
+    if facts.private_rows or whole:
         return WholeSolve
     return CouplingSolve if choice.method in ("basis", "blocks") else PriceSolve
 
@@ -98,4 +99,5 @@ def facts_of(given: Round) -> ModelFacts:
         has_basis=basis is not None,
         requests=len(model.ledger.slot_of),
         unchanged=iterate.version == model.version and (basis is None or basis.answer is None),
+        has_optimum=iterate.whole.is_ready,
     )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.proximal.iterate import FIRST_SIGMA, Iterate
+from copter.methods.simplex.resumed import Resumed
 from copter.methods.simplex.rounds import RoundBasis
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.changes import Mark
@@ -24,6 +25,8 @@ class WarmState(Iterate):
         Basis of a small model's whole program; None until it is solved by pivots.
     program : tuple or None
         The program of that basis, and the mark of the edits at which it was the model's program.
+    whole : Resumed
+        The last optimum of the whole program, if the interior-point method or pivots have found one.
     version : int
         Version of the model for which the point was optimal; -1 for none.
     """
@@ -33,6 +36,7 @@ class WarmState(Iterate):
         self.basis: WarmBasis | None = None
         self.vertex: RoundBasis | None = None
         self.program: tuple[BlockProgram, Mark] | None = None
+        self.whole = Resumed()
         self.version = -1
 
     def pivots(self) -> WarmBasis:

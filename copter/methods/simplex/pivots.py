@@ -58,7 +58,7 @@ class Pivots:
         """Run the dual method with shifted costs, then the primal one with the true costs; returns the status."""
         if self.perturbed:
             self.perturb()
-        self.tableau.settle(True)
+        self.tableau.resume()
         if self.pivot(dual_steps) == BLOCKED:
             return Status.PRIMAL_INFEASIBLE
         if self.tableau.put_back(self.form.cost) and self.tableau.misfits():

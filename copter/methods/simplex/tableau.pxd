@@ -49,7 +49,7 @@ cdef class Tableau:
     cdef int *rho_spots
     cdef int *violated
     cdef int *is_listed
-    cdef int touched_count, flips, spot_count, rho_count, violated_count
+    cdef int touched_count, flips, flip_count, spot_count, rho_count, violated_count
     cdef double norm
     cdef bint fresh, stale
     cdef double primal_tolerance, dual_tolerance
@@ -59,6 +59,7 @@ cdef class Tableau:
     cdef void primal_values(self) noexcept nogil
     cdef void dual_values(self) noexcept nogil
     cdef double violation(self, int j) noexcept nogil
+    cdef int violations(self) noexcept nogil
     cdef void measure(self, int i) noexcept nogil
     cdef double misfit(self, int j) noexcept nogil
     cdef void settle_duals(self, bint shift) noexcept nogil

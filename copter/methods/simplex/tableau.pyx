@@ -14,6 +14,7 @@ from libc.string cimport memset
 from copter.methods.simplex.basis_factor cimport BasisFactor
 
 cdef double LISTED = 1e-100  # stands for an entry that has cancelled to zero, so that it is not listed twice
+cdef int MOST_SPOILT = 3  # flips are taken back if they newly violate more than this many rows each
 cdef double TINY = 1e-14  # entries of a tableau row of smaller size count as zero
 
 
@@ -122,6 +123,27 @@ cdef class Tableau:
         self.primal_values()
         return self.dual_misfits
 
+    def resume(self):
+        """Make a kept basis dual feasible: boxed variables are flipped or, if that violates many rows, costs shifted.
+
+        Each newly violated row takes a pivot of the dual method, each shifted cost some of the primal method later.
+        """
+        cdef int j, k, before
+        self.renew()
+        before = self.violations()
+        self.settle_duals(False)
+        if self.flip_count:
+            self.primal_values()
+            if self.violations() - before > MOST_SPOILT * self.flip_count:
+                for k in range(self.flip_count):
+                    j = self.candidate[k]
+                    self.x[j] = self.lower[j] if self.x[j] == self.upper[j] else self.upper[j]
+                self.primal_values()
+        for j in range(self.total):
+            if self.place[j] < 0 and self.misfit(j) != 0.0:
+                self.cost[j] -= self.d[j]
+                self.d[j] = 0.0
+
     def put_back(self, const double[::1] cost):
         """Restore the true costs after the dual method; return whether any cost was shifted: then prices change.
 
@@ -148,6 +170,13 @@ cdef class Tableau:
                 self.lower[j], self.upper[j] = lower[j], upper[j]
                 if self.place[j] < 0:
                     self.x[j] = resting(lower[j], upper[j], above)
+
+    cdef int violations(self) noexcept nogil:
+        """Return the number of basic variables out of their bounds."""
+        cdef int i, count = 0
+        for i in range(self.rows):
+            count += self.squared[i] != 0.0
+        return count
 
     def worst_violation(self):
         """Return the largest violation of a bound."""
@@ -265,10 +294,13 @@ cdef class Tableau:
         return 0.0 if self.x[j] == self.lower[j] else d
 
     cdef void settle_duals(self, bint shift) noexcept nogil:
-        """Put boxed variables at the bound that their reduced cost requires; count the others, or shift their costs."""
+        """Put boxed variables at the bound that their reduced cost requires; count the others, or shift their costs.
+
+        `candidate` lists the `flip_count` boxed variables that moved.
+        """
         cdef int j
         cdef double d
-        self.dual_misfits = 0
+        self.dual_misfits = self.flip_count = 0
         for j in range(self.total):
             if self.place[j] >= 0:
                 continue
@@ -277,6 +309,8 @@ cdef class Tableau:
                 continue
             if isfinite(self.lower[j]) and isfinite(self.upper[j]):
                 self.x[j] = self.upper[j] if d < 0.0 else self.lower[j]
+                self.candidate[self.flip_count] = j
+                self.flip_count += 1
             elif shift:
                 self.cost[j] -= d
                 self.d[j] = 0.0

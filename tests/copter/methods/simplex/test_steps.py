@@ -151,3 +151,30 @@ def test_a_direction_that_no_row_blocks() -> None:
     form.tableau.renew()
     assert primal_steps(form.tableau, 1e9) == BLOCKED
     assert form.tableau.arrays["candidate"][0] in (0, 1)
+
+
+@quick
+@given(shaped)
+def test_a_kept_basis_resumes_dual_feasible_and_takes_back_flips_that_violate_more_rows(
+    program: tuple[str, int],
+) -> None:
+    form = formed(random_program(*program))
+    tableau, arrays = form.tableau, form.tableau.arrays
+    tableau.settle(True)
+    if dual_steps(tableau, 1e9) != DONE:
+        return
+    rng = np.random.default_rng(program[1])
+    arrays["cost"][:] = rng.normal(size=tableau.total) * (arrays["place"][: tableau.total] < 0)
+    tableau.renew()
+    before, violated = arrays["x"].copy(), np.count_nonzero(arrays["squared"][: tableau.rows])
+    boxed = np.isfinite(arrays["lower"][: tableau.total]) & np.isfinite(arrays["upper"][: tableau.total])
+    side = arrays["x"][: tableau.total] == arrays["upper"][: tableau.total]
+    reduced = arrays["d"][: tableau.total]
+    wrong = boxed & (arrays["place"][: tableau.total] < 0) & (np.abs(reduced) > 1e-9) & ((reduced < 0.0) != side)
+    wrong &= arrays["lower"][: tableau.total] < arrays["upper"][: tableau.total]
+    tableau.resume()
+    assert tableau.misfits() == 0
+    moved = arrays["x"][: tableau.total] != before[: tableau.total]
+    if moved.any():
+        assert (moved & (arrays["place"][: tableau.total] < 0)).sum() == wrong.sum()
+        assert np.count_nonzero(arrays["squared"][: tableau.rows]) - violated <= 3 * wrong.sum()

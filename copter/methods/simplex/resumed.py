@@ -1,0 +1,65 @@
+"""Pivots from the last optimum of a series of whole programs, with rests after failures."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.simplex.kept import KeptBasis
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution, Status
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+
+MOST_FAILURES = 5  # most consecutive failures that count: the method then rests for 2^failures / 2 programs
+VERDICTS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE)
+
+
+class Resumed:
+    """The last optimum of a series, from whichever method, and the basis that pivots from it have left.
+
+    A basis is made when the next program comes, so that a series of one program does without.
+    """
+
+    def __init__(self) -> None:
+        self.optimum: tuple[LinearProgram, Floats, Floats] | None = None  # program, x, y
+        self.basis: KeptBasis | None = None
+        self.failures = self.resting = 0  # consecutive failures; programs left to other methods
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is an optimum to start from, and the method does not rest."""
+        return not self.resting and (self.optimum is not None or self.basis is not None)
+
+    def note(self, lp: LinearProgram, x: Floats, y: Floats) -> None:
+        """Keep another method's optimum as the start of the next solve."""
+        self.optimum, self.basis = (lp, x, y), None
+        self.resting = max(self.resting - 1, 0)
+
+    def solve(self, lp: LinearProgram, settings: Settings, watch: Watch, work: float) -> Solution | None:
+        """Solve the next program of the series; None if another method must.
+
+        Parameters
+        ----------
+        lp : LinearProgram
+        settings : Settings
+        watch : Watch
+        work : float
+            Multiplications after which the pivots are given up.
+        """
+        optimum, self.optimum = self.optimum, None
+        try:
+            if optimum is not None:
+                self.basis = KeptBasis(*optimum)
+            found = None if self.basis is None else self.basis.solve(lp, settings, watch, work)
+        except ArithmeticError:
+            found = None
+        if found is not None and found.status in VERDICTS:
+            self.failures = 0
+            return found
+        self.basis = None
+        self.failures = min(self.failures + 1, MOST_FAILURES)
+        self.resting = 2**self.failures // 2
+        return None
