@@ -67,6 +67,7 @@ cdef class Tableau:
     cdef void add(self, int j, double factor, double *into) noexcept nogil
     cdef void price_row(self, int p) noexcept nogil
     cdef void pivot_row(self) noexcept nogil
+    cdef void dense_row(self, double entries) noexcept nogil
     cdef int exchange(self, int p, int q) noexcept nogil
 
 

@@ -15,6 +15,7 @@ from copter.methods.simplex.basis_factor cimport BasisFactor
 
 cdef double LISTED = 1e-100  # stands for an entry that has cancelled to zero, so that it is not listed twice
 cdef int MOST_SPOILT = 3  # flips are taken back if they newly violate more than this many rows each
+cdef double DENSE = 1.0  # entries for each variable from which a row of the tableau is computed as a dense one
 cdef double TINY = 1e-14  # entries of a tableau row of smaller size count as zero
 
 
@@ -354,9 +355,15 @@ cdef class Tableau:
     cdef void pivot_row(self) noexcept nogil:
         """Compute the entries rho'a_j of nonbasic variables, in `touched`."""
         cdef int i, j, q, k, count = 0
-        cdef double factor
+        cdef double factor, entries = 0.0
         for k in range(self.touched_count):
             self.row[self.touched[k]] = 0.0
+        for k in range(self.rho_count):
+            i = self.rho_spots[k]
+            entries += self.row_start[i + 1] - self.row_start[i]
+        if entries > DENSE * self.total:
+            self.dense_row(entries)
+            return
         for k in range(self.rho_count):
             i = self.rho_spots[k]
             factor = self.rho[i]
@@ -379,6 +386,25 @@ cdef class Tableau:
                     self.row[j] = LISTED
             self.factor.work += self.row_start[i + 1] - self.row_start[i]
         self.touched_count = count
+
+    cdef void dense_row(self, double entries) noexcept nogil:
+        """Compute the entries of :meth:`pivot_row` where most variables have one: of basic ones too, then wiped out."""
+        cdef int i, j, q, k, count = 0
+        cdef double factor
+        for k in range(self.rho_count):
+            i = self.rho_spots[k]
+            factor = self.rho[i]
+            self.row[self.columns + i] = factor
+            for q in range(self.row_start[i], self.row_start[i + 1]):
+                self.row[self.row_index[q]] += factor * self.row_value[q]
+        for j in range(self.total):
+            if self.place[j] >= 0:
+                self.row[j] = 0.0
+            elif self.row[j] != 0.0:
+                self.touched[count] = j
+                count += 1
+        self.touched_count = count
+        self.factor.work += entries
 
     cdef int exchange(self, int p, int q) noexcept nogil:
         """Replace the variable at row p by q, whose tableau column is `alpha`; return -1 if memory is short."""
