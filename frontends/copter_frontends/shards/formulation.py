@@ -131,11 +131,9 @@ class ShardFormulation:
         kept = ~self.has_choice[standing[0]]
         self.fixed, self.fixed_on, self.fixed_share = (each[kept] for each in standing)
         with self.model.batch():
-            for shard in [shard for shard in self.columns if not self.has_choice[shard]]:
-                self._drop(shard)
+            self._drop([shard for shard in self.columns if not self.has_choice[shard]])
             self._soften(cluster, load)
-            for shard in np.flatnonzero(self.has_choice).tolist():
-                self._put(cluster, load, shard, np.flatnonzero(allowed[shard]))
+            self._put(cluster, load, np.flatnonzero(self.has_choice), allowed)
             self._count(cluster, load)
 
     def _count(self, cluster: ShardCluster, load: Floats) -> None:
@@ -155,41 +153,64 @@ class ShardFormulation:
         positive = load[load > 0.0]
         worst = float(cluster.new_copy.max()) / float(positive.min()) if len(positive) else 1.0
         price = PENALTY * min(worst, 1e4)
-        rows = [("load", server) for server in range(self.n)] + [("memory", server) for server in self.with_memory]
         eye, m = sp.identity(self.n, format="csc"), len(self.with_memory)
         usage = sp.block_diag((sp.hstack((eye, -eye)), -sp.identity(m)) if m else (sp.hstack((eye, -eye)),)).tocsc()
         if SOFT in self.model:
             self.model.remove_request(SOFT)
-        self.model.add_request(SOFT, np.full(2 * self.n + m, price), usage, resources=rows, limit=np.inf)
+        self.model.add_request(SOFT, np.full(2 * self.n + m, price), usage, resources=self._rows(), limit=np.inf)
 
-    def _put(self, cluster: ShardCluster, load: Floats, shard: int, servers: Ints) -> None:
-        """Add or update the request of a shard with a choice."""
-        usage, rows = self._usage(cluster, load, shard, servers)
-        cost = cluster.new_copy[shard] * ~cluster.holds[shard, servers]
-        known = self.columns.get(shard)
-        if known is not None and np.array_equal(known, servers):
-            self.model.update_usage(shard, usage, resources=rows)
-            self.model.update_cost(shard, cost)
+    def _put(self, cluster: ShardCluster, load: Floats, shards: Ints, allowed: Bools) -> None:
+        """Add or update the requests of shards with a choice; a shard with other servers is a new request."""
+        servers = {shard: np.flatnonzero(allowed[shard]) for shard in shards.tolist()}
+        same = [shard for shard, at in servers.items() if np.array_equal(self.columns.get(shard, ()), at)]
+        if same:
+            self._use(cluster, load, same)
+            self.model.update_costs(same, [self._costs(cluster, shard, servers[shard]) for shard in same])
+        unlike = sorted(servers.keys() - set(same))
+        self._drop([shard for shard in unlike if shard in self.columns])
+        self.columns |= {shard: servers[shard] for shard in unlike}
+        if unlike:
+            sizes = [len(servers[shard]) for shard in unlike]
+            cost = np.concatenate([self._costs(cluster, shard, servers[shard]) for shard in unlike])
+            usage = self._usage(cluster, load, unlike)
+            self.model.add_own_requests(
+                unlike, sizes, cost, usage, resources=self._rows(), limit=1.0, at_least=1.0, integer=True
+            )
+
+    def _costs(self, cluster: ShardCluster, shard: int, servers: Ints) -> Floats:
+        """Return the cost of a new copy on each server that has none."""
+        cost: Floats = cluster.new_copy[shard] * ~cluster.holds[shard, servers]
+        return cost
+
+    def _rows(self) -> list[tuple[str, int]]:
+        """Return the resources: each server's load, then the memories that have a row."""
+        return [("load", server) for server in range(self.n)] + [("memory", server) for server in self.with_memory]
+
+    def _usage(self, cluster: ShardCluster, load: Floats, shards: list[int]) -> sp.csc_array:
+        """Return the usage of the shards' columns, one shard after the other."""
+        place = np.full(self.n, -1)
+        place[self.with_memory] = self.n + np.arange(len(self.with_memory))
+        server = np.concatenate([self.columns[shard] for shard in shards])
+        shard = np.repeat(shards, [len(self.columns[each]) for each in shards])
+        memory = np.flatnonzero(place[server] >= 0)
+        value = np.concatenate((load[shard], cluster.size[shard[memory]]))
+        row, column = np.concatenate((server, place[server[memory]])), np.append(np.arange(len(server)), memory)
+        return sp.csc_array((value, (row, column)), shape=(self.n + len(self.with_memory), len(server)))
+
+    def _use(self, cluster: ShardCluster, load: Floats, shards: list[int]) -> None:
+        """Update the usage of shards whose servers stay."""
+        if not shards:
             return
-        if known is not None:
-            self._drop(shard)
-        self.model.add_request(shard, cost, usage, resources=rows, limit=1.0, at_least=1.0, integer=True)
-        self.columns[shard] = servers
+        usage, first = self._usage(cluster, load, shards), 0
+        for shard in shards:
+            last = first + len(self.columns[shard])
+            self.model.update_usage(shard, usage[:, first:last], resources=self._rows())
+            first = last
 
-    def _usage(
-        self, cluster: ShardCluster, load: Floats, shard: int, servers: Ints
-    ) -> tuple[sp.csc_array, list[tuple[str, int]]]:
-        k = len(servers)
-        rows = [("load", server) for server in servers.tolist()]
-        memory = np.flatnonzero(np.isin(servers, self.with_memory)) if self.with_memory else np.zeros(0, dtype=np.int64)
-        rows += [("memory", server) for server in servers[memory].tolist()]
-        value = np.concatenate((np.full(k, load[shard]), np.full(len(memory), cluster.size[shard])))
-        column = np.concatenate((np.arange(k), memory))
-        return sp.csc_array((value, (np.arange(len(rows)), column)), shape=(len(rows), k)), rows
-
-    def _drop(self, shard: int) -> None:
-        self.model.remove_request(shard)
-        del self.columns[shard]
+    def _drop(self, shards: list[int]) -> None:
+        self.model.remove_requests(shards)
+        for shard in shards:
+            del self.columns[shard]
 
     # Passes -------------------------------------------------------------------------------------------------------
 
@@ -220,10 +241,7 @@ class ShardFormulation:
                 self.model.set_count(("memory", server), float(cluster.memory[server]))
             self.with_memory += over.tolist()
             self._soften(cluster, load)
-            for shard in [shard for shard, servers in self.columns.items() if np.isin(servers, over).any()]:
-                servers = self.columns[shard]
-                usage, rows = self._usage(cluster, load, shard, servers)
-                self.model.update_usage(shard, usage, resources=rows)
+            self._use(cluster, load, [shard for shard, on in self.columns.items() if np.isin(on, over).any()])
             self._count(cluster, load)
 
     def _price_in(
@@ -254,8 +272,7 @@ class ShardFormulation:
                 self.fixed, self.fixed_on = self.fixed[kept], self.fixed_on[kept]
                 self.fixed_share = self.fixed_share[kept]
                 self._count(cluster, load)
-            for shard in shards.tolist():
-                self._put(cluster, load, shard, np.flatnonzero(allowed[shard]))
+            self._put(cluster, load, shards, allowed)
         return True
 
     def _answer(
