@@ -225,7 +225,8 @@ cdef class PricedMatrix(ListOfLists):
     cdef bint find_near(self, int i, double smallest) noexcept nogil:
         """Look for the near columns of a slab that has been priced; returns whether it was worth a try."""
         cdef Block* block = &self.blocks[i]
-        if (block.n_columns < (LEAST_OF_MANY if self.n_columns > MANY_COLUMNS else LEAST_COLUMNS) or block.resident or block.fixed >= 0 or block.n_exceptions > 1
+        cdef int least = LEAST_OF_MANY if self.n_columns > MANY_COLUMNS else LEAST_COLUMNS
+        if (block.n_columns < least or block.resident or block.fixed >= 0 or block.n_exceptions > 1
                 or not block.scale != 0.0 or not block.pattern.grows):
             return False
         self.near[i] = near_columns(block, self.near[i], smallest)
