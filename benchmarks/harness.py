@@ -34,6 +34,7 @@ class Options:
     time_limit_s: float = 120.0  # of one solve of a peer
     solver: SolverOptions = field(default_factory=SolverOptions)
     verbose: bool = False
+    judged: int | None = None  # last rounds that are judged part after part; None: the verifier judges every round
 
 
 class Rounds:
@@ -56,7 +57,7 @@ class Rounds:
             tape = Path(folder) / f"{self.options.family}.tape"
             self.record(tape)
             asked = Asked(str(tape), threads=self.options.solver.threads or None)
-            asked = replace(asked, peer_time_limit_s=self.options.time_limit_s)
+            asked = replace(asked, peer_time_limit_s=self.options.time_limit_s, judged=self.options.judged is None)
             self.say(copter := run_copter(asked))
             peers = {name: self.replayed(name, asked) for name in self.options.peers}
         return self.summary(copter, peers)
@@ -68,6 +69,8 @@ class Rounds:
             for index in range(last + 1):
                 self.family.edit()
                 self.outcomes.append(solver.solve())
+                if last - index < (self.options.judged or 0):
+                    self.family.judged_in_parts(self.outcomes[-1])
                 if index < last:
                     self.family.adopt(self.outcomes[-1])
                     self.family.prepare()
@@ -96,6 +99,8 @@ class Rounds:
         """The object that --json prints."""
         options, instance = self.options, self.options.instance
         own = copter_summary(copter, self.outcomes)
+        if options.judged is not None:
+            own["verified"] = min(options.judged, len(self.outcomes))  # a wrong answer has ended the run
         plans = [outcome.plan.objective if outcome.plan else np.nan for outcome in self.outcomes]
         ways = {way: way_summary(*found, plans) for several in peers.values() for way, found in several.items()}
         linear = {way: figures for way, figures in ways.items() if way != MILP_WAY}
@@ -203,7 +208,7 @@ def copter_summary(run: Run, outcomes: list[Outcome]) -> dict[str, Any]:
         "passes_p50": median([outcome.passes for outcome in outcomes[WARM_UP + 1 :]]),
         "newton_p50": median([outcome.iterations for outcome in outcomes[WARM_UP + 1 :]]),
         **worst(run.rows),
-        "verified": sum(row["verified"] is True for row in run.rows),
+        "verified": sum(row.get("verified") is True for row in run.rows),
         "integer_gap_max": most([plan.gap for plan in plans]),
         "fractional_max": most([plan.fractional for plan in plans]),
         "not_optimal": sum(row["status"] != "optimal" for row in counted),

@@ -50,6 +50,12 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")
     found.add_argument("--peers", default="", help=f"some of {','.join(WAYS)}")
     found.add_argument("--peer-time-limit", type=float, default=120.0, help="seconds of one solve of a peer")
+    found.add_argument(
+        "--judge",
+        type=int,
+        metavar="ROUNDS",
+        help="judge so many last rounds only, part after part: for programs whose judging takes minutes a round",
+    )
     found.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     found.add_argument("--verbose", action="store_true", help="a line a round on stderr")
     return found
@@ -63,6 +69,8 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
         command.error(f"unknown peer {unknown[0]!r}: some of {', '.join(WAYS)}")
     if arguments.rounds < 1 or (arguments.churn is not None and not 0 <= arguments.churn < 1):
         command.error("rounds must be >= 1, and churn from 0 to below 1")
+    if arguments.judge is not None and not 0 < arguments.judge <= arguments.rounds:
+        command.error("judge must be from 1 to the number of rounds")
     if arguments.rows is not None and arguments.rows < 8:
         command.error("rows must be >= 8")
     instance = families.Instance(
@@ -86,6 +94,7 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
             method=arguments.method,
         ),
         verbose=arguments.verbose,
+        judged=arguments.judge,
     )
 
 

@@ -23,6 +23,8 @@ cdef enum:
     AHEAD = 2  # patterns that are prefetched before they are priced
     EARLIER = 32  # passes whose prices are kept, because near columns were found at them
     LEAST_COLUMNS = 256  # columns below which a slab is priced as fast as its near columns
+    LEAST_OF_MANY = 48  # the same where the costs of all columns do not stay in the processor's memory
+    MANY_COLUMNS = 4_000_000
     LENT = 2  # a search for near columns lends this many times the slabs; each slab screened pays one back
     RESTED = 32  # a pass without a search pays one slab in this many back
 
@@ -223,7 +225,8 @@ cdef class PricedMatrix(ListOfLists):
     cdef bint find_near(self, int i, double smallest) noexcept nogil:
         """Look for the near columns of a slab that has been priced; returns whether it was worth a try."""
         cdef Block* block = &self.blocks[i]
-        if (block.n_columns < LEAST_COLUMNS or block.resident or block.fixed >= 0 or block.n_exceptions > 1
+        cdef int least = LEAST_OF_MANY if self.n_columns > MANY_COLUMNS else LEAST_COLUMNS
+        if (block.n_columns < least or block.resident or block.fixed >= 0 or block.n_exceptions > 1
                 or not block.scale != 0.0 or not block.pattern.grows):
             return False
         self.near[i] = near_columns(block, self.near[i], smallest)

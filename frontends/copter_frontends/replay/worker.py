@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ AGREED = 1e-6  # largest relative residuals and gap of a peer's point that count
 
 
 def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield copter's rounds, which are also recorded on the new tape ``asked["record"]`` for the verifier."""
-    with recorded(asked["record"]):
+    """Yield copter's rounds, which are also recorded on the new tape ``asked["record"]``, if any, for the verifier."""
+    with nullcontext() if asked["record"] is None else recorded(asked["record"]):
         for played in Playback(asked["tape"], asked["settings"]):
             if played.number >= asked["last"]:
                 return

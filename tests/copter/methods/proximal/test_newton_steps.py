@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from copter.methods.proximal import newton
-from copter.methods.proximal.newton import Point, Rows, Subproblem, maximise, solve_dense
+from copter.methods.proximal.ascent import Ascent
+from copter.methods.proximal.newton import Point, Region, Rows, Subproblem, maximise, solve_dense
 from tests.copter.twins import Floats, Group, flat, working_set
 
 INF = np.inf
@@ -90,7 +90,7 @@ def test_directions_by_factorisation_and_by_conjugate_gradients(monkeypatch: pyt
         assert np.linalg.norm(matrix @ direction - point.residual) <= 0.011 * np.linalg.norm(point.residual)
         assert bool(asked) == (method == "by gradients")
     assert (asked["rtol"], asked["maxiter"]) == (1e-2, 12)
-    small = Point(point.y, point.value, point.slack, 1e-5 * point.residual)
+    small = Point(point.y, point.slack, 1e-5 * point.residual)
     problem.newton_direction(small)
     assert asked["rtol"] == pytest.approx(1e-5 * np.linalg.norm(point.residual), rel=1e-12)
 
@@ -151,77 +151,95 @@ def test_threads_are_for_large_working_sets(monkeypatch: pytest.MonkeyPatch) -> 
     assert asked[-1] == 1
 
 
-class Scripted:
-    """A subproblem whose points come from a list of residuals; it counts what is asked of it."""
-
-    slack_sigma = np.array([2.0, 2.0])
-
-    def __init__(self, residuals: list[list[float]], is_last: bool = True) -> None:
-        self.points = [Point(np.full(2, float(k)), k, np.zeros(2), np.array(r)) for k, r in enumerate(residuals)]
-        for point in self.points[1:]:
-            point.is_last = is_last
-        self.directions: list[Floats] = []
-        self.evaluated: list[float] = []
-
-    def evaluate(self, y: Floats) -> Point:
-        self.evaluated.append(float(y[0]))
-        return self.points[int(y[0])]
-
-    def projected(self, point: Point) -> Point:
-        return Subproblem.projected(self, point)  # type: ignore[arg-type]
-
-    def search(self, start: Point, direction: Floats) -> Point:
-        self.directions.append(direction)
-        at = int(start.y[0]) + 1
-        return self.points[at] if at < len(self.points) else start
+def climbed(
+    problem: Subproblem, tolerance: float = 1e-9, region: Region | None = None, **given: Any
+) -> tuple[Point, int]:
+    """Maximise from prices of zero."""
+    region = region or Region(np.zeros(3), np.ones(3), INF)
+    ascent = Ascent(problem.dual, np.full(3, tolerance), *region)
+    return maximise(problem, ascent, np.zeros(3), **given)
 
 
-def climbed(problem: Scripted, **given: Any) -> tuple[Point, int]:
-    """Maximise from the first point; Newton's direction is that of the residual unless given."""
-    options = {"direction_at": lambda _, point: point.residual, **given}
-    return maximise(problem, np.zeros(2), np.array([0.5, 0.5]), **options)  # type: ignore[arg-type]
+def require_projected(problem: Subproblem, point: Point) -> None:
+    """The subproblem's x, and the point's slacks and residuals, are those of the point's prices."""
+    x = problem.x.copy()
+    there = problem.evaluate(point.y)
+    np.testing.assert_array_equal(problem.x, x)
+    np.testing.assert_array_equal(there.slack, point.slack)
+    np.testing.assert_array_equal(there.residual, point.residual)
 
 
 def test_an_ascent_ends_when_every_row_is_within_its_tolerance() -> None:
-    problem = Scripted([[3.0, 0.1], [0.5, -2.0], [0.5, -0.5], [0.0, 0.0]])
-    point, steps = climbed(problem)
-    assert (point.y[0], steps) == (2.0, 2)
-    assert problem.evaluated == [0.0]
-    late = Scripted([[3.0, 0.1], [0.5, -2.0], [0.5, -0.5]], is_last=False)
-    point, steps = climbed(late)
-    assert (point.y[0], steps, late.evaluated) == (2.0, 2, [0.0, 2.0]), "x is projected again where it is not the last"
-
-
-def test_an_ascent_ends_when_told_when_it_leaves_and_when_nothing_is_better() -> None:
-    steep: list[list[float]] = [[9.0, 0.0]] * 6
-    assert climbed(Scripted(steep), stop=lambda: True)[1] == 0
-    assert climbed(Scripted(steep), inside=lambda y: y[0] < 3.0)[1] == 3
-    stuck = Scripted(steep)
-    assert climbed(stuck)[1] == 5
-    assert stuck.evaluated == [0.0, 5.0], "the line search has left another projection behind"
-    far = Scripted([[9.0, 0.0]] * 200)
-    point, steps = climbed(far)
-    assert (point.y[0], steps) == (100.0, 100)
-
-
-def test_a_direction_that_does_not_ascend_is_replaced_by_the_scaled_residual() -> None:
-    for wrong in (-1.0, 0.0, np.nan):
-        problem = Scripted([[3.0, 0.1], [0.0, 0.0]])
-        climbed(problem, direction_at=lambda _, point, wrong=wrong: wrong * point.residual)
-        assert problem.directions[0].tolist() == [1.5, 0.05]
-    problem = Scripted([[0.6, 0.1], [0.0, 0.0]])
-    climbed(problem)
-    assert problem.directions[0].tolist() == [0.6, 0.1]
-
-
-def test_a_search_without_a_better_point_returns_the_start() -> None:
     problem = subproblem()
-    start = problem.evaluate(np.array([0.1, -0.2, 0.05]))
-    better = problem.search(start, 0.01 * start.residual)
-    assert better is not start
-    assert better.value > start.value
-    there = problem.evaluate(better.y)
-    np.testing.assert_allclose(there.slack, better.slack, rtol=1e-12)
-    np.testing.assert_allclose(there.residual, better.residual, rtol=1e-9)
-    problem.dual = SimpleNamespace(search=lambda *_: (-np.inf, True))  # type: ignore[assignment]
-    assert problem.search(start, start.residual) is start
+    point, steps = climbed(problem)
+    assert 1 <= steps < 20
+    assert np.abs(point.residual).max() <= 1e-9
+    require_projected(problem, point)
+    start = problem.evaluate(np.zeros(3))
+    assert climbed(problem, np.abs(start.residual).max())[1] == 0, "a residual at its tolerance is within it"
+    assert climbed(problem, 0.999 * np.abs(start.residual).max())[1] > 0
+
+
+def test_directions_from_outside_lead_to_the_same_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By LAPACK, above `FEW_ROWS` rows, and by conjugate gradients, above `DENSE_ROWS`."""
+    exact, steps = climbed(subproblem())
+    monkeypatch.setattr(newton, "FEW_ROWS", 2)
+    outside, others = climbed(subproblem())
+    assert others == steps
+    np.testing.assert_allclose(outside.y, exact.y, rtol=1e-9, atol=1e-12)
+    monkeypatch.setattr(newton, "DENSE_ROWS", 2)
+    found, _ = climbed(subproblem())
+    np.testing.assert_allclose(found.y, exact.y, rtol=1e-6, atol=1e-8)
+    asked: list[Point] = []
+
+    def noted(problem: Subproblem, point: Point) -> Floats:
+        asked.append(point)
+        return problem.newton_direction(point)
+
+    monkeypatch.setattr(newton, "DENSE_ROWS", 1500)
+    monkeypatch.setattr(newton, "FEW_ROWS", 64)
+    problem = subproblem()
+    found, count = climbed(problem, direction_at=noted)
+    assert len(asked) == count == steps
+    assert asked[0].y.tolist() == [0.0, 0.0, 0.0]
+    assert asked[0].residual.tolist() == problem.evaluate(np.zeros(3)).residual.tolist()
+
+
+def test_an_ascent_ends_when_told_when_it_leaves_and_after_its_most_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = subproblem()
+    point, steps = climbed(problem, stop=lambda: True)
+    assert (steps, point.y.tolist()) == (0, [0.0, 0.0, 0.0])
+    require_projected(problem, point)
+    region = Region(np.zeros(3), np.full(3, 1e-3), 1.0)
+    point, steps = climbed(problem, region=region)
+    assert steps == 1
+    assert not region.inside(point.y)
+    assert region.inside(np.full(3, -1e-3))
+    require_projected(problem, point)
+    monkeypatch.setattr(newton, "MAX_NEWTON_STEPS", 2)
+    assert climbed(problem, 0.0)[1] == 2
+    assert climbed(problem, 0.0, direction_at=lambda problem, point: 1e-9 * point.residual)[1] == 2
+
+
+def test_a_direction_that_does_not_ascend_is_replaced_by_the_scaled_residual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "MAX_NEWTON_STEPS", 1)
+    problem = subproblem()
+    start = problem.evaluate(np.zeros(3))
+    wanted, _ = climbed(problem, direction_at=lambda problem, point: point.residual / problem.slack_sigma)
+    for wrong in (-1.0, 0.0, np.nan):
+        found, steps = climbed(problem, direction_at=lambda _, point, wrong=wrong: wrong * point.residual)
+        assert steps == 1
+        np.testing.assert_allclose(found.y, wanted.y, rtol=1e-12)
+    other, _ = climbed(problem, direction_at=lambda _, point: point.residual)
+    assert not np.allclose(other.y, wanted.y)
+    assert problem.dual.evaluate(other.y, np.empty(3), np.empty(3)) > problem.dual.evaluate(
+        start.y, np.empty(3), np.empty(3)
+    )
+
+
+def test_at_the_maximum_an_ascent_stays_and_projects_x_there() -> None:
+    problem = subproblem()
+    best, _ = climbed(problem, 1e-12)
+    point, _ = maximise(problem, Ascent(problem.dual, np.zeros(3), np.zeros(3), np.ones(3), INF), best.y)
+    np.testing.assert_allclose(point.y, best.y, rtol=1e-6, atol=1e-9)
+    require_projected(problem, point)

@@ -30,15 +30,21 @@ class Matrix:
         self.resident = np.array(resident, dtype=bool)
         self.asked: dict[str, Any] = {}
 
-    def price(self, y: Floats, threshold: Floats, threads: int, weight: float, seconds: float) -> Any:
+    def price(self, y: Floats, threshold: Floats, threads: int, weight: float, seconds: float, screen: bool) -> Any:
         self.asked = {"threshold": threshold.copy(), "threads": threads, "weight": weight, "seconds": seconds}
+        self.asked["screen"] = screen
         return self.smallest, np.array([7], dtype=np.int32), np.array([3], dtype=np.int32), None
 
-    def limits(self) -> Any:
-        return self.limit, self.fixed
+    def dual_value(self, smallest: Floats) -> tuple[float, float, float, int]:
+        """In plain NumPy."""
+        at = np.flatnonzero(~np.isinf(smallest))
+        term = np.where(self.fixed[at], smallest[at], np.minimum(smallest[at], 0.0)) * self.limit[at]
+        error = 1e-16 * (1.0 + at) * self.limit[at]
+        return float(term.sum()), float(np.abs(term).sum()), float(error.sum()), len(at)
 
-    def price_errors(self) -> Floats:
-        return 1e-16 * (1.0 + np.arange(self.n_slots))
+    @property
+    def free_slots(self) -> list[int]:
+        return np.flatnonzero(np.isinf(self.smallest) & ~self.resident).tolist()
 
     def resident_mask(self) -> Any:
         return self.resident

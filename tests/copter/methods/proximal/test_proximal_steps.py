@@ -10,7 +10,7 @@ import pytest
 
 from copter import Settings
 from copter.methods.proximal import proximal_point as steps
-from copter.methods.proximal.newton import Point, Rows
+from copter.methods.proximal.newton import Point, Region, Rows
 from copter.methods.proximal.proximal_point import Control, Progress, blocks_minimum, bounded_minimum, restricted_dual
 from copter.methods.proximal.settling import Part
 from tests.copter.twins import Floats, Group, flat, working_set
@@ -99,26 +99,35 @@ class Script:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, taken: list[tuple[float, list[float], float, int]]) -> None:
         self.taken, self.sigmas, self.slacks, self.centers = taken, [], [], []  # type: ignore[var-annotated]
-        monkeypatch.setattr(steps, "Subproblem", self.begin)
+        monkeypatch.setattr(steps, "Subproblem", self.subproblem)
+        monkeypatch.setattr(steps, "Ascent", lambda *_: None)
         monkeypatch.setattr(steps, "maximise", self.maximise)
 
-    def begin(self, ws: Any, rows: Any, center: Floats, slack: Floats, sigma: float, n_threads: int) -> Any:
+    def subproblem(self, ws: Any, rows: Any, center: Floats, slack: Floats, sigma: float, n_threads: int) -> Any:
+        self.problem = SimpleNamespace(x=np.zeros(0), dual=None, begin=self.begin)
+        self.begin(center, slack, sigma)
+        return self.problem
+
+    def begin(self, center: Floats, slack: Floats, sigma: float) -> None:
         self.sigmas.append(sigma)
         self.slacks.append(slack.tolist())
         self.centers.append(center.tolist())
-        return SimpleNamespace(x=np.array(self.taken[min(len(self.sigmas), len(self.taken)) - 1][1]))
+        self.problem.x = np.array(self.taken[min(len(self.sigmas), len(self.taken)) - 1][1])
 
-    def maximise(self, problem: Any, y: Floats, *_: Any) -> tuple[Point, int]:
+    def maximise(self, problem: Any, ascent: Any, y: Floats, *_: Any) -> tuple[Point, int]:
         price, _, residual, count = self.taken[min(len(self.sigmas), len(self.taken)) - 1]
-        return Point(np.array([price]), 0.0, np.array([0.25]), np.array([residual])), count
+        return Point(np.array([price]), np.array([0.25]), np.array([residual])), count
+
+
+EVERYWHERE = Region(np.zeros(1), np.ones(1), INF)
 
 
 def stepped(
-    ws: Any, rows: Rows, inside: Any = lambda y: True, sigma: float = 4.0, most: int = 60, **given: Any
+    ws: Any, rows: Rows, region: Region = EVERYWHERE, sigma: float = 4.0, most: int = 60, **given: Any
 ) -> Progress:
     settings = Settings(max_proximal_steps=most, sigma_growth=2.0)
     control = Control(settings, **{"tolerance": 1e-3, "row_tolerance": np.array([0.5]), **given})
-    return steps.proximal_point(ws, rows, np.zeros(1), sigma, control, inside)
+    return steps.proximal_point(ws, rows, np.zeros(1), sigma, control, region)
 
 
 def test_sigma_doubles_after_an_easy_feasible_step_and_halves_after_a_violated_one(
@@ -198,7 +207,7 @@ def test_reduced_costs_left_out_of_the_dual_are_part_of_the_gap(monkeypatch: pyt
 def test_prices_that_are_no_longer_inside_end_the_solve_without_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
     ws, rows = a_program()
     Script(monkeypatch, [(-1.0, [0.5, 0.5], 0.1, 2), (-9.0, [0.0, 1.0], 0.0, 5)])
-    found = stepped(ws, rows, inside=lambda y: y[0] > -5.0)
+    found = stepped(ws, rows, region=Region(np.zeros(1), np.ones(1), 5.0))
     assert (found.proximal_steps, found.newton_steps, found.converged) == (1, 7, False)
     assert found.y.tolist() == [-9.0]
     assert ws.x.tolist() == [0.5, 0.5]
@@ -230,9 +239,9 @@ class Turns:
     def part(self) -> Part:
         return Part(self.ws.take(np.array([1])), self.rows, np.array([1]), 0.5)
 
-    def solve(self, ws: Any, rows: Rows, y: Floats, sigma: float, control: Control, inside: Any) -> Progress:
+    def solve(self, ws: Any, rows: Rows, y: Floats, sigma: float, control: Control, region: Region) -> Progress:
         self.begun.append((float(y[0]), sigma, control.offset))
-        assert inside(np.array([0.5]))
+        assert region is self.region
         ws.x[:] = 0.1 * len(self.begun)
         given = {"converged": False, **self.ended.pop(0)}
         return Progress(np.array([given.pop("y")]), 2.0 * sigma, 3, 7, 0.125, displacement=np.array([0.5]), **given)
@@ -240,8 +249,7 @@ class Turns:
     def distance(self, y: Floats) -> float:
         return abs(float(y[0]))
 
-    def inside(self, y: Floats) -> bool:
-        return self.distance(y) <= 1.0
+    region = Region(np.zeros(1), np.ones(1), 1.0)
 
     def widen(self, y: Floats) -> None:
         self.widened.append(float(y[0]))
@@ -293,8 +301,8 @@ def test_few_columns_are_solved_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "SETTLE_COLUMNS", 4)
     asked: list[Any] = []
 
-    def solve(part: Any, rows_: Rows, y: Floats, sigma: float, control: Control, inside: Any) -> Progress:
-        asked.append((part is ws, rows_ is rows, control.offset, inside(np.array([1e9]))))
+    def solve(part: Any, rows_: Rows, y: Floats, sigma: float, control: Control, region: Region) -> Progress:
+        asked.append((part is ws, rows_ is rows, control.offset, region.inside(np.array([1e9]))))
         return Progress(np.array([9.0]), sigma, 1, 2, 0.5, False, np.ones(3))
 
     monkeypatch.setattr(steps, "proximal_point", solve)

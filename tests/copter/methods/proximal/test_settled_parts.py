@@ -59,8 +59,8 @@ def test_the_first_radius_leaves_a_tenth_of_the_groups_open(monkeypatch: pytest.
     radii = list(np.random.default_rng(3).permutation(20).astype(float))
     _, _, found = settled(monkeypatch, radii, np.array([-1.0, -1.0]), np.ones(2))
     assert found.radius == 2.0
-    assert found.inside(found.base + 2.0 * found.weight)
-    assert not found.inside(found.base + 2.001 * found.weight)
+    assert found.region.inside(found.base + 2.0 * found.weight)
+    assert not found.region.inside(found.base + 2.001 * found.weight)
     part = found.part()
     assert len(part.ws.slots) == 3
     assert settling.SHARE == 0.1

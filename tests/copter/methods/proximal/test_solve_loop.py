@@ -38,6 +38,7 @@ class Parts:
         self.ray: Floats | None = None
         self.proof = False
         self.seconds: list[float] = []
+        self.screens: list[bool] = []
         self.controls: list[Any] = []
         self.grown: list[Any] = []
         self.swept: list[Any] = []
@@ -59,8 +60,11 @@ class Parts:
         made.limit_s = limit_s  # type: ignore[attr-defined]
         return made
 
-    def price_all(self, matrix: Any, ws: Any, rows: Any, y: Floats, threads: int, seconds: float) -> Priced:
+    def price_all(
+        self, matrix: Any, ws: Any, rows: Any, y: Floats, threads: int, seconds: float, screen: bool
+    ) -> Priced:
         self.seconds.append(seconds)
+        self.screens.append(screen)
         self.clock += self.took
         bound = self.bounds.pop(0) if len(self.bounds) > 1 else self.bounds[0]
         slots = np.zeros(self.new, dtype=np.int32)
@@ -446,3 +450,9 @@ def test_another_method_that_comes_first(parts: Parts, result: FallbackResult, b
 
 def test_nothing_is_moved_unless_it_is_said(parts: Parts) -> None:
     assert FallbackResult() == FallbackResult(None, None, False)
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_passes_of_warm_solves_screen(parts: Parts, cold: bool) -> None:
+    begun(parts, parts.iterate(cold=cold)).price()
+    assert parts.screens == [not cold]
