@@ -5,7 +5,8 @@ what an edit does, ``judge.py`` what makes an answer true: both are read in one 
 mixed-integer programs, ``vipr.py`` those in the format VIPR.
 """
 
-from .judge import main, multipliers, planned, point_faults, proven, verify
+from .command import main
+from .judge import multipliers, planned, point_faults, proven, verify
 from .program import Flat, Program, Unusable
 from .tree import judge_proof, verify_proof
 from .vipr import verify_vipr
