@@ -195,9 +195,8 @@ class Program:
             case "add_own", (names, first, start, row, value, *costs, private, lower, upper, integer):
                 cost, limit, least, rounding = costs
                 counts, rows = private or (0 * first, (0 * start, row[:0], value[:0], None, None))
-                own = zip(cut(first, *rows[:3]), np.diff(counts), strict=True)
-                both = zip(cut(first, start, row, value), own, strict=True)
-                usages = [(*usage, (*each, range(count))) for usage, (each, count) in both]
+                each = zip(cut(first, start, row, value), cut(first, *rows[:3]), np.diff(counts).tolist(), strict=True)
+                usages = [(*usage, (*own, range(count))) for usage, own, count in each]
                 self.add(names, usages, cost, limit, lower, upper, self.sign, 0.0, integer, rounding, least, *rows[3:])
             case "remove", (names,):
                 for name in names:
