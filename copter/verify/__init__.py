@@ -2,7 +2,7 @@
 
 Copied elsewhere the folder runs alone, with NumPy: ``python -m verify FILE``. ``program.py`` says what a tape holds and
 what an edit does, ``judge.py`` what makes an answer true: both are read in one sitting. ``tree.py`` judges proofs of
-mixed-integer programs, ``vipr.py`` those in the format VIPR.
+mixed-integer programs, ``vipr.py`` those in the format VIPR; ``command.py`` is the command.
 """
 
 from .command import main

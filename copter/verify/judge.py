@@ -1,12 +1,12 @@
 """Judges the answers on a tape. ``program.py`` reads the tape and applies the edits; neither imports copter.
 
-The program is min c'x (a maximisation has its signs turned), rows lower <= A x <= upper (those of resources, private
-rows, and the sum of each request's columns), box low <= x <= high.
+The program is min c'x (a maximisation has its signs turned), rows lower <= A x <= upper (those of resources, and each
+request's own: the sum of its columns and its private rows), box low <= x <= high.
 
 - Bound. Multipliers y of rows (zero where a row lacks the bound for their sign) prove c'x >= y'b + min over the box of
   (c - A'y)'x. It is evaluated outward (Neumaier and Shcherbina, 2004): d = c - A'y in floating point is wrong by at
   most g (|c| + |A|'|y|), g = n u / (1 - n u) with n operations, u = 2^-53 (Higham 2002, lemma 3.1); sums are exact
-  (fsum). The answer's bound must not exceed this; if it does by less than 1e-9, rational numbers decide.
+  (fsum). The answer's bound must not exceed this; if it does, rational numbers decide.
 - Infeasible. The same with c = 0 must be above zero. Unbounded rounds are counted as unanswered.
 - LP point. The objective is recomputed; an optimal one has rows, boxes and gap within the settings' tolerance.
 - Plan. Each row, sum and box is checked in rational arithmetic; the objective is recomputed. Fractional numbers stand

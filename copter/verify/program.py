@@ -63,8 +63,8 @@ def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
     """Yield (kind, stream, round, value) of each whole record of a tape; copter/tape/layout.py describes the layout."""
     with open(path, "rb") as file:
         if (head := file.read(16)) != HEAD:
-            other = f"of format {int.from_bytes(head[8:10], 'little')}" if head[:8] == HEAD[:8] else "no copter tape"
-            raise Unusable(f"it is {other}, or its head is damaged: this reads tapes of format 1")
+            other = f"it has format {int.from_bytes(head[8:10], 'little')}, or a damaged head: this reads format 1"
+            raise Unusable(other if head[:8] == HEAD[:8] else "it is no copter tape, or a damaged one")
         size, at, digest, number = file.seek(0, 2), file.seek(16), bytes(16), 0
         while len(front := file.read(28)) == 28:
             kind, stream, stored, length, checksum = struct.unpack("<4sIQQI", front)
@@ -75,24 +75,21 @@ def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
                 assert good, f"its head, of {length} bytes, {stored} stored"
                 if at > size:
                     break
-                digest = blake2b(digest + front + (content := file.read(stored)), digest_size=16).digest()
+                pieces, plain = BytesIO(content := file.read(stored)), BytesIO()
+                digest = blake2b(digest + front + content, digest_size=16).digest()
                 assert file.read(16) == digest, "its content"
-                plain = BytesIO(b"".join(pieces(BytesIO(content))))
-                assert plain.getbuffer().nbytes == length, "its length"
+                while word := pieces.read(4):  # the length of a piece; its top bit: it is not compressed
+                    short = int.from_bytes(word, "little")
+                    piece = pieces.read(short & 0x7FFFFFFF)
+                    plain.write(piece if short >> 31 else zlib.decompressobj().decompress(piece, 1 << 20))
+                assert plain.tell() == length, "its length"
+                plain.seek(0)
                 yield kind, stream, number, decoded(plain)
             except FAULTS as error:
                 raise Unusable(f"{where}: a record is damaged: {error}") from None
             number += kind == b"ROUN"
         if front:
             yield b"TORN", -1, number, f"cut short in the record after round {number - 1}"
-
-
-def pieces(stored: BytesIO) -> Iterator[bytes]:
-    """Yield a record's pieces; the top bit of a piece's length says that it is not compressed."""
-    while word := stored.read(4):
-        length = int.from_bytes(word, "little")
-        piece = stored.read(length & 0x7FFFFFFF)
-        yield piece if length >> 31 else zlib.decompressobj().decompress(piece, 1 << 20)
 
 
 class Program:
@@ -123,10 +120,10 @@ class Program:
 
     def pattern(self, start: Any, row: Any, value: Any, private: Any = None) -> Any:
         begin, own_row, own_value, bounds, *_ = private or (0 * start, row[:0], value[:0], ())
-        n = len(start) - 1
+        n, part, own = len(start) - 1, slice(start[0], start[-1]), slice(begin[0], begin[-1])
         columns = [np.repeat(np.arange(n), np.diff(each)) for each in (np.arange(n + 1), start, begin)]
-        rows = np.full(n, ~0), np.array(self.slots, int)[row], ~(1 + own_row)
-        return n, 1 + len(bounds), *map(np.concatenate, (columns, rows, (np.ones(n), value, own_value)))
+        rows = np.full(n, ~0), np.array(self.slots, int)[row[part]], ~(1 + own_row[own])
+        return n, 1 + len(bounds), *map(np.concatenate, (columns, rows, (np.ones(n), value[part], own_value[own])))
 
     def used(self, request: Any) -> Any:
         """Return a request's pattern."""
@@ -194,19 +191,18 @@ class Program:
                 self.add(names, usages, costs, limit, lower, upper, *numbers, least, *own)
             case "add_own", (names, first, start, row, value, *costs, private, lower, upper, integer):
                 cost, limit, least, rounding = costs
-                counts, rows = private or (0 * first, (0 * start, row[:0], value[:0], None, None))
-                each = zip(cut(first, start, row, value), cut(first, *rows[:3]), np.diff(counts).tolist(), strict=True)
-                usages = [(*usage, (*own, range(count))) for usage, own, count in each]
-                self.add(names, usages, cost, limit, lower, upper, self.sign, 0.0, integer, rounding, least, *rows[3:])
+                counts, (begin, own_row, own_value, *own) = private or (0 * first, (0 * start, row, value, None, None))
+                each = zip(pairwise(first.tolist()), np.diff(counts).tolist(), strict=True)
+                rows = [(slice(a, b + 1), n) for (a, b), n in each]
+                usages = [(start[at], row, value, (begin[at], own_row, own_value, range(n))) for at, n in rows]
+                self.add(names, usages, cost, limit, lower, upper, self.sign, 0.0, integer, rounding, least, *own)
             case "remove", (names,):
                 for name in names:
                     del self.requests[name]
             case "shared_costs", (names, costs, start, which, *scale):
                 self.put("costs", names, (np.concatenate([costs[start[at] : start[at + 1]] for at in which]), *scale))
-            case _, (list() as names, *values) if edit in EDITS:
-                self.put(edit, names, values)
-            case _, (name, *values) if edit in EDITS:
-                self.put(edit, [name], values)
+            case _, (names, *values) if edit in EDITS:
+                self.put(edit, names if isinstance(names, list) else [names], values)
             case _:
                 raise LookupError(f"there is no operation {edit!r} of {len(arguments)} arguments")
 
@@ -214,12 +210,6 @@ class Program:
 def sides(own: Any, count: int) -> Any:
     """Return (lower, upper) bounds of the private rows of so many requests; None each if they are not given."""
     return (None, None) if own is None else np.reshape(own, (count, 2, -1)).swapaxes(0, 1)
-
-
-def cut(first: Any, start: Any, *arrays: Any) -> Any:
-    """Return (start, *arrays) of each request's columns, first[k] to first[k + 1] - 1 of all."""
-    each = pairwise(first.tolist())
-    return [(start[a : b + 1] - start[a], *(array[start[a] : start[b]] for array in arrays)) for a, b in each]
 
 
 class Flat:
@@ -247,9 +237,9 @@ class Flat:
         self.cost[at[single >= 0]] = each("price")[single >= 0]
         self.low, self.high, fixed = each("lower"), each("upper"), each("fixed").astype(int)
         assert (fixed < columns).all(), "a fixed column is of no request"
-        at, held = (self.first[:-1] + fixed)[fixed >= 0], (fixed >= 0)[self.owner]
+        at = (self.first[:-1] + fixed)[fixed >= 0]
         value = np.minimum(self.high[at], limit[fixed >= 0])
-        self.high[held] = self.low[held]
+        self.high = np.where((fixed >= 0)[self.owner], self.low, self.high)
         self.low[at] = self.high[at] = value
         self.row_low = np.concatenate((program.low, each("least", "own_low")))
         self.row_high = np.concatenate((program.high, each("limit", "own_high")))
