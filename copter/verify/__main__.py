@@ -2,6 +2,6 @@
 
 import sys
 
-from .judge import main
+from .command import main
 
 sys.exit(main(sys.argv[1:]))

@@ -1,12 +1,12 @@
 """Judges the answers on a tape. ``program.py`` reads the tape and applies the edits; neither imports copter.
 
-The program is min c'x (a maximisation has its signs turned), rows lower <= A x <= upper (those of resources, private
-rows, and the sum of each request's columns), box low <= x <= high.
+The program is min c'x (a maximisation has its signs turned), rows lower <= A x <= upper (those of resources, and each
+request's own: the sum of its columns and its private rows), box low <= x <= high.
 
 - Bound. Multipliers y of rows (zero where a row lacks the bound for their sign) prove c'x >= y'b + min over the box of
   (c - A'y)'x. It is evaluated outward (Neumaier and Shcherbina, 2004): d = c - A'y in floating point is wrong by at
   most g (|c| + |A|'|y|), g = n u / (1 - n u) with n operations, u = 2^-53 (Higham 2002, lemma 3.1); sums are exact
-  (fsum). The answer's bound must not exceed this; if it does by less than 1e-9, rational numbers decide.
+  (fsum). The answer's bound must not exceed this; if it does, rational numbers decide.
 - Infeasible. The same with c = 0 must be above zero. Unbounded rounds are counted as unanswered.
 - LP point. The objective is recomputed; an optimal one has rows, boxes and gap within the settings' tolerance.
 - Plan. Each row, sum and box is checked in rational arithmetic; the objective is recomputed. Fractional numbers stand
@@ -14,20 +14,18 @@ rows, and the sum of each request's columns), box low <= x <= high.
   A bound from a search of all choices, better than that of the prices, is counted as not proven here.
 """
 
-import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, pairwise
 from math import fsum, inf
 from typing import Any
 
 import numpy as np
 
-from .program import FAULTS, Flat, Path, Program, U, Unusable, records
-from .tree import is_proof, is_rejected
+from .program import FAULTS, Flat, Path, Program, Unusable, records
 
-NEAR = 1e-9  # relative; a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
+U = 2.0**-53  # largest relative error of one rounded operation in float64
+NEAR = 1e-9  # relative difference between an objective and what its point is worth
 
 
 def rational(array: Any) -> Any:
@@ -51,55 +49,55 @@ def spread(array: Any, first: Any, place: Any, which: Any, value: Any) -> Any:
     return array
 
 
-def planned(program: Program, flat: Flat, plan: Any) -> Any:
+def planned(flat: Flat, plan: Any) -> Any:
     """Return a plan's point: a whole request has one column at 1, or none; others have shares."""
-    assert len(plan["column"]) == len(program.requests), "a plan has another number of requests"
     place = np.flatnonzero(plan["column"] >= 0)
     x = spread(np.zeros(flat.n), flat.first, place, plan["column"][place], 1.0)
     return spread(x, flat.first, *plan["share"])
 
 
 def multipliers(program: Program, flat: Flat, told: Any) -> Any:
-    """Return a multiplier of each row but the sums, from prices of resources and (request, 1 + private row, value)."""
-    y = np.zeros(flat.own)
+    """Return a multiplier of each row, from prices of resources and (request, its own row, value)."""
+    y = np.zeros(len(flat.row_low))
     y[list(program.row_of.values())] = told["prices"]
-    if "own" not in told:
-        return y
-    place, row, value = (each[told["own"][1] > 0] for each in told["own"])
-    return spread(y, flat.own_first, place, row - 1, value)
+    return spread(y, flat.own_first, *told["own"]) if "own" in told else y
 
 
-def of_sums(flat: Flat, gain: Any, low: Any, high: Any, bounds: Any) -> Any:
-    """Return a multiplier of each sum: what the last unit gains, if the best columns fill it; zero if they do not."""
-    start, best = added(flat.owner, low, len(flat.first) - 1), np.zeros(len(flat.first) - 1, gain.dtype)
-    order = np.argsort(-gain, kind="stable")
-    order = order[np.argsort(flat.owner[order], kind="stable")]
-    for bound, worse in (bounds[1], np.maximum), (bounds[0], np.minimum):
-        known = (abs(bound) < inf) & (abs(start) < inf) & (best == 0)
-        need = np.where(known, np.maximum(bound - np.where(known, start, 0), 0), 0)
-        filled = np.cumsum(np.concatenate(([0], np.minimum((high - low)[order], need[flat.owner]))))
-        last = np.searchsorted(filled[1:], filled[flat.first[:-1]] + need)
+def of_sums(flat: Flat, rate: Any, low: Any, high: Any, bounds: Any) -> Any:
+    """Return a multiplier of each sum: the rate of its last unit where the best columns fill it, else zero."""
+    order, first, prices = np.lexsort((rate, flat.owner)), flat.first[:-1], []
+    for bound, worse in zip(bounds, (np.maximum, np.minimum), strict=True):
+        need = bound - added(flat.owner, low, len(first))
+        known = abs(need) < inf
+        need = np.where(known, np.maximum(need, 0), 0)
+        filled = np.cumsum(np.append(0, np.minimum((high - low)[order], need[flat.owner])))
+        last = np.maximum(np.searchsorted(filled[1:], filled[first] + need), first)
         known &= last < flat.first[1:]
-        best[known] = worse(gain[order][last[known]], 0)
-    return -best
+        prices.append(worse(np.where(known, rate[order][np.where(known, last, first)], 0), 0))
+    return sum(prices)
 
 
 @np.errstate(all="ignore")  # with NaN the proof fails anyway
 def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False) -> Any:
-    """Return the lower bound on the minimum that row multipliers prove: rounded down or, if exact, rational."""
-    given = y, flat.cost * with_costs, flat.value, flat.low, flat.high, flat.row_low, flat.row_high
+    """Return the lower bound on the minimum that row multipliers prove: rounded down or, if exact, rational.
+
+    Those of the sums are chosen here: every choice proves a bound.
+    """
+    rows = flat.row_low, flat.row_high
+    y = np.where((abs(np.where(y > 0, *rows)) < inf) & (abs(y) < inf), y, 0)
+    y[flat.sums] = 0
+    at = np.flatnonzero(y[flat.row])
+    given = y, flat.cost * with_costs, flat.value[at], flat.low, flat.high, *rows
     y, cost, value, low, high, *rows = map(rational, given) if exact else given
-    side = np.where(y > 0, rows[0][: flat.own], rows[1][: flat.own])
-    y = np.where((abs(side) < inf) & (abs(y) < inf), y, 0)
-    used, error = value * y[flat.row], 0
-    rate = cost - added(flat.column, used, flat.n)
+    used, column, error = value * y[flat.row[at]], flat.column[at], 0
+    rate = cost - added(column, used, flat.n)
     if not exact:
-        n = np.bincount(flat.column, minlength=flat.n) + 8.0
-        size = np.bincount(flat.column, abs(used), flat.n) + abs(cost)
-        error = n * U / (1 - n * U) * size * (1 + 8 * U)
-    price = of_sums(flat, error - rate, low, high, [each[flat.own :] for each in rows])
-    error, rate = error + (not exact) * 2 * U * (abs(rate) + abs(price)[flat.owner]), rate - price[flat.owner]
-    y = np.concatenate((y, price))
+        n = np.bincount(column, minlength=flat.n) + 8.0
+        error = n * U / (1 - n * U) * (np.bincount(column, abs(used), flat.n) + abs(cost)) * (1 + 8 * U)
+    # Twice the error below its rate, the price leaves no column worth less than nothing that has no upper bound.
+    y[flat.sums] = price = of_sums(flat, rate - 2 * error, low, high, [each[flat.sums] for each in rows])
+    rate = rate - price[flat.owner]
+    error = error if exact else error + 2 * U * abs(rate)
     paid = np.where(y == 0, 0, y * np.where(y > 0, *rows))
     most = [np.where(at < 0, rate, -rate) + error for at in (low, high)]
     most = [np.where((at == 0) | (each == 0), 0, each * abs(at)) for each, at in zip(most, (low, high), strict=True)]
@@ -109,32 +107,32 @@ def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False) -> 
     return sum(terms.tolist()) if exact else fsum(terms.tolist()) - 4 * U * fsum(abs(terms).tolist()) - 1e-300
 
 
-def point_faults(program: Program, flat: Flat, x: Any, told: float, settings: Any = None) -> Iterator[str]:
-    """Yield the faults of an LP's point, within the settings' tolerance (F8), or of a plan, in rational numbers."""
-    number: Any = rational if settings is None else np.asarray
-    columns, entries = np.flatnonzero(x), np.flatnonzero(x[flat.column])
-    value = float(sum((rational(flat.cost[columns]) * rational(x[columns])).tolist()))
-    if not abs(program.sign * value + program.offset - told) <= NEAR * (1 + abs(told)):
-        yield f"objective {told!r}, its point is worth {program.sign * value + program.offset!r}"
-    at = np.concatenate((flat.row[entries], flat.own + flat.owner[columns]))
-    a, b = np.append(flat.value[entries], np.ones(len(columns))), x[np.append(flat.column[entries], columns)]
-    terms, m = number(a) * number(b), len(flat.row_low)
-    total, size, decimal = added(at, terms, m), added(at, abs(terms), m), np.bincount(at, (a % 1 > 0) | (b % 1 > 0), m)
-    low, high = number(flat.row_low), number(flat.row_high)
+def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: Any = None) -> Iterator[str]:
+    """Yield the faults of an LP's point, within the tolerances (F8), or of a plan, in rational numbers."""
+    number: Any = rational if tolerances is None else np.asarray
+    columns, at = np.flatnonzero(x), np.flatnonzero(x[flat.column])
+    worth = float(sum((rational(flat.cost[columns]) * rational(x[columns])).tolist()))
+    worth = program.sign * worth + program.offset
+    if not abs(worth - told) <= NEAR * (1 + abs(told)):
+        yield f"objective {told!r}, its point is worth {worth!r}"
+    row, a, b, m = flat.row[at], flat.value[at], x[flat.column[at]], len(flat.row_low)
+    terms, low, high = number(a) * number(b), number(flat.row_low), number(flat.row_high)
+    total = added(row, terms, m)
     off = np.maximum(np.maximum(low - total, total - high), 0)
     out = np.maximum(np.maximum(flat.low - x, x - flat.high), 0)
-    if settings is not None:
-        both, sides = np.append(off, out).astype(float), np.append(flat.row_low, flat.row_high)
+    if tolerances is not None:
+        both, sides = np.append(off, out), np.append(flat.row_low, flat.row_high)
         norm, most = np.linalg.norm(both) / (1 + np.linalg.norm(sides[abs(sides) < inf])), both.max(initial=0.0)
-        if not (norm <= settings["tolerance"] and most <= settings["absolute_tolerance"]):
+        if not (norm <= tolerances[0] and most <= tolerances[1]):
             yield f"the point violates its rows by {norm:.3g} ({most:.3g} at most)"
         return
-    spare = (size + abs(np.where(total < low, low, high))) * Fraction(U)
+    decimal = np.bincount(row, (a % 1 > 0) | (b % 1 > 0), m) > 0
+    spare = (added(row, abs(terms), m) + abs(np.where(total < low, low, high))) * Fraction(U) * decimal
     resources, names = {row: name for name, row in program.row_of.items()}, list(program.requests)
-    for row in np.flatnonzero((off > 0) & ((decimal == 0) | (off > spare))).tolist():
-        k = row - flat.own if row >= flat.own else np.searchsorted(flat.own_first, row, side="right") - 1
-        who = f"resource {resources[row]!r}" if row in resources else f"request {names[k]!r}"
-        yield f"{who} is used beyond its bounds" if row in resources else f"{who} does not keep to its rows"
+    for row in np.flatnonzero((off > 0) & (off > spare)).tolist():
+        k = np.searchsorted(flat.own_first, row, side="right") - 1
+        who = f"resource {resources[row]!r}" if k < 0 else f"request {names[k]!r}"
+        yield f"{who} is used beyond its bounds" if k < 0 else f"{who} does not keep to its rows"
     integer = np.array([request["integer"][0] for request in program.requests.values()], bool)[flat.owner]
     for j in np.flatnonzero((out > 0) | (integer & (x % 1 != 0))).tolist():
         yield f"request {names[flat.owner[j]]!r} has a column that is not whole or out of its bounds"
@@ -142,14 +140,9 @@ def point_faults(program: Program, flat: Flat, x: Any, told: float, settings: An
 
 def bound_faults(program: Program, flat: Flat, bound: float, y: Any) -> Iterator[str]:
     """Yield a fault if a bound is better than its multipliers prove: first outward, then, if needed, exactly."""
-    told = program.sign * (Fraction(bound) - Fraction(program.offset))
-    for exact in False, True:
-        lowest = proven(flat, y, exact=exact)
-        if lowest != -inf and told <= Fraction(lowest):
-            return
-        if lowest != -inf and told - Fraction(lowest) > (abs(told) + 1) * Fraction(NEAR):
-            break
-    yield f"bound {bound!r}, its prices prove {float(program.sign * lowest + program.offset)!r}"
+    told, lowest = program.sign * (Fraction(bound) - Fraction(program.offset)), -inf
+    if not any(told <= (lowest := proven(flat, y, exact=exact)) for exact in (False, True)):
+        yield f"bound {bound!r}, its prices prove {float(program.sign * lowest + program.offset)!r}"
 
 
 @np.errstate(all="ignore")
@@ -168,14 +161,14 @@ def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]
     part = np.append(answer["x"], np.ones(len(answer["place"]) - len(answer["x"])))  # values left out are 1
     x = spread(flat.low.copy(), flat.first, answer["place"], answer["column"], part)
     optimal = answer["status"] == "optimal"
-    endless = {"tolerance": inf, "absolute_tolerance": inf}
-    faults += point_faults(program, flat, x, answer["objective"], settings if optimal else endless)
+    tolerances = (settings["tolerance"], settings["absolute_tolerance"]) if optimal else (inf, inf)
+    faults += point_faults(program, flat, x, answer["objective"], tolerances)
     gap = abs(answer["objective"] - answer["bound"]) / (1 + abs(answer["objective"]) + abs(answer["bound"]))
-    if optimal and not gap <= settings["tolerance"]:
+    if not gap <= tolerances[0]:
         faults.append(f"called optimal with a gap of {gap:.3g}")
     if plan is not None and "column" in plan:
         checked += ["plan"] if plan.get("searched") is None else ["plan", "bound of a search, not proven"]
-        faults += point_faults(program, flat, planned(program, flat, plan), plan["objective"])
+        faults += point_faults(program, flat, planned(flat, plan), plan["objective"])
         if plan["certified"] and not (answer["certified"] and plan["bound"] == answer["bound"]):
             faults += bound_faults(program, flat, plan["bound"], program.sign * y)
     return checked, faults
@@ -186,14 +179,9 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
 
     Raises Unusable if the tape cannot be read or an edit cannot be applied.
     """
-    programs, waiting = {}, None
-    for kind, stream, number, value in chain(records(path), [(b"ENDS", None, None, None)]):
-        at = number  # the round that an error message names
+    programs = {}
+    for (kind, stream, number, value), after in pairwise(chain(records(path), [(b"ENDS", -1, 0, None)])):
         try:
-            if waiting is not None:
-                before, at, mark = waiting
-                yield at, *judged(programs[before], mark, value if (kind, stream) == (b"PLAN", before) else None)
-                waiting, at = None, number
             if kind == b"TORN":
                 yield number, [value], []
             elif kind == b"BASE":
@@ -202,31 +190,7 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
                 for what, edits in value[:-1]:
                     for edit in edits if what == "edit" else ():
                         programs[stream].do(*edit)
-                waiting = stream, number, value[-1]
+                plan = after[3] if after[:2] == (b"PLAN", stream) else None
+                yield number, *judged(programs[stream], value[-1], plan)
         except FAULTS as error:
-            raise Unusable(f"round {at}: {type(error).__name__}: {error}") from error
-
-
-def main(paths: Sequence[Path]) -> int:
-    """Verify tapes and proofs; exit code 0 if all is accepted, 1 if a round is rejected, 2 for an unusable file."""
-    wrong = 0
-    for path in paths:
-        counts = Counter(rounds=0, accepted=0, rejected=0)
-        try:
-            if is_proof(path):
-                wrong += is_rejected(path)
-                continue
-            for number, checked, faults in verify(path):
-                if checked and checked[0].startswith("cut short"):
-                    print(f"{path}: {checked[0]}: the rounds before it are judged", file=sys.stderr)
-                    continue
-                counts.update(("rounds", "rejected" if faults else "accepted" if checked else "unanswered", *checked))
-                for fault in faults:
-                    print(f"{path}: round {number} is rejected: {fault}")
-        except (Unusable, OSError, MemoryError) as error:
-            print(f"{path}: {error or 'there is not enough memory'}", file=sys.stderr)
-            return 2
-        told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "rejected")
-        print(f"{path}: {told}")
-        wrong += counts["rejected"]
-    return 1 if wrong else 0
+            raise Unusable(f"round {number}: {type(error).__name__}: {error}") from error

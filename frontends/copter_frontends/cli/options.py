@@ -73,6 +73,8 @@ class SimulateOptions:
     time_sharing: float | None = None
     penalty: str | None = None
     growth: int | None = None
+    window_hours: float | None = None
+    deadline_s: float | None = None
     shim: Shim | None = None
     quota: tuple[tuple[str, int], ...] = ()
     non_preemptible: tuple[str, ...] = ()

@@ -80,6 +80,7 @@ def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simul
             profiles=profiles,
             events=read_events(asked.events, cluster) if asked.events else (),
             plan_latency=asked.plan_latency,
+            deadline_s=asked.deadline_s,
         )
         if change is not None:
             change_run(change, simulation)
@@ -143,7 +144,7 @@ def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, mo
     if asked.on_hops_testbed:
         return hops_workload(asked.cluster or "", asked.jobs, asked.seed)
 
-    hours, cap = max(asked.hours or 24.0, 24.0), semantics.batch_limit == "policy"
+    hours, cap = asked.window_hours or max(asked.hours or 24.0, 24.0), semantics.batch_limit == "policy"
     return make_workload(
         asked.trace,
         asked.jobs,

@@ -41,6 +41,12 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 )
 @click.option("--jobs", type=_JOBS, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
 @click.option(
+    "--window-hours",
+    type=FiniteRange(min=0.1, max=8760.0),
+    metavar="HOURS",
+    help="Hours in which the jobs arrive, the day's busiest  [default: 24, or --hours if more]",
+)
+@click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything that is drawn."
 )
 @click.option(
@@ -130,6 +136,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option(
     "--tuned", metavar="TYPE", help="GPU type on which rigid policies' jobs are tuned, up to 64 GPUs  [default: none]"
 )
+@click.option("--deadline-s", type=_POSITIVE, help="Seconds that a plan may take  [default: those of a round]")
 @click.option("--round-s", type=_ROUND, help="Seconds of a round  [default: as in the policy's paper]")
 @click.option(
     "--warmup-rounds",

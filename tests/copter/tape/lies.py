@@ -78,7 +78,7 @@ def one_more(values: dict[str, Any], program: Any, rng: Rng) -> bool:
             column[place] = choice
             more = program.sign * (cost[choice] - (cost[before] if before >= 0 else 0.0))
             values["objective"] += more
-            x = verify.planned(program, flat, values)
+            x = verify.planned(flat, values)
             if any("beyond" in fault for fault in verify.point_faults(program, flat, x, values["objective"])):
                 return True
             column[place] = before

@@ -92,7 +92,7 @@ def test_it_runs_alone_and_imports_nothing_of_copter(tmp_path: Path) -> None:
 def test_what_judges_tapes_stays_short() -> None:
     lines = {path.name: len(path.read_text().splitlines()) for path in Path(verify.__file__).parent.glob("*.py")}
     assert max(lines.values()) <= 300
-    assert lines["program.py"] + lines["judge.py"] <= 505
+    assert lines["program.py"] + lines["judge.py"] <= 445
 
 
 def test_the_outward_bound_is_below_the_exact_one_and_near_it(tmp_path: Path) -> None:
@@ -105,6 +105,7 @@ def test_the_outward_bound_is_below_the_exact_one_and_near_it(tmp_path: Path) ->
             flat = verify.Flat(program)
             outward = verify.proven(flat, lies.proof_multipliers(program, flat, answer))
             exact = lies.proof(program, answer)
+            assert isinstance(exact, Fraction)
             assert Fraction(outward) <= exact
             assert float(exact - Fraction(outward)) <= 1e-11 * (1 + abs(outward))
             seen += 1
@@ -143,7 +144,7 @@ def test_a_sparse_file_of_forty_gigabytes_is_one_line_and_no_memory(
         file.truncate(40 << 30)
     assert verify.main([str(tmp_path / "t")]) == 2
     assert re.search(
-        r"round 2, byte \d+: the head of a record of 50 bytes, 41875931136 stored, is damaged", capsys.readouterr().err
+        r"round 2, byte \d+: a record is damaged: its head, of 50 bytes, 41875931136 stored", capsys.readouterr().err
     )
     with pytest.raises(SnapshotError, match=r"round 2, byte .*is not one of a tape"):
         list(TapeReader(tmp_path / "t"))

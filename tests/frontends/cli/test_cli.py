@@ -120,6 +120,12 @@ def test_a_workload_is_taken_as_it_stands(capsys, tmp_path):
     assert simulate(capsys, "--cluster", "sia-het", "--trace", str(path), "--jobs", "1")["jobs_submitted"] == 1
 
 
+def test_jobs_arrive_in_the_window_that_is_asked_for(capsys):
+    arguments = ("--gpus", "64", "--rounds", "7", "--warmup-rounds", "0", "--round-s", "60", "--jobs", "40")
+    assert simulate(capsys, *arguments, "--window-hours", "0.1")["jobs_arrived"] == 40
+    assert simulate(capsys, *arguments)["jobs_arrived"] < 10
+
+
 def test_another_size_of_the_cluster_than_asked_for_is_said(capsys):
     arguments = ("simulate", "fifo", "--rounds", "1", "--warmup-rounds", "0", "--jobs", "2", "--json")
     _, out, err = run(capsys, *arguments, "--gpus", "20")

@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 
 from copter import Model, Session, Settings
+from copter.tape import TapeReader
+from copter.tape.layout import ROUND
 from copter_frontends.replay import runs
+from copter_frontends.sia.policy import SOLVE_SHARE
 
 
 def copter_command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -44,6 +47,15 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     )
     assert done.returncode == 0, done.stderr
     return path, json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_plans_deadline_is_the_one_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    asked = ("--gpus", "64", "--rounds", "1", "--jobs", "2000", "--seed", "1", "--warmup-rounds", "5")
+    done = copter_command("simulate", "sia", *asked, "--deadline-s", "5000", "--tape", str(path), "--json")
+    assert done.returncode == 0, done.stderr
+    marks = [record.value()[-1] for record in TapeReader(path) if record.kind == ROUND]
+    assert [mark["deadline_s"] for mark in marks] == [SOLVE_SHARE * 5000]
 
 
 def small(path: Path) -> None:

@@ -1,0 +1,34 @@
+"""The command: it judges tapes and proofs, one after the other, and prints what it found."""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from .judge import verify
+from .program import Path, Unusable
+from .tree import is_proof, is_rejected
+
+
+def main(paths: Sequence[Path]) -> int:
+    """Verify tapes and proofs; exit code 0 if all is accepted, 1 if a round is rejected, 2 for an unusable file."""
+    wrong = 0
+    for path in paths:
+        counts = Counter(rounds=0, accepted=0, rejected=0)
+        try:
+            if is_proof(path):
+                wrong += is_rejected(path)
+                continue
+            for number, checked, faults in verify(path):
+                if checked and checked[0].startswith("cut short"):
+                    print(f"{path}: {checked[0]}: the rounds before it are judged", file=sys.stderr)
+                    continue
+                counts.update(("rounds", "rejected" if faults else "accepted" if checked else "unanswered", *checked))
+                for fault in faults:
+                    print(f"{path}: round {number} is rejected: {fault}")
+        except (Unusable, OSError, MemoryError) as error:
+            print(f"{path}: {error or 'there is not enough memory'}", file=sys.stderr)
+            return 2
+        told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "rejected")
+        print(f"{path}: {told}")
+        wrong += counts["rejected"]
+    return 1 if wrong else 0
