@@ -133,10 +133,10 @@ class Program:
         usage = request["usage"]
         return self.templates[usage] if isinstance(usage, int) else usage
 
-    def add(self, names: Any, usages: Any, *values: Any) -> None:
+    def add(self, names: Any, usages: Any, *values: Any, new: bool = True) -> None:
         for name, usage in zip(names, usages, strict=True):
-            assert name not in self.requests, f"request {name!r} is there already"
-            self.requests[name] = {"usage": usage if isinstance(usage, int) else self.pattern(*usage)}
+            assert (name in self.requests) != new, f"request {name!r} is {'there already' if new else 'not there'}"
+            self.requests.setdefault(name, {})["usage"] = usage if isinstance(usage, int) else self.pattern(*usage)
             self.next += not isinstance(usage, int)
         self.put("add", names, values)
 
@@ -194,14 +194,15 @@ class Program:
             case "add_many", (names, usage, costs, lower, upper, (limit, *numbers), *rest):
                 usages = [usage] * len(names)
                 self.add(names, usages, costs, limit, lower, upper, *numbers, *halves(rest, len(names)))
-            case "add_own", (names, first, start, row, value, cost, limit, least, _, *rest):
+            case "add_own" | "columns", (names, first, start, row, value, cost, limit, least, _, *rest):
                 private, lower, upper, integer = (*rest, None, None, None, None)[:4]
                 usages, own = cut(first, start, row, value), (None, None)
                 if private is not None:
                     counts, (begin, own_row, own_value, *own) = np.diff(private[0]), private[1]
                     rows = zip(usages, cut(first, begin, own_row, own_value), counts, strict=True)
                     usages = [(*usage, (*each, range(count))) for usage, each, count in rows]
-                self.add(names, usages, cost, limit, lower, upper, self.sign, 0.0, integer, None, least, *own)
+                numbers = cost, limit, lower, upper, self.sign, 0.0, integer, None, least, *own
+                self.add(names, usages, *numbers, new=edit == "add_own")
             case "remove", (names,):
                 for name in names:
                     del self.requests[name]
