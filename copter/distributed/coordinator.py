@@ -110,7 +110,7 @@ class Coordinator:
         gone: list[Hashable] = []
         for shard, each in calls.items():
             for call in each:
-                if call.method in ("remove_request", "remove_requests"):
+                if call.method in ("remove_request", "remove_requests", "update_columns"):
                     gone += [call.arguments[0]] if call.method == "remove_request" else list(call.arguments[0])
                 if call.method not in COUNT_EDITS:
                     self._answers.pop(shard, None)

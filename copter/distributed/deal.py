@@ -20,7 +20,7 @@ class Deal:
     load : dict of int to int
         Columns of every shard.
     owner, size, added_at : dict by id, in the order added
-        Each request's shard, number of columns, and version at which it was added.
+        Each request's shard, number of columns, and version at which it got them.
     version : int
         Number of edits so far.
     """
@@ -83,6 +83,16 @@ class Deal:
 
         self._undo.append(again)
         return shard
+
+    def resize(self, request: Hashable, size: int) -> None:
+        """Note that a request gets other columns."""
+        before, since = self.size[request], self.added_at[request]
+        self._resized(request, size, self.version + 1)
+        self._undo.append(lambda: self._resized(request, before, since))
+
+    def _resized(self, request: Hashable, size: int, since: int) -> None:
+        self.load[self.owner[request]] += size - self.size[request]
+        self.size[request], self.added_at[request] = size, since
 
     def move(self, request: Hashable, shard: int) -> None:
         """Assign a request to another shard; its identity does not change."""

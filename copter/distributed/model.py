@@ -212,12 +212,57 @@ class RoutedModel(Routing):
         private_sizes: ArrayLike = 0,
     ) -> None:
         """See :meth:`copter.Model.add_own_requests`; requests are assigned to shards one by one."""
-        ids = listed("requests", requests)
+        ids, each = listed("requests", requests), {"limit": limit, "at_least": at_least, "integer": integer}
+        with self.batch():
+            for request, size in zip(ids, np.asarray(sizes).tolist(), strict=False):
+                self._deal.add(request, size)
+            rows = private_rows, private_sizes, None
+            self._own("add_own_requests", ids, sizes, cost, (usage, resources), each, (lower, upper), rows, None)
+
+    def update_columns(
+        self,
+        requests: Sequence[Hashable],
+        sizes: ArrayLike,
+        cost: ArrayLike,
+        usage: Usage,
+        *,
+        resources: Sequence[Hashable] | None = None,
+        limit: ArrayLike = 1.0,
+        at_least: ArrayLike = -np.inf,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        private_rows: PrivateRows | None = None,
+        private_sizes: ArrayLike = 0,
+        kept: ArrayLike = -1,
+        kept_rows: ArrayLike = -1,
+    ) -> None:
+        """See :meth:`copter.Model.update_columns`; the next solve starts the requests anew, with the present prices."""
+        ids, each = listed("requests", requests), {"limit": limit, "at_least": at_least}
+        different(ids)
+        with self.batch():
+            for request, size in zip(ids, np.asarray(sizes).tolist(), strict=False):
+                self._deal.resize(request, size)
+            rows = private_rows, private_sizes, kept_rows
+            self._own("update_columns", ids, sizes, cost, (usage, resources), each, (lower, upper), rows, kept)
+
+    def _own(
+        self,
+        method: str,
+        ids: list[Hashable],
+        sizes: ArrayLike,
+        cost: ArrayLike,
+        used: tuple[Usage, Sequence[Hashable] | None],
+        one_each: dict[str, ArrayLike],
+        bounds: tuple[ArrayLike, ArrayLike],
+        private: tuple[PrivateRows | None, ArrayLike, ArrayLike | None],
+        kept: ArrayLike | None,
+    ) -> None:
+        """Send an edit of requests with patterns of their own: each shard gets its requests' part of every argument."""
         count = np.asarray(sizes, dtype=np.int64)
-        start, row, value = pattern_of(usage, resources, self._model.ledger.row)
+        start, row, value = pattern_of(*used, self._model.ledger.row)
         names = {at: resource for resource, at in self._model.ledger.row_of.items()}
-        used = np.unique(row)
-        matrix = sp.csc_array((value, np.searchsorted(used, row), start), shape=(len(used), len(start) - 1))
+        known = np.unique(row)
+        matrix = sp.csc_array((value, np.searchsorted(known, row), start), shape=(len(known), len(start) - 1))
         costs = np.asarray(cost)
         if count.shape != (len(ids),) or count.sum() != matrix.shape[1] or costs.shape != (matrix.shape[1],):
             raise DimensionError(
@@ -225,24 +270,21 @@ class RoutedModel(Routing):
                 f"{count.sum()}"
             )
         owner = np.repeat(np.arange(len(ids)), count)
+        private_rows, private_sizes, kept_rows = private
         rows_of = np.broadcast_to(np.asarray(private_sizes, dtype=np.int64), (len(ids),))
-        with self.batch():
-            for request, size in zip(ids, count.tolist(), strict=True):
-                self._deal.add(request, size)
-            for shard, at in self._deal.split(ids).items():
-                columns = np.flatnonzero(np.isin(owner, at))
-                each = {"limit": limit, "at_least": at_least, "integer": integer}
-                named: dict[str, Any] = {name: taken(value, at, len(ids)) for name, value in each.items()}
-                named |= {"lower": taken(lower, columns, len(owner)), "upper": taken(upper, columns, len(owner))}
-                if private_rows is not None:
-                    named["private_sizes"] = rows_of[at]
-                    named["private_rows"] = rows_taken(
-                        private_rows, np.isin(np.repeat(at_all(ids), rows_of), at), columns
-                    )
-                self._send(
-                    shard, "add_own_requests", [ids[i] for i in at], count[at], costs[columns], matrix[:, columns],
-                    resources=[names[each] for each in used.tolist()], **named,
-                )  # fmt: skip
+        for shard, at in self._deal.split(ids).items():
+            columns, rows = np.flatnonzero(np.isin(owner, at)), np.isin(np.repeat(at_all(ids), rows_of), at)
+            named: dict[str, Any] = {name: taken(value, at, len(ids)) for name, value in one_each.items()}
+            named["lower"], named["upper"] = (taken(each, columns, len(owner)) for each in bounds)
+            if kept is not None:
+                named["kept"] = taken(kept, columns, len(owner), "kept")
+                named["kept_rows"] = taken(kept_rows, np.flatnonzero(rows), len(rows), "kept_rows")
+            if private_rows is not None:
+                named["private_sizes"], named["private_rows"] = rows_of[at], rows_taken(private_rows, rows, columns)
+            self._send(
+                shard, method, [ids[i] for i in at], count[at], costs[columns], matrix[:, columns],
+                resources=[names[each] for each in known.tolist()], **named,
+            )  # fmt: skip
 
     def remove_request(self, request: Hashable) -> None:
         """See :meth:`copter.Model.remove_request`."""

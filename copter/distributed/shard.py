@@ -47,7 +47,7 @@ EDITS_OF_ONE = frozenset(
      "update_bounds", "update_private_rows"}
 )  # fmt: skip
 EDITS_OF_MANY = frozenset(
-    {"add_requests", "add_own_requests", "remove_requests", "update_limits", "update_row_bounds"}
+    {"add_requests", "add_own_requests", "update_columns", "remove_requests", "update_limits", "update_row_bounds"}
 )  # fmt: skip
 READERS = frozenset({"cost", "limit", "at_least", "bounds", "private_rows", "is_integer", "fixed", "fixed_usage"})
 

@@ -61,7 +61,7 @@ class HighsMirror:
         self.highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX if primal else DUAL_SIMPLEX)
         self._resources: dict[Hashable, float] = {}
         self._sizes: dict[Hashable, int] = {}
-        self._added_at: dict[Hashable, int] = {}
+        self._columns_at: dict[Hashable, int] = {}
         self._versions: dict[Hashable, tuple[Any, ...]] = {}
         self._empty = True
 
@@ -73,7 +73,7 @@ class HighsMirror:
             raise CopterError("a mirror knows limits only: pass model.to_linear_program() of requests with own rows")
         if self._empty:
             self._sizes = {r: len(self.model.cost(r)) for r in self.model.requests}
-            self._added_at = {r: self.model.ledger.added_at[r] for r in self.model.requests}
+            self._columns_at = {r: self.model.ledger.columns_at[r] for r in self.model.requests}
             return self._pass_whole()
         kept = self._basis_by_request()
         seconds = self._delete_departed()
@@ -105,7 +105,9 @@ class HighsMirror:
         columns: list[Any] = []
         rows = list(resources)
         for request, size in self._sizes.items():
-            of_columns, of_row = kept.get(request, ([status.kLower] * size, status.kBasic))
+            of_columns, of_row = kept.get(request, ([], status.kBasic))
+            if len(of_columns) != size:
+                of_columns, of_row = [status.kLower] * size, status.kBasic
             columns += of_columns
             rows.append(of_row)
         # A basis needs one member for each row. A removed job with two basic columns leaves one member too few, so a
@@ -154,7 +156,7 @@ class HighsMirror:
         return lower, upper
 
     def _delete_departed(self) -> float:
-        gone = {r for r in self._sizes if self.model.ledger.added_at.get(r) != self._added_at[r]}
+        gone = {r for r in self._sizes if self.model.ledger.columns_at.get(r) != self._columns_at[r]}
         if not gone:
             return 0.0
         columns, rows, at = [], [], 0
@@ -167,8 +169,8 @@ class HighsMirror:
         self.highs.deleteCols(sum(map(len, columns)), np.concatenate(columns))
         self.highs.deleteRows(len(rows), np.array(rows, dtype=np.int32))
         seconds = time.perf_counter() - started
-        for request in gone:  # a request that was removed and added again is treated as new
-            del self._sizes[request], self._added_at[request]
+        for request in gone:  # one that was added again, or has got other columns, is treated as new
+            del self._sizes[request], self._columns_at[request]
             self._versions.pop(request, None)
         return seconds
 
@@ -202,7 +204,7 @@ class HighsMirror:
             values.append(np.insert(template.coefficient, at, 1.0))
             starts.append(offset + np.concatenate(([0], np.cumsum(entries + 1)[:-1])))
             offset += int(entries.sum()) + n
-            self._sizes[request], self._added_at[request] = n, self.model.ledger.added_at[request]
+            self._sizes[request], self._columns_at[request] = n, self.model.ledger.columns_at[request]
         count = sum(map(len, costs))
         none = np.zeros(0, dtype=np.int32)
         started = time.perf_counter()

@@ -17,8 +17,9 @@ from copter.methods.by_coupling import Proof, kept_point, moved_to
 from copter.methods.protocol import Round
 from copter.methods.simplex.carry import whole_columns
 from copter.methods.simplex.form import Minimised
-from copter.methods.simplex.rounds import Entries, Vertex, judged
+from copter.methods.simplex.rounds import Entries, Moved, Vertex, judged
 from copter.model.columns import slots_in_order
+from copter.model.ledger import Ledger
 from copter.model.matrix import BlockMatrix
 from copter.model.values import sparse_values
 from copter.problem.solution import Status
@@ -79,7 +80,9 @@ class VertexSolve:
             return None
         choice = SMALL_COLD if basis.form is None else order[0]
         work = round_work(self.program.n_columns, basis.form is not None)
-        vertex = basis.solve(self.entries, self.numbers, watch, work)
+        ledger = self.of.model.ledger
+        moved = None if basis.entries is None else moved_blocks(ledger, basis.entries, self.entries)
+        vertex = basis.solve(self.entries, self.numbers, watch, work, moved)
         ended = None if vertex is None else self.ended(vertex, choice)
         if vertex is not None and ended is None:
             vertex = basis.sharper(self.numbers, watch, work)
@@ -107,6 +110,32 @@ class VertexSolve:
         own = OwnDuals(key, sign * answer.private) if matrix.n_with_rows else None
         values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * answer.y, own)
         return Ended(Status.OPTIMAL, proof.of_model(model), values, choice, vertex.iterations)
+
+
+def moved_blocks(ledger: Ledger, before: Entries, now: Entries) -> Moved | None:
+    """Return where the columns and own rows went of requests that have others than in an earlier program."""
+    if not len(before.slots):
+        return None
+    place = np.minimum(np.searchsorted(before.slots, now.slots), len(before.slots) - 1)
+    other = (before.slots[place] == now.slots) & (before.generation[place] != now.generation)
+    moved = np.zeros(len(now.slots), dtype=np.uint8)
+    columns = np.full(now.column_start[-1], -1, dtype=np.int32)
+    rows = np.full(now.private_start[-1], -1, dtype=np.int32)
+    for at in np.flatnonzero(other).tolist():
+        was = int(place[at])
+        move = ledger.moves.between(int(now.slots[at]), int(before.generation[was]), int(now.generation[at]))
+        if move is None:
+            continue
+        moved[at] = 1
+        columns[now.column_start[at] : now.column_start[at + 1]] = move.columns
+        first, end = now.private_start[at : at + 2].tolist()
+        summed, was_summed = (  # the sum of the columns comes first, where it is limited
+            int(each.private_start[k + 1] - each.private_start[k]) - n
+            for each, k, n in ((now, at, len(move.rows)), (before, was, move.n_rows))
+        )
+        rows[first : first + summed] = 0 if was_summed else -1
+        rows[first + summed : end] = np.where(move.rows < 0, -1, move.rows + was_summed)
+    return (moved, columns, rows) if moved.any() else None
 
 
 def own_keys(matrix: BlockMatrix, entries: Entries) -> NDArray[np.int64]:

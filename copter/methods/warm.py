@@ -61,6 +61,7 @@ def warm_solve(
 
 def answered(given: Round) -> Ended:
     """Return the answer of the first method, in order, that ends the round."""
+    given.iterate.follow_columns(given.model.ledger.matrix, given.model.ledger.moves)
     facts = facts_of(given)
     if choose.pivots_fit(facts, given.settings):
         given.iterate.pivots()  # create the basis: the next round's pivots start from this round's prices

@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from copter.errors import DuplicateHandleError, InvalidDataError, StaleSolutionError, UnknownHandleError
-from copter.model.checks import Bound, Costs, bounds_of_each, cost_type, finite, hashable
+from copter.model.checks import Bound, Costs, cost_type, finite, hashable
 from copter.model.matrix import BlockMatrix, SavedSlab, Template
 from copter.model.matrix.changes import Changes
 from copter.model.matrix.contents import Contents, Private
-from copter.model.private_rows import Split, split_rows
+from copter.model.matrix.moves import Move, Moves
+from copter.model.own_columns import own_parts
+from copter.model.private_rows import Split
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
 
@@ -60,12 +62,15 @@ class Ledger:
     slot_of : dict
         Slot of every request, in the order added.
     added_at : dict
-        Version at which each request was added, ascending; it distinguishes a request from an earlier one with the same
-        id.
+        Version at which each request was added, ascending.
+    columns_at : dict
+        Version at which each request got its present columns; it distinguishes them from earlier ones of the same id.
     version : int
         Number of edits so far.
     changes : Changes
         The edits since earlier solves, for programs that are kept and patched.
+    moves : Moves
+        Where requests' columns went when they got others, for states that are kept.
     guard : Guard
         Held while the model is edited, solved or saved.
     journal : Journal or None
@@ -86,7 +91,8 @@ class Ledger:
         self.row_of: dict[Hashable, int] = {}
         self.slot_of: dict[Hashable, int] = {}
         self.added_at: dict[Hashable, int] = {}
-        self.changes = Changes()
+        self.columns_at: dict[Hashable, int] = {}
+        self.changes, self.moves = Changes(), Moves()
         self.guard = Guard("model")
         self.journal: Journal | None = None
         self.tape: Listener | None = None
@@ -139,9 +145,10 @@ class Ledger:
         return slots
 
     def require_unchanged(self, request: Hashable, version: int) -> None:
-        """Raise StaleSolutionError if a request has been removed since a version."""
-        if self.added_at.get(request, version + 1) > version:
-            raise StaleSolutionError(f"request {request!r} has been removed since this solution was found")
+        """Raise StaleSolutionError if a request has been removed, or its columns replaced, since a version."""
+        if self.columns_at.get(request, version + 1) > version:
+            what = "been removed" if self.added_at.get(request, version + 1) > version else "got other columns"
+            raise StaleSolutionError(f"request {request!r} has {what} since this solution was found")
 
     # Batches ------------------------------------------------------------------------------------------------------
 
@@ -216,6 +223,7 @@ class Ledger:
     def compact(self) -> NDArray[np.int64]:
         """Move slabs into free slots; returns the new slot of every old one, -1 for free slots. Ids do not change."""
         self.changes.anything()
+        self.moves.clear()
         moved = self.matrix.compact()
         self.slot_of = {request: int(moved[slot]) for request, slot in self.slot_of.items()}
         return moved
@@ -400,20 +408,66 @@ class Ledger:
         """
         matrix, version = self.matrix, self.version
         self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
-        columns, entries = first.tolist(), start[first].tolist()
-        own = [(None, None)] * len(requests) if private is None else list(split_rows(first, *private))
-        low, high = bounds_of_each(lower, first), bounds_of_each(upper, first)
         whole = [False] * len(requests) if integer is None else integer.tolist()
-        numbers = zip(limits.tolist(), low, high, whole, rounding.tolist(), leasts.tolist(), strict=True)
-        for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
-            a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
-            template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, rows)
+        own = (first, start, row, coefficient, cost, limits, leasts, rounding, private, lower, upper)
+        for at, (request, template, costs, numbers) in enumerate(own_parts(requests, *own)):
             matrix.enlist(template)
             self._undo.append((self._retract_template, (template, template.serial)))
-            limit, least_x, most_x, is_whole, rounded, least = number
-            rest = (limit, least_x, most_x, self.sign, 0.0, is_whole, rounded, least, bounds, 0)
-            self._hang(request, version + at, template, cost[a:b], *rest)
+            limit, low, high, rounded, least, bounds = numbers
+            rest = (limit, low, high, self.sign, 0.0, whole[at], rounded, least, bounds, 0)
+            self._hang(request, version + at, template, costs, *rest)
         self.version = version + max(len(requests) - 1, 0)
+
+    @uncollected()
+    def _op_columns(
+        self,
+        requests: list[Hashable],
+        first: Ints,
+        start: Ints,
+        row: Ints,
+        coefficient: Floats,
+        cost: Costs,
+        limits: Floats,
+        leasts: Floats,
+        rounding: Floats,
+        private: Split | None = None,
+        lower: Bound = 0.0,
+        upper: Bound = np.inf,
+        integer: NDArray[np.bool_] | None = None,
+        kept: Ints | None = None,
+        kept_rows: Ints | None = None,
+    ) -> None:
+        """Give requests other columns and private rows; see :meth:`_op_add_own` for their data.
+
+        `kept` and `kept_rows` number, for each new column and private row, the request's old one that it continues.
+        """
+        matrix, columns, rows = self.matrix, first.tolist(), 0
+        whole = [False] * len(requests) if integer is None else integer.tolist()
+        self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
+        own = (first, start, row, coefficient, cost, limits, leasts, rounding, private, lower, upper)
+        for at, (request, template, costs, numbers) in enumerate(own_parts(requests, *own)):
+            slot = self.slot_of[request]
+            slab, age, (limit, low, high, rounded, least, bounds) = matrix.slabs[slot], matrix.generation[slot], numbers
+            self._undo.append((matrix.restore_slab, (matrix.save_slab(slot),)))
+            matrix.remove_slab(slot)
+            if not slab.template.shared:
+                matrix.drop_template(slab.template)
+                self._undo.append((self._rehang, (slab.template,)))
+            matrix.enlist(template)
+            self._undo.append((self._retract_template, (template, template.serial)))
+            matrix.add_slab(  # into the slot that has just been emptied
+                template, costs, limit, low, high, self.sign, 0.0, whole[at], rounded, least, bounds, 0
+            )
+            self._undo.append((matrix.retract_slab, (slot, True)))
+            self._undo.append((self.columns_at.__setitem__, (request, self.columns_at[request])))
+            self.columns_at[request] = self.version
+            if kept is not None and kept_rows is not None:
+                these = kept[columns[at] : columns[at + 1]], kept_rows[rows : rows + template.n_private]
+                if these[0].max() >= 0:
+                    move = Move(int(age), int(matrix.generation[slot]), *these, slab.template.n_private)
+                    self.moves.note(slot, move)
+                    self._undo.append((self.moves.take_back, (slot,)))
+            rows += template.n_private
 
     def _hang(self, request: Hashable, version: int, template: Template, cost: Costs, *rest: Any) -> None:
         """Add a slab for an id; `rest` holds the arguments of :meth:`BlockMatrix.add_slab` from the limit on."""
@@ -424,11 +478,12 @@ class Ledger:
         slot = matrix.add_slab(template, cost, *rest)
         self._undo.append((self._unhang, (request, slot, reused)))
         self.slot_of[request] = slot
-        self.added_at[request] = version
+        self.added_at[request] = self.columns_at[request] = version
 
     def _unhang(self, request: Hashable, slot: int, reused: bool) -> None:
         self.slot_of.pop(request, None)
         self.added_at.pop(request, None)
+        self.columns_at.pop(request, None)
         self.matrix.retract_slab(slot, reused)
 
     def _op_remove(self, requests: list[Hashable]) -> None:
@@ -443,9 +498,9 @@ class Ledger:
         for request in requests:
             slot = self.slot_of[request]
             template, saved = matrix.slabs[slot].template, matrix.save_slab(slot)
-            self._undo.append((self._put_back, (request, saved, self.added_at[request])))
+            self._undo.append((self._put_back, (request, saved, self.added_at[request], self.columns_at[request])))
             matrix.remove_slab(slot)
-            del self.slot_of[request], self.added_at[request]
+            del self.slot_of[request], self.added_at[request], self.columns_at[request]
             if not template.shared:
                 own.append(template)
         if own:
@@ -455,9 +510,9 @@ class Ledger:
             matrix.drop_template(template)
             self._note(self._rehang, template)
 
-    def _put_back(self, request: Hashable, saved: SavedSlab, added_at: int) -> None:
+    def _put_back(self, request: Hashable, saved: SavedSlab, added_at: int, columns_at: int) -> None:
         self.matrix.restore_slab(saved)
-        self.slot_of[request], self.added_at[request] = saved.slot, added_at
+        self.slot_of[request], self.added_at[request], self.columns_at[request] = saved.slot, added_at, columns_at
         self._disordered = True
 
     def _kept(self, request: Hashable) -> int:

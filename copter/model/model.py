@@ -19,7 +19,6 @@ from copter.model.checks import (
     checked_costs,
     checked_least,
     checked_limit,
-    checked_own_bounds,
     checked_sums,
     cost_type,
     different,
@@ -31,16 +30,17 @@ from copter.model.checks import (
 from copter.model.cost_edits import CostEdits
 from copter.model.matrix import Template
 from copter.model.matrix.contents import Contents, Private
-from copter.model.private_rows import PrivateRows, bounds_of_rows, private_pattern, split_pattern
+from copter.model.own_requests import OwnRequests
+from copter.model.private_rows import PrivateRows, bounds_of_rows, private_pattern
 from copter.model.resource_edits import ResourceEdits
 from copter.model.row_edits import RowEdits
-from copter.model.usage import Usage, pattern_of
+from copter.model.usage import Usage
 from copter.problem.linear_program import LinearProgram, as_floats, checked_vector
 
 Floats = NDArray[np.float64]
 
 
-class Model(ResourceEdits, RowEdits, CostEdits):
+class Model(ResourceEdits, RowEdits, CostEdits, OwnRequests):
     """A resource-allocation LP kept alive: resources are rows, requests are blocks of columns.
 
     sense c'x + offset subject to, for every resource, sum of usage <= count (or within two bounds); for every request,
@@ -275,80 +275,6 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         bounds = private_table(ids, template.private, row_lower, row_upper)
         self.ledger.apply(
             "add_many", ids, template, [cost for cost, _ in stored], low, high, each, least.tolist(), bounds
-        )
-
-    def add_own_requests(
-        self,
-        requests: Sequence[Hashable],
-        sizes: ArrayLike,
-        cost: ArrayLike,
-        usage: Usage,
-        *,
-        resources: Sequence[Hashable] | None = None,
-        limit: ArrayLike = 1.0,
-        at_least: ArrayLike = -np.inf,
-        lower: ArrayLike = 0.0,
-        upper: ArrayLike = np.inf,
-        integer: ArrayLike = False,
-        private_rows: PrivateRows | None = None,
-        private_sizes: ArrayLike = 0,
-    ) -> None:
-        """Add many requests, each with its own pattern, from one matrix; on an error, none is added.
-
-        The costs are the objective coefficients: scale 1, offset 0.
-
-        Parameters
-        ----------
-        requests : sequence of ids (k,)
-        sizes : array_like of int (k,)
-            Number of columns of each request, at least one.
-        cost : array_like (n,)
-            Costs of all columns, request by request; copied.
-        usage, resources
-            See :meth:`add_template`, with the columns of all requests, n in all.
-        limit, at_least : float or array_like (k,)
-        lower, upper : float or array_like (n,)
-            Bounds of each column.
-        integer : bool or array_like (k,)
-            Whether each request's columns are integer.
-        private_rows : PrivateRows, optional
-            The rows of all requests, request by request, as one matrix (rows, n). A row has entries in its own
-            request's columns only.
-        private_sizes : array_like of int (k,)
-            Number of private rows of each request.
-
-        Raises
-        ------
-        DuplicateHandleError, DimensionError, InvalidDataError, UnknownHandleError
-        """
-        ids = listed("requests", requests)
-        for request in ids:
-            self._require_new(request)
-        different(ids)
-        counts = np.asarray(sizes)
-        if counts.shape != (len(ids),) or not np.issubdtype(counts.dtype, np.integer):
-            raise DimensionError(
-                f"sizes has shape {counts.shape}, must be ({len(ids)},): a whole number for each request"
-            )
-        for at in np.flatnonzero(counts < 1)[:1].tolist():
-            raise DimensionError(f"request {ids[at]!r}: a request needs at least one column, sizes has {counts[at]}")
-        if not ids:
-            return
-        start, row, coefficient = pattern_of(usage, resources, self.ledger.row)
-        n, first = len(start) - 1, np.concatenate(([0], np.cumsum(counts)))
-        if first[-1] != n:
-            raise DimensionError(f"usage has {n} columns, sizes sum to {first[-1]}")
-        costs, _ = stored_cost("of the columns", checked_cost("of the columns", cost, n), self.cost_dtype)
-        require_finite_costs("of the columns", costs, self.ledger.sign, 0.0)
-        given = np.broadcast_to(np.asarray(cost, dtype=np.float64), (n,))
-        rounding = np.maximum.reduceat(np.abs(given - costs), first[:-1])
-        limits, leasts = checked_sums(ids, limit, at_least)
-        columns = first.astype(np.int32)
-        private = split_pattern(ids, columns, private_rows, private_sizes)
-        low, high = checked_own_bounds(ids, lower, upper, limits, first)
-        whole = checked_vector("integer", integer, len(ids), 0.0) != 0
-        self.ledger.apply(
-            "add_own", ids, columns, start, row, coefficient, costs, limits, leasts, rounding, private, low, high, whole
         )
 
     def remove_request(self, request: Hashable) -> None:

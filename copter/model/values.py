@@ -43,11 +43,11 @@ class ModelValues:
         self._pair: tuple[Floats, Floats] | None = None
 
     def lowers(self, requests: Sequence[Hashable]) -> tuple[Keys, Floats]:
-        """Return (offsets, lower bounds) of the columns of requests, none of which may have been removed since the
-        solve.
+        """Return (offsets, lower bounds) of the columns of requests, none of which may have been removed or replaced
+        since the solve.
         """
         ledger = self.ledger
-        added = ledger.added_at.get
+        added = ledger.columns_at.get
         gone = self.version + 1  # the version given to unknown requests: later than the solve
         if ledger.version != self.version and any(added(request, gone) > self.version for request in requests):
             for request in requests:

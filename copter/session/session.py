@@ -257,6 +257,7 @@ class Session:
                 if rounding
                 else shims.shim_by_name(str(shim), left)
             )
+        self._follow_columns()
         plan = shim(self.model, solution, self._plan)
         if plan.is_feasible:
             require_feasible(self.model, plan)
@@ -294,6 +295,7 @@ class Session:
         with self._guard.held("being compacted"), self.model.ledger.guard.held("being compacted"):
             if self._recorder is not None:
                 self._recorder.event("compact")
+            self._follow_columns()
             model, ws = self.model, self._iterate.ws
             before = model.ledger.matrix.generation.copy()
             moved = model.ledger.compact()
@@ -334,7 +336,14 @@ class Session:
 
     def _state(self) -> SessionState:
         """Return the state that a snapshot holds."""
+        self._follow_columns()
         return SessionState(self.model, self.settings, self._iterate, self._restart, self._plan)
+
+    def _follow_columns(self) -> None:
+        """Renumber the columns of the iterate and of the last plan that requests have been given in place of others."""
+        matrix, moves = self.model.ledger.matrix, self.model.ledger.moves
+        self._iterate.follow_columns(matrix, moves)
+        self._plan = None if self._plan is None else self._plan.followed(matrix.generation, moves)
 
     @classmethod
     def _from_state(cls, state: SessionState) -> Session:

@@ -97,6 +97,7 @@ def model_from(state: Plain) -> Model:
     require_all_slots([*ledger.slot_of.values(), *matrix.free_slots], matrix.n_slots, "slots")
     matrix.row_scale[: len(scales)] = scales
     ledger.added_at.update(zip(state["requests"], state["added_at"], strict=True))
+    ledger.columns_at.update(ledger.added_at)
     ledger.version = state["version"]
     return model
 

@@ -27,6 +27,7 @@ NAMED = {
     "add": "r",
     "add_many": "rs",
     "add_own": "rs",
+    "columns": "rs",
     "remove": "rs",
     "usage": "r",
     "limits": "r",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from copter.errors import EditNotAllowedError, UnknownHandleError
 from copter.methods.integer.solution import IntegerStatus
+from copter.model.matrix.moves import Moves
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.problem.values import ranges, sums_before
@@ -144,6 +145,16 @@ class IntegerPlan:
         kept = slot < len(same)
         kept[kept] = same[slot[kept]]
         return self.share_key[kept], self.share[kept]
+
+    def followed(self, now: Keys, moves: Moves) -> IntegerPlan:
+        """Return the plan with the columns of requests renumbered that have been given others (generations `now`)."""
+        slots = np.flatnonzero(self.column_of_slot != IDLE)
+        moved = moves.followed(slots << 32 | self.column_of_slot[slots], self.generation[slots], now)
+        if moved is None:
+            return self
+        column, generation, slots = np.full_like(self.column_of_slot, IDLE), self.generation.copy(), moved[0] >> 32
+        column[slots], generation[slots] = moved[0] & 0xFFFFFFFF, now[slots]
+        return replace(self, column_of_slot=column, generation=generation)
 
     def _slots(self, requests: Sequence[Hashable]) -> Keys:
         try:

@@ -130,10 +130,10 @@ class Program:
         usage = request["usage"]
         return self.templates[usage] if isinstance(usage, int) else usage
 
-    def add(self, names: Any, usages: Any, *values: Any) -> None:
+    def add(self, names: Any, usages: Any, *values: Any, new: bool = True) -> None:
         for name, usage in zip(names, usages, strict=True):
-            assert name not in self.requests, f"request {name!r} is there already"
-            self.requests[name] = {"usage": usage if isinstance(usage, int) else self.pattern(*usage)}
+            assert (name in self.requests) != new, f"request {name!r} is {'there already' if new else 'not there'}"
+            self.requests.setdefault(name, {})["usage"] = usage if isinstance(usage, int) else self.pattern(*usage)
             self.next += not isinstance(usage, int)
         self.put("add", names, values)
 
@@ -189,13 +189,14 @@ class Program:
             case "add_many", (names, usage, costs, lower, upper, (limit, *numbers), least, own):
                 usages, own = [usage] * len(names), sides(own, len(names))
                 self.add(names, usages, costs, limit, lower, upper, *numbers, least, *own)
-            case "add_own", (names, first, start, row, value, *costs, private, lower, upper, integer):
-                cost, limit, least, rounding = costs
+            case "add_own" | "columns", (names, first, start, row, value, *rest):
+                cost, limit, least, rounding, private, lower, upper, integer = rest[:8]
                 counts, (begin, own_row, own_value, *own) = private or (0 * first, (0 * start, row, value, None, None))
                 each = zip(pairwise(first.tolist()), np.diff(counts).tolist(), strict=True)
                 rows = [(slice(a, b + 1), n) for (a, b), n in each]
                 usages = [(start[at], row, value, (begin[at], own_row, own_value, range(n))) for at, n in rows]
-                self.add(names, usages, cost, limit, lower, upper, self.sign, 0.0, integer, rounding, least, *own)
+                numbers = cost, limit, lower, upper, self.sign, 0.0, integer, rounding, least, *own
+                self.add(names, usages, *numbers, new=edit == "add_own")
             case "remove", (names,):
                 for name in names:
                     del self.requests[name]

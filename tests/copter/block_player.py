@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, PrivateRows
-from tests.copter.plain import EDITS, SINGLE, Edit, Plain, Player, as_sparse
+from tests.copter.plain import EDITS, SINGLE, Edit, Plain, Player, as_sparse, continued
 
 Floats = NDArray[np.float64]
 Rows = tuple[Floats, Floats, Floats]  # matrix, lower, upper
@@ -226,6 +226,30 @@ class BlockPlayer(Player):
             note["matrix"] = None if rows is None else rows[0]
             matrix, names = as_sparse(note["usage"], n)
             self.model.update_usage(name, matrix, resources=names)
+
+    def change_columns(self, rng: np.random.Generator, names: list[Hashable], more: dict[str, Any]) -> None:
+        if rng.random() < 0.5:
+            super().change_columns(rng, names, {"at_least": -np.inf})
+            for name in names:
+                self.plain.requests[name] |= {"least": -np.inf, "bounds": None, "matrix": None}
+            return
+        name, n = self.pick(rng, names), int(rng.integers(1, 7))
+        note, before = self.plain.requests[name], self.plain.rows_of(name)
+        matrix, *bounds = self.rows(rng, n)
+        usage, cost, lower = self.usage(rng, n), rng.normal(0.5, 1.0, n), np.round(rng.uniform(-0.2, 0.3, n), 2)
+        sparse, resources = as_sparse(usage, n)
+        limit = float(rng.choice([np.inf, 0.3 * n + 1.0]))
+        self.model.update_columns(
+            [name], [n], cost, sparse, resources=resources, limit=limit, lower=lower, upper=lower + 1.0,
+            private_rows=PrivateRows(matrix, *bounds), private_sizes=[len(matrix)],
+            kept=continued(rng, len(note["cost"]), n),
+            kept_rows=continued(rng, 0 if before is None else len(before[0]), len(matrix)),
+        )  # fmt: skip
+        note |= {
+            "cost": cost, "scale": 1.0, "offset": 0.0, "limit": limit, "lower": lower, "upper": lower + 1.0,
+            "exceptions": {}, "template": None, "usage": usage, "least": -np.inf, "bounds": tuple(bounds),
+            "matrix": matrix,
+        }  # fmt: skip
 
     def coefficients(self, rng: np.random.Generator) -> None:
         """Other coefficients and bounds of one request's private rows."""

@@ -54,6 +54,12 @@ def as_sparse(usage: Usage, n: int) -> tuple[sp.csr_array, list[Hashable]]:
     return sp.csr_array(np.array(list(usage.values())).reshape(len(usage), n)), list(usage)
 
 
+def continued(rng: np.random.Generator, before: int, now: int) -> NDArray[np.int64]:
+    """For each new column or row the old one that it continues, or -1: each old one once at most."""
+    drawn = np.append(rng.permutation(before), np.full(now, -1))[:now]
+    return np.where(rng.random(now) < 0.7, drawn, -1)
+
+
 class Player:
     """Does the same random edits to a model and to a plain one; every step is one edit or one batch."""
 
@@ -259,6 +265,28 @@ class Player:
             matrix, names = as_sparse(note["usage"], n)
             self.model.update_usage(name, matrix, resources=names)
 
+    def columns(self, rng: np.random.Generator) -> None:
+        """Other columns of some requests, more or fewer; some of them continue old ones."""
+        names = [name for name, note in self.plain.requests.items() if note["fixed"] is None and rng.random() < 0.3]
+        if names:
+            self.change_columns(rng, names, {})
+
+    def change_columns(self, rng: np.random.Generator, names: list[Hashable], more: dict[str, Any]) -> None:
+        """Give requests other columns of a simple kind, with `more` arguments of the edit."""
+        sizes = rng.integers(1, 7, len(names)).tolist()
+        end = np.cumsum(sizes)
+        usages, costs = [self.usage(rng, n) for n in sizes], rng.normal(0.5, 1.0, int(end[-1]))
+        each = list(zip(names, usages, sizes, strict=True))
+        whole = {k: np.concatenate([own.get(k, np.zeros(n)) for _, own, n in each]) for k in self.plain.resources}
+        matrix, resources = as_sparse(whole, int(end[-1]))
+        kept = np.concatenate([continued(rng, len(self.plain.requests[name]["cost"]), n) for name, _, n in each])
+        self.model.update_columns(names, sizes, costs, matrix, resources=resources, kept=kept, **more)
+        for name, usage, cost in zip(names, usages, np.split(costs, end[:-1]), strict=True):
+            self.plain.requests[name] |= {
+                "cost": cost, "scale": 1.0, "offset": 0.0, "limit": 1.0, "lower": 0.0, "upper": np.inf,
+                "exceptions": {}, "template": None, "usage": usage,
+            }  # fmt: skip
+
     def limit(self, rng: np.random.Generator) -> None:
         if self.plain.requests:
             name = self.pick(rng, self.plain.requests)
@@ -326,8 +354,8 @@ Edit = Callable[[Player, np.random.Generator], None]
 SINGLE: tuple[Edit, ...] = (
     Player.more, Player.fewer, Player.drop, Player.declare, Player.redeclare, Player.undeclare, Player.add, Player.add,
     Player.add, Player.add_many, Player.remove, Player.remove_many, Player.cost, Player.column_cost, Player.rescale,
-    Player.rescale_many, Player.cost_many, Player.use, Player.limit, Player.bounds, Player.integrality, Player.fix,
-    Player.unfix, Player.unfix,
+    Player.rescale_many, Player.cost_many, Player.use, Player.columns, Player.limit, Player.bounds,
+    Player.integrality, Player.fix, Player.unfix, Player.unfix,
 )  # fmt: skip
 EDITS: tuple[Edit, ...] = (*SINGLE, Player.together, Player.together)
 

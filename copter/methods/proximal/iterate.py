@@ -10,6 +10,7 @@ from copter.methods.proximal.accumulate import idle_columns
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
+from copter.model.matrix.moves import Moves
 
 Floats = NDArray[np.float64]
 
@@ -74,6 +75,17 @@ class Iterate:
         known[known] = (before[slot[known]] == self.own_generation[known]) & (moved[slot[known]] >= 0)
         target = moved[slot[known]] << 32 | (self.own_key[known] & 0xFFFFFFFF)
         self.hold_own(matrix, target, self.own_dual[known])
+
+    def follow_columns(self, matrix: BlockMatrix, moves: Moves) -> None:
+        """Renumber columns and own rows of requests that have been given others, as far as they continue old ones."""
+        ws, now = self.ws, matrix.generation
+        moved = moves.followed(ws.key, ws.generation, now)
+        if moved is not None:
+            key, place = moved
+            self.ws = WorkingSet.of(key, ws.x[place], now[key >> 32])
+        moved = moves.followed(self.own_key, self.own_generation, now, own_rows=True)
+        if moved is not None:
+            self.hold_own(matrix, moved[0], self.own_dual[moved[1]])
 
     def own_at(self, key: NDArray[np.int64]) -> Floats:
         """Return the duals of own rows with these keys; zero for rows without one."""

@@ -10,5 +10,10 @@ _Ints = NDArray[np.int32]
 
 def whole_columns(program: Any) -> tuple[_Ints, _Ints, _Floats]: ...
 def carry(
-    before: Tableau | None, now: Tableau, old: tuple[Any, ...], new: tuple[Any, ...], prices: _Floats
+    before: Tableau | None,
+    now: Tableau,
+    old: tuple[Any, ...],
+    new: tuple[Any, ...],
+    prices: _Floats,
+    moved: tuple[Any, ...] | None = None,
 ) -> None: ...

@@ -44,7 +44,7 @@ def whole_columns(program):
     return starts.base, index.base, entries.base
 
 
-def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] prices):
+def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] prices, tuple moved=None):
     """Give a tableau the basis of another one, as far as both have the same blocks and rows.
 
     Blocks are matched by slot and generation, coupling rows by place and generation. If a new block has a first private
@@ -59,7 +59,14 @@ def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] p
         Each: column_start, private_start, slots (ascending), generations of blocks, generations of coupling rows.
     prices : ndarray (coupling rows,)
         Scaled prices.
+    moved : tuple, optional
+        (whether each block has other columns than before under the same name, and for each column and each private row
+        the one of the old block that it continues, -1 for none); entries of blocks that have not moved do not count.
     """
+    if moved is None:
+        moved = np.zeros(len(new[2]), dtype=np.uint8), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+    cdef const unsigned char[::1] has_moved = moved[0]
+    cdef const int[::1] column_from = moved[1], row_from = moved[2]
     cdef const int[::1] column_start = new[0], private_start = new[1], slots = new[2]
     cdef const long long[::1] generation = new[3], rows = new[4]
     cdef const int[::1] old_columns = old[0], old_private = old[1], old_slots = old[2]
@@ -82,7 +89,14 @@ def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] p
                 and old_generation[h] == generation[g] and old_columns[h + 1] - old_columns[h] == size
                 and old_private[h + 1] - old_private[h] == private_start[g + 1] - private_start[g]
             )
-            if known:
+            if before is not None and has_moved[g]:
+                for j in range(size):
+                    if column_from[first + j] >= 0:
+                        source[first + j] = old_columns[h] + column_from[first + j]
+                for j in range(private_start[g], private_start[g + 1]):
+                    if row_from[j] >= 0:
+                        source[now.columns + m + j] = before.columns + k + old_private[h] + row_from[j]
+            elif known:
                 for j in range(size):
                     source[first + j] = old_columns[h] + j
                 for j in range(private_start[g + 1] - private_start[g]):

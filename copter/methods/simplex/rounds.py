@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
+Moved = tuple[NDArray[np.uint8], Ints, Ints]  # blocks, columns and private rows, see carry
 Figures = tuple[float, float, float, float, float, float, float, float, float]  # results of prove_point
 
 MOST_FAILURES = 5  # most consecutive failures that count: the method then rests for 2^failures / 2 rounds
@@ -92,7 +93,9 @@ class RoundBasis:
         self.prices: Floats = np.zeros(0)  # prices of the last program's rows
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip
 
-    def solve(self, entries: Entries, numbers: Minimised, watch: Watch, work: float) -> Vertex | None:
+    def solve(
+        self, entries: Entries, numbers: Minimised, watch: Watch, work: float, moved: Moved | None = None
+    ) -> Vertex | None:
         """Return an optimal vertex; None if the method gives up or time is up.
 
         Parameters
@@ -102,13 +105,15 @@ class RoundBasis:
         watch : Watch
         work : float
             Multiplications after which the method gives up.
+        moved : tuple, optional
+            Blocks that have other columns than in the last program (:func:`.carry`).
         """
         if self.resting:
             self.resting -= 1
             return None
         try:
             with np.errstate(all="ignore"):
-                return self.pivoted(entries, numbers, watch, work)
+                return self.pivoted(entries, numbers, watch, work, moved)
         except Stopped:
             return None
         except (ArithmeticError, GivenUp):
@@ -117,10 +122,12 @@ class RoundBasis:
             self.resting = 2**self.failures // 2
             return None
 
-    def pivoted(self, entries: Entries, numbers: Minimised, watch: Watch, work: float) -> Vertex | None:
+    def pivoted(
+        self, entries: Entries, numbers: Minimised, watch: Watch, work: float, moved: Moved | None
+    ) -> Vertex | None:
         """Return an optimal vertex by pivots from the kept basis, if any; raises GivenUp if the method gives up."""
         cold = self.form is None
-        form = self.bring_up(entries, numbers)
+        form = self.bring_up(entries, numbers, moved)
         tableau, before = form.tableau, form.tableau.iterations
         tableau.sharpen(FEASIBLE, FITTING)
         pivots = Pivots(form, watch, tableau.factor.work + work)
@@ -153,7 +160,7 @@ class RoundBasis:
         self.prices = y
         return Vertex(x, y, iterations, figures)
 
-    def bring_up(self, entries: Entries, numbers: Minimised) -> Form:
+    def bring_up(self, entries: Entries, numbers: Minimised, moved: Moved | None) -> Form:
         """Load a program into the form, with the last basis for the blocks and rows that are the same."""
         old, known, self.form = self.form, self.entries, None
         if old is not None and known is not None and known.equals(entries):
@@ -171,7 +178,7 @@ class RoundBasis:
                 same = known.row_generation[:both] == entries.row_generation[:both]
                 prices[:both][same] = self.prices[:both][same]
                 prices /= form.row[:m] * form.unit
-                carry(old.tableau, form.tableau, known.names, entries.names, prices)
+                carry(old.tableau, form.tableau, known.names, entries.names, prices, moved)
             else:
                 carry(None, form.tableau, NOTHING, entries.names, prices)
         self.form, self.entries = form, entries

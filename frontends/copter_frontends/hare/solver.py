@@ -361,10 +361,9 @@ class _Round:
         room = np.maximum(data.capacity - best.v[stay].sum(axis=0), 0.0)
         rows = self._rows(room)
         names, edges = [self.names[n] for n in free.tolist()], self.grid.right
-        jobs = dict(zip(names, JobColumns.of_jobs(data.of_jobs(free), used, edges), strict=True))
-        with engine.model.batch():
-            engine.set_rows(rows)
-            engine.set_jobs(jobs, self._undone_at())
+        jobs = dict[str, JobColumns | None].fromkeys(self.names)
+        jobs |= zip(names, JobColumns.of_jobs(data.of_jobs(free), used, edges), strict=True)
+        engine.edit(rows, jobs, self._undone_at())
         solution = engine.solve(self._engine_tolerance(best, free), max(self.until - time.perf_counter(), 1e-3))
         self.passes += 1
         self.iterations += solution.iterations

@@ -97,7 +97,7 @@ class Pair:
     def edit(self) -> None:
         """A random edit on both sides."""
         rng, model = self.rng, self.one.model
-        choice = int(rng.integers(10))
+        choice = int(rng.integers(11))
         if choice < 3 or len(model.requests) < 4:
             self.add()
             return
@@ -115,6 +115,15 @@ class Pair:
             self.both("set_count", resource, float(rng.uniform(4.0, 12.0)))
         elif choice == 7 and model.at_least(request) == -np.inf and np.isfinite(model.limit(request)):
             self.both("update_limit", request, float(rng.uniform(1.0, 2.0)))
+        elif choice == 10:
+            names = [each for each in model.requests if rng.random() < 0.3] or [request]
+            sizes = rng.integers(1, 7, len(names))
+            n, more = int(sizes.sum()), {}
+            if "private" in self.kinds and rng.random() < 0.5:
+                rows = np.repeat(np.eye(len(names)), sizes, axis=1) * np.round(rng.uniform(0.0, 1.0, n), 2)
+                more = {"private_rows": PrivateRows(rows, -np.inf, 0.7), "private_sizes": 1}
+            kept = np.where(np.arange(n) == np.repeat(np.cumsum(sizes) - sizes, sizes), 0, -1)
+            self.both("update_columns", names, sizes, self.cost(n), self.usage(n), kept=kept, **more)
         elif choice == 8 and model.template_of(request) is None:
             self.both("update_usage", request, self.usage(n))
         else:

@@ -214,6 +214,14 @@ FED: dict[str, list[Callable[[Model, Any], object]]] = {
         lambda m, g: m.update_usage(g, {"a": [1]}), lambda m, g: m.update_usage("p", g),
         lambda m, g: m.update_usage("p", template=g), lambda m, g: m.update_usage("p", sp.eye(3), resources=g),
     ],
+    "update_columns": [
+        lambda m, g: m.update_columns(g, [2], [1, 2], {"a": [1, 2]}),
+        lambda m, g: m.update_columns(["p"], g, [1, 2], {"a": [1, 2]}),
+        lambda m, g: m.update_columns(["p"], [2], g, {"a": [1, 2]}),
+        lambda m, g: m.update_columns(["p"], [2], [1, 2], g),
+        lambda m, g: m.update_columns(["p"], [2], [1, 2], {"a": [1, 2]}, kept=g),
+        lambda m, g: m.update_columns(["p"], [2], [1, 2], {"a": [1, 2]}, kept_rows=g),
+    ],
     "update_limit": [lambda m, g: m.update_limit(g, 1), lambda m, g: m.update_limit("p", g)],
     "update_bounds": [
         lambda m, g: m.update_bounds(g, 0, 1), lambda m, g: m.update_bounds("p", g),

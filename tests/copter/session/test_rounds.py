@@ -240,8 +240,8 @@ def test_many_edits_between_two_solves(seed: int, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1000, 1100))
-def test_every_edit_for_long(seed: int) -> None:
-    test_every_edit_ends_where_a_fresh_model_does(seed)
+def test_every_edit_for_long(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    test_every_edit_ends_where_a_fresh_model_does(seed, monkeypatch)
 
 
 def test_a_session_is_of_a_model() -> None:

@@ -58,6 +58,12 @@ def every_edit(path: Path, seed: int = 0, rounds: int = 8, sense: Sense = "max",
         model.update_limits([("many", r, 0), ("many", r, 1)], [0.5, 2.0])
         model.update_bounds(("own", r), upper=[1.0, 0.5, 2.0])
         model.update_usage(("own", r), {"a": [1, 1, 0.2], "c": [0, 0.25, 1]})
+        if r:
+            names, usage = [("own", r - 1), ("many", r - 1, 2)], {"a": [1, 2, 3, 1, 1, 2], "c": [0, 0, 1, 0, 0.5, 0]}
+            model.update_columns(names, [4, 2], costs(6), usage, kept=[0, 2, -1, -1, 1, 3], upper=0.75)
+        if r % 2 and r > 2 and private:
+            more = {"private_rows": PrivateRows([[1.0, 2.0]], -np.inf, 1.5), "private_sizes": [1], "kept_rows": [1]}
+            model.update_columns([("rows", r - 2)], [2], costs(2), {"b": [1, 2]}, kept=[2, 0], **more)
         if r == 2:
             model.update_template(shape, {"a": [1, 2, 3, 0], "b": [0, 0, 0, 1]})
             model.fix(("first", 13), 1)

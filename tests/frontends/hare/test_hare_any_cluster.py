@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from copter_frontends.cli import cli
+from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.simulate import simulate
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel, UnknownApplicationError
 from copter_frontends.hare import HareInstance, HareJob
+from copter_frontends.hare.columns import FEW
+from copter_frontends.hare.grid import intervals_of
 from copter_frontends.hare.slots import counts_of, steady_counts
+from copter_frontends.hare.solver import RelaxationSolution, RelaxationSolver
 from copter_frontends.hare.task_policy import HareTaskPolicy, alpha_of
 from copter_frontends.hare.task_times import GoodputTaskTimes
 from copter_frontends.hare.task_training import TaskRateTable, TasksGoodput, round_on_s
@@ -81,6 +88,39 @@ def test_the_command_line_runs_tasks_on_any_cluster_and_shows_their_program() ->
     assert summary["jobs_completed"] > 3
     rigid = CliRunner().invoke(cli, ["simulate", "hare-gang", *short])
     assert json.loads(rigid.stdout.splitlines()[-1])["variables"]["max"] == 0
+
+
+@pytest.mark.parametrize(("gpus", "jobs", "large"), [(56, 1000, False), (112, 4000, True)])
+def test_requests_that_a_run_adds_and_removes_are_the_jobs_that_came_and_went(
+    gpus: int, jobs: int, large: bool
+) -> None:
+    """In programs with all columns and in larger ones, whose columns change with the clock and the prices."""
+    arguments = ["hare", "--gpus", str(gpus), "--jobs", str(jobs), "--hours", "4", "--threads", "1"]
+    simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))
+    policy = simulation.policy
+    assert isinstance(policy, HareTaskPolicy)
+    known, came, went, sizes = set[str](), 0, 0, []
+    engine = RelaxationSolver.solve
+
+    def watched(self: RelaxationSolver, instance: HareInstance, *rest: Any) -> RelaxationSolution:
+        nonlocal known, came, went
+        found = engine(self, instance, *rest)
+        if found.passes and self is policy.solver:
+            now = {job.id for job in instance.jobs}
+            came, went, known = came + len(now - known), went + len(known - now), now
+            sizes.append(instance.n_jobs * len(instance.gpus) * intervals_of(policy.growth))
+            assert set(policy.model.requests) == now
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RelaxationSolver, "solve", watched)
+        while simulation.now_s < (3600.0 if large else 14400.0):
+            simulation.tell_policy()
+            simulation.step()
+    assert came > 10
+    assert max(sizes) > FEW if large else min(sizes) <= FEW
+    assert (policy.edit_log.added, policy.edit_log.removed) == (came, went)
+    assert policy.edit_log.changed > came
 
 
 def test_a_job_of_a_saved_run_is_explained(tmp_path: object) -> None:

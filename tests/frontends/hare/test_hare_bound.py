@@ -1,14 +1,17 @@
 """The relaxation is a lower bound: of the optimum, of list schedules, and at any prices."""
 
 import dataclasses
-from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hare_exhaustive import optimum, small_instance
 
-from copter import LinearProgram, Status
+from copter import LinearProgram, Session, Settings, Status, verify
+from copter.session.playback import Playback
+from copter.tape import TapeReader, recorded
+from copter.tape.layout import BASE, ROUND
 from copter_frontends.hare import (
     HareInstance,
     HareJob,
@@ -19,8 +22,6 @@ from copter_frontends.hare import (
     sufficient_horizon_s,
 )
 from copter_frontends.hare.bound import certified_bound
-from copter_frontends.hare.columns import JobColumns
-from copter_frontends.hare.engine_model import EngineModel
 from copter_frontends.hare.instance import least_round_s
 from copter_frontends.hare.paper.workload import random_instance
 from copter_frontends.vocabulary import InvalidJobError
@@ -153,31 +154,58 @@ def test_the_clock_moves_and_only_what_it_passes_is_edited() -> None:
         assert edges == set(later.right.tolist())
 
 
-def test_requests_added_and_removed_are_those_of_jobs_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a large program too: a job whose columns change with the clock or the prices is one that changed."""
-    instance = random_instance(120, {"a": 10, "b": 10, "c": 10}, 4)
-    grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance))
-    solver, counts = RelaxationSolver(), {"added": 0, "removed": 0}
-    known: set[str] = set()
-    replaced = 0
-    set_jobs = EngineModel.set_jobs
+def test_requests_added_and_removed_are_those_of_jobs_that_come_and_go() -> None:
+    """In a large program too: a job whose columns change with the clock or the prices is edited in place."""
+    gpus = {"a": 10, "b": 10, "c": 10}
+    jobs = list(random_instance(160, gpus, 4).jobs)
+    grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(HareInstance.of(jobs, gpus)))
+    solver, known = RelaxationSolver(), set[str]()
+    changed, models = 0, set[int]()
+    for step in range(5):
+        here = jobs[4 * step : 120 + 6 * step]  # four have gone, six have come
+        instance = HareInstance.of(here, gpus)
+        now = step * 0.02 * sufficient_horizon_s(instance)
+        found = solver.solve(instance, grid.rolled(now) if step else grid)
+        names = {job.id for job in here}
+        models.add(id(solver.engine.model))
+        assert found.passes > 0
+        assert (found.edits.added, found.edits.removed) == (len(names - known), len(known - names))
+        assert set(solver.engine.model.requests) == names
+        assert found.edits.requests == len(names)
+        changed, known = changed + (found.edits.changed if step else 0), names
+    assert changed > 0
+    assert len(models) == 1
+    fresh = RelaxationSolver().solve(instance, grid.rolled(now))
+    assert found.bound <= fresh.objective * (1 + 1e-12)
+    assert fresh.bound <= found.objective * (1 + 1e-12)
 
-    def noted(self: EngineModel, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
-        nonlocal known
-        counts["added"] += len(jobs.keys() - known)
-        counts["removed"] += len(known - jobs.keys())
-        known = set(jobs)
-        set_jobs(self, jobs, undone_at)
 
-    monkeypatch.setattr(EngineModel, "set_jobs", noted)
-    for step in range(4):
-        counts.update(added=0, removed=0)
-        later = grid.rolled(step * 0.02 * sufficient_horizon_s(instance)) if step else grid
-        found = solver.solve(instance, later)
-        assert (found.edits.added, found.edits.removed) == (counts["added"], counts["removed"])
-        assert found.edits.requests == len(known) == len(solver.engine._jobs)
-        replaced += found.edits.changed if step else 0
-    assert replaced > 0
+def test_a_tape_of_a_large_program_adds_and_removes_each_job_once(tmp_path: Path) -> None:
+    """What is on the tape: one addition and one removal per job at most, everything else in place; and HiGHS agrees."""
+    gpus = {"a": 10, "b": 10, "c": 10}
+    jobs = list(random_instance(150, gpus, 7).jobs)
+    grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(HareInstance.of(jobs, gpus)))
+    solver = RelaxationSolver()
+    with recorded(tmp_path / "tape"):
+        for step in range(4):
+            instance = HareInstance.of(jobs[5 * step : 130 + 5 * step], gpus)
+            solver.solve(instance, grid.rolled(0.02 * step * sufficient_horizon_s(instance)) if step else grid)
+    added, removed, columns = [], [], 0
+    for record in TapeReader(tmp_path / "tape"):
+        added += record.value()["model"]["requests"] if record.kind == BASE else []
+        for kind, content in record.value()[:-1] if record.kind == ROUND else ():
+            for name, arguments in content if kind == "edit" else ():
+                added += arguments[0] if name == "add_own" else []
+                removed += arguments[0] if name == "remove" else []
+                columns += name == "columns"
+    assert sorted(added) == sorted({job.id for job in jobs[:145]})
+    assert sorted(removed) == sorted({job.id for job in jobs[:15]})
+    assert columns > 0
+    for played in Playback(tmp_path / "tape"):
+        program = played.session.model.to_linear_program()
+        sharp = Session(played.session.model, Settings(tolerance=1e-7)).solve().objective
+        assert sharp == pytest.approx(highs_value(program), rel=1e-5)
+    assert verify.main([str(tmp_path / "tape")]) == 0
 
 
 def test_a_deadline_gives_a_certified_bound_too() -> None:
