@@ -139,6 +139,8 @@ def test_a_system_that_breaks_down_gets_more_on_its_diagonal(monkeypatch: pytest
 def test_threads_are_for_large_working_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(newton, "safe_threads", lambda count: asked.append(count) or 1)
+    assert newton.SMALL_WORKING_SET == 50_000
+    assert newton.DENSE_ROWS == 1500
     for most, threads in ((4, 3), (5, 1)):
         monkeypatch.setattr(newton, "SMALL_WORKING_SET", most)
         problem = subproblem(n_threads=3)
