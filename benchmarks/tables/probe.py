@@ -14,6 +14,7 @@ import itertools
 import os
 import random
 import re
+import resource
 import runpy
 import subprocess
 import sys
@@ -30,7 +31,7 @@ ROOT = HERE.parents[1]
 TICK_S = 1e-6  # between two readings of a clock: far below any limit of time that a script sets
 UNEVEN = "--uneven"  # every tick of another length
 FAILED = "failed: "
-ENOUGH_S = 120.0  # a probe takes seconds; one that takes this long has lost its way
+ENOUGH_S = 60  # of processor time: a probe takes seconds, and one that takes this long has lost its way
 TIME = "<time>"  # stands for a time, or for a line whose words depend on one
 NEAR = Decimal("0.01")  # numbers whose difference is a smaller share of the larger are the same
 NOTHING = Decimal("1e-6")  # and those smaller than a solve's tolerance are zero
@@ -64,10 +65,9 @@ def printed(command: Sequence[str], uneven: bool = False) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=ENOUGH_S,
     )
     if done.returncode:
-        return f"{FAILED}{(done.stderr.strip() or 'no message').splitlines()[-1]}"
+        return f"{FAILED}{(done.stderr.strip() or f'no message, exit status {done.returncode}').splitlines()[-1]}"
     return "\n".join(FILL.sub(" ", line).strip() for line in done.stdout.splitlines())
 
 
@@ -119,6 +119,7 @@ def main() -> None:
     script = Path(sys.argv[0])
     sys.path.insert(0, str(script.parent))
     count_clocks(uneven)
+    resource.setrlimit(resource.RLIMIT_CPU, (ENOUGH_S, ENOUGH_S))
     runpy.run_path(str(script if script.is_file() else HERE / script), run_name="__main__")
 
 

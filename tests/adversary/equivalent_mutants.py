@@ -6,6 +6,11 @@ from tests.adversary.equivalent_shims import SHIMS
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
+        "copter.methods.proximal.proximal_point",
+        "at = np.where(kept > 0, lower, np.where(kept < 0, upper, 0.0))",
+        "0.0 -> 1.0",
+    ): "times a reduced cost of zero",
+    (
         "copter_frontends.sia.exact",
         "return (searched if searched is not None and searched.evaluate() > rounded.objective else rounded), "
         "fractional",

@@ -126,7 +126,7 @@ class Iterate:
         inside = bool(np.all((ws.x >= ws.lower) & (ws.x <= ws.upper)))
         ascending = bool(np.all(np.diff(ws.key) > 0))
         alive = bool(np.all(ws.generation == matrix.generation[ws.slot_of_column])) if ws.size else True
-        total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
+        total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else ws.limit
         limited = bool(np.all(total <= ws.limit * (1 + 1e-9) + 1e-12))
         if not (inside and ascending and alive and limited and len(self.y) == matrix.n_rows):
             raise InternalError(

@@ -115,7 +115,6 @@ def resident_errors(
     error = (8.0 * HALF_ULP * ((entries + 4) * used + np.abs(ws.cost) + 2.0 * offset))[mask]
     cost, lower, upper = reduced[mask], ws.lower[mask], ws.upper[mask]
     limit = np.repeat(ws.limit, counts)[mask]
-    nothing = (cost == 0.0) & (error == 0.0)
     free_above = np.isposinf(upper) & ~np.isfinite(limit)
     wrong = ((cost + error > 0.0) & np.isneginf(lower)) | ((cost - error < 0.0) & free_above)
     # A group's sum is at most its limit, so a column is at most the limit less the other columns' lower bounds.
@@ -125,9 +124,9 @@ def resident_errors(
     reach = np.minimum(np.abs(upper), np.abs(limit) + np.repeat(below, counts)[mask])
     low = np.where(np.isfinite(lower), np.abs(lower), 0.0)
     # A column without an upper bound has a positive reduced cost, so its minimum is at the lower bound.
-    largest = np.where(nothing, 0.0, np.maximum(low, np.where(np.isfinite(reach), reach, 0.0)))
+    largest = np.maximum(low, np.where(np.isfinite(reach), reach, 0.0))
     size, most = float((np.abs(cost) * largest).sum()), float((error * largest).sum())
-    return not bool((wrong & ~nothing).any()), size, most
+    return not bool(wrong.any()), size, most
 
 
 def resident_minimum(matrix: BlockMatrix, ws: WorkingSet, reduced: Floats) -> tuple[float, Floats]:

@@ -35,7 +35,7 @@ def test_slacks_curve_where_they_are_between_their_bounds() -> None:
     assert problem.slack_sigma.tolist() == [0.5, 2.0, 8.0]
     tiny = newton.REGULARISATION
     point = problem.evaluate(np.array([0.2, 0.0, -0.5]))
-    assert problem.slack_curvature(point) == pytest.approx([0.5 * (1 + tiny), 2.0 * tiny, 8.0 * (1 + tiny)], rel=1e-15)
+    assert problem.slack_curvature(point) == pytest.approx([0.5 * (1 + tiny), 2.0 * tiny, 8.0 * (1 + tiny)], rel=1e-15, abs=0.0)
     at_bound = problem.evaluate(np.array([-2.0, 0.0, 0.0]))  # target 3 + 0.5 * 2: exactly the upper bound
     assert problem.slack_curvature(at_bound)[0] == 0.5 * tiny
     problem.rows.lower[0], lowest = 2.0, problem.evaluate(np.array([2.0, 0.0, 0.0]))  # 3 - 0.5 * 2: the lower one
@@ -92,7 +92,7 @@ def test_directions_by_factorisation_and_by_conjugate_gradients(monkeypatch: pyt
     assert (asked["rtol"], asked["maxiter"]) == (1e-2, 12)
     small = Point(point.y, point.slack, 1e-5 * point.residual)
     problem.newton_direction(small)
-    assert asked["rtol"] == pytest.approx(1e-5 * np.linalg.norm(point.residual), rel=1e-12)
+    assert asked["rtol"] == pytest.approx(1e-5 * np.linalg.norm(point.residual), rel=1e-12, abs=0.0)
 
 
 def test_conjugate_gradients_take_at_most_500_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +139,8 @@ def test_a_system_that_breaks_down_gets_more_on_its_diagonal(monkeypatch: pytest
 def test_threads_are_for_large_working_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(newton, "safe_threads", lambda count: asked.append(count) or 1)
+    assert newton.SMALL_WORKING_SET == 50_000
+    assert newton.DENSE_ROWS == 1500
     for most, threads in ((4, 3), (5, 1)):
         monkeypatch.setattr(newton, "SMALL_WORKING_SET", most)
         problem = subproblem(n_threads=3)

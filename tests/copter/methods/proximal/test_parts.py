@@ -192,7 +192,10 @@ def test_the_gap_is_relative_to_the_objective_with_its_constant(offset: float) -
     assert (found.primal, found.primal_absolute) == (0.25, 0.5)
     assert (found.dual, found.dual_absolute) == (1.0, 4.0)
     assert found.gap_absolute == 1.0
-    assert found.gap == pytest.approx(1.0 / (1.0 + (10.0 + offset) + (9.0 + offset)), rel=0.2)
+    priced.dual_violation = np.array([0.25, -0.5])
+    assert residuals_of(side, priced).dual_absolute == 0.5
+    assert residuals_of(side, priced).gap == 1.0 / (1.0 + 10.0 + 9.0)
+    assert found.gap == pytest.approx(1.0 / (1.0 + (10.0 + offset) + (9.0 + offset)), rel=1e-12)
 
 
 def test_what_ends_a_solve_and_in_which_order() -> None:
@@ -255,6 +258,7 @@ def test_prices_are_updated_every_second_sweep_and_when_nothing_moves(monkeypatc
         ([1.0] * 5, 1, [9.0]),
         ([1.0, 1.0, 1e-9, 0.9e-9, 1.0], 5, [9.0, -2.0, -4.0]),
         ([0.9e-9, 1.0], 2, [9.0, -1.0]),
+        ([1.0, 1e-9, 1.0, 1.0], 4, [9.0, -2.0, -4.0]),
     ]:
         Watched.largest = largest
         y = descend(ws, sides, np.array([9.0]), 0.5, sweeps)

@@ -93,7 +93,7 @@ def test_a_bound_is_the_sum_over_rows_slabs_and_residents() -> None:
     used = np.abs(USAGE).T @ np.abs(PRICES)
     own = [8.0 * ULP * ((2 + 4) * used[0] + 1.0 + 1.5), 8.0 * ULP * ((2 + 4) * used[1] + 8.0 + 1.5)]
     margin = errors + own[1] * 3.0 + ULP * (3 + 3 + 4 + 16) * (size + 33.0)
-    assert found.margin == pytest.approx(1.01 * margin, rel=1e-12)
+    assert found.margin == pytest.approx(1.01 * margin, rel=1e-12, abs=0.0)
     assert matrix.asked["threads"] == 1
     assert (matrix.asked["weight"], matrix.asked["seconds"]) == (1.0, INF)
     np.testing.assert_allclose(matrix.asked["threshold"] + 1e-12, [-5.0 - 5e-12, 0.0, -11.0 - 11e-12, 0, 0], rtol=1e-15)
@@ -189,7 +189,7 @@ def test_errors_of_residents_count_within_what_their_columns_can_reach(
 ) -> None:
     _, size, error = errors_of([-4.0, 0.5], lower, upper, limit)
     assert size == pytest.approx(4.0 * reach[0] + 0.5 * reach[1], rel=1e-14)
-    assert error == pytest.approx(np.dot(own_errors(), reach), rel=1e-12)
+    assert error == pytest.approx(np.dot(own_errors(), reach), rel=1e-12, abs=0.0)
 
 
 def test_a_reduced_cost_must_have_its_sign_by_more_than_its_error() -> None:
@@ -223,7 +223,7 @@ def test_a_column_without_cost_and_usage_has_no_error() -> None:
     assert answered
     assert size == 33.0
     used = np.abs(USAGE[:, 1]) @ np.abs(PRICES)
-    assert error == pytest.approx(3.0 * 8.0 * ULP * (6 * used + 8.0), rel=1e-12)
+    assert error == pytest.approx(3.0 * 8.0 * ULP * (6 * used + 8.0), rel=1e-12, abs=0.0)
     ws.cost[2] = 1e-3  # the same reduced cost, but not for certain
     assert not resident_errors(matrix, ws, some_rows(), PRICES, np.array([0.0, 0.0, 0.0, -11.0]))[0]  # type: ignore[arg-type]
 

@@ -64,6 +64,10 @@ def test_columns_near_a_bound_are_put_on_it(monkeypatch: pytest.MonkeyPatch) -> 
     ws.x = np.array([4.0 - 3.9e-9, 3.0 - 2.1e-9, 1.1e-9, 5.0 - 1.1e-9, 2.0])
     purify(ws, row)
     assert ws.x.tolist() == [4.0, 3.0 - 2.1e-9, 1.1e-9, 5.0 - 1.1e-9, 2.0]
+    ws.upper[:3], ws.x = 1.0, np.array([1e-9, 1.0 - 1e-9, 0.5, 0.0, 2.0])
+    ws.lower[1] = 0.0
+    purify(ws, row)
+    assert ws.x.tolist() == [0.0, 1.0, 0.5, 0.0, 2.0], "just as near"
     assert purify(WorkingSet(), row) == 0
 
 
@@ -106,7 +110,7 @@ def test_limits_without_room_are_tight(monkeypatch: pytest.MonkeyPatch) -> None:
     ws.x = np.array([1.0, 2.0 - 3.9e-9, 3.0 - 4.1e-9, 1.0, 0.25 - 1.2e-9, 0.25 - 1.3e-9])
     purify(ws, Rows(np.array([-INF]), np.array([INF]), np.ones(1)))
     assert watch.given[4] == [1, 0, 0, 1, 0]
-    assert watch.given[3] == pytest.approx([3.9e-9, 4.1e-9, INF, 1.2e-9, 1.3e-9], rel=1e-6)
+    assert watch.given[3] == pytest.approx([3.9e-9, 4.1e-9, INF, 1.2e-9, 1.3e-9], rel=1e-6, abs=0.0)
 
 
 @pytest.mark.parametrize(("rows", "steps"), [(64, 7), (65, 0)])
