@@ -137,19 +137,24 @@ def integer_violation(lp: LinearProgram, x: Floats) -> float:
     return float(max(np.abs(values - np.round(values)).max(initial=0.0), below.max(initial=0.0)))
 
 
+def supported_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> Floats:
+    """Return row multipliers scaled to a largest entry of 1, without those up to `tolerance` that no bound supports."""
+    price: Floats = ray / np.abs(ray).max()
+    price[np.isinf(np.where(price > 0, lp.row_lower, lp.row_upper)) & (np.abs(price) <= tolerance)] = 0.0
+    return price
+
+
 def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
     """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive.
 
-    The ray is scaled to a largest entry of 1; multipliers up to `tolerance` whose row has no finite bound on that side
-    are set to zero. Its value must exceed its rounding error. In a column without a finite bound on the needed side,
-    its residual must be noise (`RAY_NOISE`), below `tolerance`, and below `tolerance` times the value: then no point
-    whose absolute values sum to less than 1 / tolerance is feasible.
+    The ray is taken as :func:`supported_ray` makes it. Its value must exceed its rounding error. In a column without a
+    finite bound on the needed side, its residual must be noise (`RAY_NOISE`), below `tolerance`, and below `tolerance`
+    times the value: then no point whose absolute values sum to less than 1 / tolerance is feasible.
     """
     size = np.abs(ray).max(initial=0.0)
     if not 0.0 < size < np.inf:
         return False
-    price = ray / size
-    price[np.isinf(np.where(price > 0, lp.row_lower, lp.row_upper)) & (np.abs(price) <= tolerance)] = 0.0
+    price = supported_ray(lp, ray, tolerance)
     reduced = -(lp.A.T @ price)
     terms = abs(lp.A).T @ np.abs(price)
     value, margin, unsupported = 0.0, 0.0, 0.0

@@ -19,7 +19,7 @@ from copter.methods.interior.refinement import error_program, magnification
 from copter.methods.interior.standard_form import StandardForm, standard_form
 from copter.methods.interior.verdicts import elastic, recession
 from copter.methods.interior.vertex import vertices
-from copter.problem.checker import Judged, check, is_improving_ray, is_infeasibility_ray
+from copter.problem.checker import Judged, check, is_improving_ray, is_infeasibility_ray, supported_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.scaling import equilibrate
 from copter.problem.solution import Solution, Status
@@ -317,7 +317,7 @@ class InteriorSolve:
             ray = cleaned(y)
             for sign in (1.0, -1.0):
                 if ray is not None and is_infeasibility_ray(self.lp, sign * ray):
-                    return sign * ray
+                    return supported_ray(self.lp, sign * ray)
         return None
 
     def farkas_candidates(self, answer: Answer) -> Iterator[Floats]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from copter.methods.simplex.dual_steps import dual_steps
 from copter.methods.simplex.form import Form, formed
 from copter.methods.simplex.pivots import BLOCKED, GivenUp, Pivots
-from copter.problem.checker import RAY_NOISE, check, is_improving_ray, is_infeasibility_ray
+from copter.problem.checker import RAY_NOISE, check, is_improving_ray, is_infeasibility_ray, supported_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Stopped, Watch
@@ -89,8 +89,7 @@ class SimplexSolve(Pivots):
         ray = self.tableau.arrays["ray"][: self.tableau.rows] * self.form.row
         for each in (self.multipliers(ray), self.multipliers(-ray)):
             if is_infeasibility_ray(self.lp, each):
-                size: Floats = each / np.abs(each).max()
-                return size
+                return supported_ray(self.lp, each)
         raise GivenUp
 
     def multipliers(self, ray: Floats) -> Floats:

@@ -117,6 +117,17 @@ def test_infeasible_and_unbounded_ones_have_rays() -> None:
     assert is_infeasibility_ray(both, solution.ray)
 
 
+def test_what_no_side_supports_leaves_the_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small value makes a multiplier of 1e-9 too large where none can be: Netlib's cplex2 had one of 1e-16."""
+    lp = LinearProgram([1.0], [[1.0], [1.0], [0.0]], [-INF, 1.001, -INF], [1.0, INF, 5.0])
+    noise = np.array([0.0, 0.0, 1e-9])
+    monkeypatch.setattr(SimplexSolve, "multipliers", lambda self, ray: ray + noise)
+    solution = by_simplex(lp)
+    assert solution is not None
+    assert solution.status is Status.PRIMAL_INFEASIBLE
+    assert is_infeasibility_ray(lp, solution.ray)
+
+
 @pytest.mark.slow
 @quick
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 2**31), st.sampled_from([3, 8, 25]))
