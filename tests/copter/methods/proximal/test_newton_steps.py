@@ -35,7 +35,9 @@ def test_slacks_curve_where_they_are_between_their_bounds() -> None:
     assert problem.slack_sigma.tolist() == [0.5, 2.0, 8.0]
     tiny = newton.REGULARISATION
     point = problem.evaluate(np.array([0.2, 0.0, -0.5]))
-    assert problem.slack_curvature(point) == pytest.approx([0.5 * (1 + tiny), 2.0 * tiny, 8.0 * (1 + tiny)], rel=1e-15, abs=0.0)
+    assert problem.slack_curvature(point) == pytest.approx(
+        [0.5 * (1 + tiny), 2.0 * tiny, 8.0 * (1 + tiny)], rel=1e-15, abs=0.0
+    )
     at_bound = problem.evaluate(np.array([-2.0, 0.0, 0.0]))  # target 3 + 0.5 * 2: exactly the upper bound
     assert problem.slack_curvature(at_bound)[0] == 0.5 * tiny
     problem.rows.lower[0], lowest = 2.0, problem.evaluate(np.array([2.0, 0.0, 0.0]))  # 3 - 0.5 * 2: the lower one
