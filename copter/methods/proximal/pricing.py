@@ -18,7 +18,7 @@ from copter.model.matrix import BlockMatrix
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-SMALL_MODEL = 500_000  # columns below which one thread is faster than several
+SMALL_MODEL = 500_000  # columns to price below which one thread is faster than several
 HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
 SAFE = 1.01  # factor on the rounding margin that covers the rounding of the margin itself
 ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold count as equal to it
@@ -71,7 +71,7 @@ def price_all(
     reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
     threshold = np.empty(matrix.n_slots)
     thresholds(ws.slots, ws.start, reduced, ROUNDING, threshold)
-    threads = 1 if matrix.n_columns < SMALL_MODEL else n_threads
+    threads = 1 if matrix.work_of_pass(screen) < SMALL_MODEL else n_threads
     smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds, screen)
     value, size, error, terms = matrix.dual_value(smallest)
     if np.isnan(value):

@@ -6,7 +6,7 @@ cdef class PricedMatrix(ListOfLists):
     cdef Near** near
     cdef int near_capacity
     cdef int passes
-    cdef long long debt
+    cdef long long debt, last_work
     cdef readonly long long columns_priced
     cdef readonly long long slabs_screened
     cdef object earlier

@@ -26,6 +26,7 @@ cdef enum:
     LEAST_OF_MANY = 48  # the same where the costs of all columns do not stay in the processor's memory
     MANY_COLUMNS = 4_000_000
     LENT = 2  # a search for near columns lends this many times the slabs; each slab screened pays one back
+    NEAR_WORK = 200  # a slab's near columns take as long as a pass over so many columns
     RESTED = 32  # a pass without a search pays one slab in this many back
 
 cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
@@ -54,7 +55,7 @@ cdef class PricedMatrix(ListOfLists):
 
     def __cinit__(self):
         self.near, self.near_capacity, self.passes, self.debt = NULL, 0, 0, 0
-        self.columns_priced = self.slabs_screened = 0
+        self.columns_priced = self.slabs_screened = self.last_work = 0
         self.earlier = np.zeros((EARLIER, 0))
 
     def __dealloc__(self):
@@ -177,6 +178,7 @@ cdef class PricedMatrix(ListOfLists):
             if searches and self.find_near(i, smallest_view[i]):
                 searched += 1
         if screen:
+            self.last_work = priced + NEAR_WORK * screened
             self.passes += searched > 0
             self.debt += LENT * searched - screened - (0 if searches else n // RESTED + 1)
             self.debt = max(self.debt, 0)
@@ -192,6 +194,10 @@ cdef class PricedMatrix(ListOfLists):
                 slot_of[k], column_of[k], value_of[k] = i, column_view[i, j], reduced_view[i, j]
                 k += 1
         return smallest, slots, columns, values
+
+    def work_of_pass(self, bint screen):
+        """Return the columns that the next pass is likely to price: all, or as many as the last screened pass."""
+        return self.last_work if screen and 0 < self.last_work < self.n_columns else self.n_columns
 
     cdef bint keeps(self, const double[::1] y, double* ratio) except -1:
         """Compare prices with those of earlier passes; returns whether to look for near columns at these prices."""

@@ -100,6 +100,7 @@ def test_a_round_prices_few_columns_while_prices_and_costs_move_little() -> None
     none = np.full(50, -np.inf)
     matrix.price(y, none, 1, screen=True)
     assert (matrix.columns_priced, matrix.slabs_screened) == (50 * COLUMNS, 0)
+    assert matrix.work_of_pass(True) == matrix.work_of_pass(False) == 50 * COLUMNS
     for _ in range(20):
         near = y * rng.uniform(0.9, 1.1, KINDS)
         scale = np.array([matrix.scale_of(each)[0] for each in slots]) * 1.001
@@ -107,6 +108,7 @@ def test_a_round_prices_few_columns_while_prices_and_costs_move_little() -> None
         matrix.price(near, none, 1, screen=True)
     assert matrix.slabs_screened > 0.9 * 20 * 50
     assert matrix.columns_priced < 3 * 50 * COLUMNS
+    assert matrix.work_of_pass(True) < matrix.work_of_pass(False) == 50 * COLUMNS
 
 
 def test_slabs_without_near_columns_are_seldom_searched() -> None:

@@ -35,6 +35,9 @@ class Matrix:
         self.asked["screen"] = screen
         return self.smallest, np.array([7], dtype=np.int32), np.array([3], dtype=np.int32), None
 
+    def work_of_pass(self, screen: bool) -> int:
+        return self.n_columns // 2 if screen else self.n_columns
+
     def dual_value(self, smallest: Floats) -> tuple[float, float, float, int]:
         """In plain NumPy."""
         at = np.flatnonzero(~np.isinf(smallest))
@@ -153,6 +156,9 @@ def test_threads_are_for_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pricing, "SMALL_MODEL", most)
         price_all(matrix, WorkingSet(), some_rows(), PRICES, 4)  # type: ignore[arg-type]
         assert matrix.asked["threads"] == threads
+        assert not matrix.asked["screen"]
+    price_all(matrix, WorkingSet(), some_rows(), PRICES, 4, screen=True)  # type: ignore[arg-type]
+    assert (matrix.asked["threads"], matrix.asked["screen"]) == (1, True)
 
 
 # Resident slabs ---------------------------------------------------------------------------------------------------
