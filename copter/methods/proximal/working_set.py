@@ -122,6 +122,8 @@ class WorkingSet:
 
         Returns their keys, ascending, and for each the index in :attr:`key` before which it belongs.
         """
+        if len(slot) == 0:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         wanted = slot.astype(np.int64) << SLOT_SHIFT | column
         if np.any(wanted[1:] <= wanted[:-1]):
             wanted = np.unique(wanted)
@@ -132,9 +134,7 @@ class WorkingSet:
 
     def merge(self, matrix: BlockMatrix, fresh: NDArray[np.int64], at: NDArray[np.int64]) -> None:
         """Insert new columns (keys `fresh`) before the places `at`; only their data are gathered from the matrix."""
-        new = WorkingSet()
-        new.key, new.x = fresh, np.zeros(len(fresh))
-        new.generation = matrix.generation[new.slot_of_column]
+        new = WorkingSet.of(fresh, np.zeros(len(fresh)), matrix.generation[fresh >> SLOT_SHIFT])
         new.gather(matrix)
         place = np.insert(np.arange(self.size), at, ~np.arange(len(fresh)))
         spliced(self, new, place, self)
