@@ -272,6 +272,9 @@ cdef class PricedMatrix(ListOfLists):
             for i in range(smallest.shape[0]):
                 if isinf(smallest[i]):
                     continue
+                if isnan(smallest[i]):  # the slot may be an empty one
+                    value = NAN
+                    break
                 block = &self.blocks[i]
                 term = block.limit * (smallest[i] if block.fixed >= 0 or not smallest[i] > 0.0 else 0.0)
                 value += term

@@ -147,3 +147,19 @@ def test_sessions_of_wide_requests_stay_optimal() -> None:
         assert solution.objective == pytest.approx(other.objective, rel=3e-6)
         assert solution.bound >= solution.objective * (1.0 - 1e-7)
     assert model.ledger.matrix.slabs_screened > 0
+
+
+def test_a_pass_that_was_cut_short_has_no_dual_value_with_empty_slots_too() -> None:
+    rng = np.random.default_rng(4)
+    matrix, _ = matrix_of(rng, 8)
+    matrix.remove_slab(0)
+    y, threshold = -rng.uniform(0.6, 0.9, KINDS), np.full(8, -np.inf)
+    smallest = matrix.price(y, threshold, 1, screen=True)[0]
+    value, size, error, terms = matrix.dual_value(smallest)
+    priced = smallest[1:]
+    assert value == pytest.approx(np.minimum(priced, 0.0).sum())
+    assert size == pytest.approx(np.abs(np.minimum(priced, 0.0)).sum())
+    assert error == pytest.approx(matrix.price_errors()[1:].sum())
+    assert terms == 7
+    assert matrix.price(y, threshold, 1, seconds=-1.0)[0].tolist() == pytest.approx([np.nan] * 8, nan_ok=True)
+    assert np.isnan(matrix.dual_value(np.full(8, np.nan))[0])
