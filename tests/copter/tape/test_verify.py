@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter import Model, verify
+from copter import Model, Session, Settings, verify
 from copter.errors import SnapshotError
 from copter.session.playback import Playback
 from copter.session.state import model_state
@@ -206,3 +206,15 @@ def test_columns_without_bounds_prove_only_what_their_prices_pay_exactly(costs: 
     y = verify.multipliers(program, flat, {"prices": np.array([1.0])})
     assert float(verify.proven(flat, y, exact=True)) == proves
     assert verify.proven(flat, y) <= proves
+
+
+def test_a_bound_of_a_request_whose_lower_bounds_reach_its_limit_is_accepted(tmp_path: Path) -> None:
+    model = Model("max")
+    model.add_resources("a", 10.0)
+    model.add_request("before", [1.0, 2.0], usage={"a": [1, 1]})
+    model.add_request("held", [1.0, 6.0], usage={"a": [1, 1]}, lower=[1.0, 0.0], upper=1.0)
+    session = Session(model, Settings(threads=1))
+    session.record(tmp_path / "t")
+    assert session.solve().objective == 3.0
+    session.record(None)
+    assert list(verify.verify(tmp_path / "t")) == [(0, ["point", "bound"], [])]
