@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from chronus_instances import NO_LIMIT_S, highs_optimum, lease_problem
 
+from copter_frontends.chronus import ChronusPolicy
 from copter_frontends.chronus import exact_plan as module
 from copter_frontends.chronus.compact import compact_form
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.exact_plan import FAR, exact_plan
 from copter_frontends.chronus.options import Ints, Options
 from copter_frontends.chronus.shim import improve
+from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.preparing import prepare
+from copter_frontends.cli.simulate import simulate
 
 
 def filled(options: Options, capacity: Ints) -> Draft:
@@ -56,6 +62,36 @@ def test_some_plans_by_hand_are_improved_and_some_only_proven() -> None:
         proven += found is known and bound < options.most
     assert improved > 0
     assert proven > 0
+
+
+def test_a_run_without_c6_has_no_small_plan_far_from_its_bound() -> None:
+    """A heavy load on few GPUs; without the exact program its plans are further from the bound."""
+    worst = {}
+    for exact in (True, False):
+        arguments = ["chronus", "--gpus", "56", "--jobs", "1500", "--hours", "2", "--threads", "1"]
+        simulation, _ = prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))
+        policy = simulation.policy
+        assert isinstance(policy, ChronusPolicy)
+        policy.selector.demand = None
+        gaps, cycle = [0.0], policy.selector.cycle
+
+        def noted(*given: Any, gaps: list[float] = gaps, cycle: Any = cycle, **named: Any) -> Any:
+            found = cycle(*given, **named)
+            gaps.append((found.bound - found.reward) / max(found.bound, 1.0))
+            return found
+
+        policy.selector.cycle = noted  # type: ignore[method-assign]
+        with pytest.MonkeyPatch.context() as patch:
+            if not exact:
+                patch.setattr(module, "MOST", -1)
+            else:
+                patch.setattr(module, "MOST_S", 60.0)
+            while simulation.now_s < 2 * 3600.0:
+                simulation.tell_policy()
+                simulation.step()
+        worst[exact] = max(gaps)
+    assert worst[True] < worst[False]
+    assert worst[True] <= FAR
 
 
 def test_nothing_is_solved_where_the_gap_is_small_the_program_large_or_time_over(
