@@ -2,6 +2,7 @@
 
     python benchmarks/chronus_load.py                       # every row of docs/results/chronus_load.md
     python benchmarks/chronus_load.py --only 112,960        # rows of these sizes; the page keeps the others
+    python benchmarks/chronus_load.py --whole 3             # the section on whole plans, 3 of each run
 
 A row is a run of ``copter simulate chronus`` of some hours, cycle by cycle. A row is written as soon as it is measured.
 """
@@ -19,8 +20,14 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
 
-from copter_frontends.chronus import ChronusPolicy
+from copter_frontends.chronus import ChronusPolicy, selector
+from copter_frontends.chronus.compact import compact_form
+from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.exact_plan import FAR
+from copter_frontends.chronus.free_tail import FreeTail
+from copter_frontends.chronus.options import Ints, Options
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.preparing import prepare
 from copter_frontends.cli.simulate import simulate
@@ -50,6 +57,20 @@ for some hours of a sampled day (seed 0).
 
 | GPUs | hours | load | jobs | C6 | plans | programs | gap, % | promises | cycle | admission | round | measured |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+WHOLE = """
+## How good whole plans are without C6
+
+Made by `python benchmarks/chronus_load.py --whole N`. Without C6, plans of few jobs that are nearly all promised can be
+far below the LP's bound, because a whole plan cannot have parts of two deadlines. Of the plans furthest below it, N are
+given to HiGHS as integer programs (C8 without the late leases of C15), a minute each.
+
+- **LP**: how far the plan is below the LP's bound, in per cent; **exact**: below the integer program's bound.
+- **Best**: whether HiGHS found a better plan, and by how much in per cent.
+
+| GPUs | hours | load | jobs | plan at | jobs in it | LP, % | exact, % | better, % |
+|---|---|---|---|---|---|---|---|---|"""
+WHOLE_CASES = ("112 80%", "112 48 jobs", "112 80 jobs", "2500 48 jobs")
+HIGHS_S = 60.0  # time limit of HiGHS on a plan
 Key = tuple[int, str, bool]
 
 
@@ -168,6 +189,56 @@ def cells(case: Case) -> Iterator[str]:
     yield f"{told}, {datetime.date.today().isoformat()}, {load:.1f}"
 
 
+def whole_rows(case: Case, most: int) -> Iterator[str]:
+    """Run a case without C6 and without exact programs, and yield a row for each of the plans furthest below the LP."""
+    plans: list[tuple[float, float, Options, Ints, float, float]] = []
+    jobs = jobs_of(case)
+    simulation, _, _ = prepared(case, jobs)
+    policy = cast("ChronusPolicy", simulation.policy)
+    policy.selector.demand = None
+
+    def noted(options: Options, capacity: Ints, known: Draft, bound: float, _: float) -> tuple[Draft, float]:
+        gap = (bound - known.reward) / bound if bound > 0 else 0.0
+        plans.append((gap, simulation.now_s, options, capacity, known.reward, bound))
+        return known, bound
+
+    before, selector.exact_plan = selector.exact_plan, noted
+    try:
+        while simulation.now_s < 3600.0 * case.hours - 1.0:
+            simulation.tell_policy()
+            simulation.step()
+    finally:
+        selector.exact_plan = before
+    far = sorted((each for each in plans if each[0] > FAR), key=lambda each: -each[0])
+    for gap, now_s, options, capacity, reward, bound in far[:: max(len(far) // most, 1)][:most]:
+        tail = FreeTail.of(options, capacity)
+        program = compact_form(tail.reduced, tail.early(capacity))
+        found = milp(
+            -program.c,
+            integrality=program.integrality,
+            constraints=LinearConstraint(program.A, program.row_lower, program.row_upper),
+            bounds=Bounds(program.col_lower, program.col_upper),
+            options={"time_limit": HIGHS_S},
+        )
+        exact = bound if found.mip_dual_bound is None else min(bound, -found.mip_dual_bound)
+        best = reward if found.x is None else max(reward, -found.fun)
+        cells = (f"{case.gpus:,}", f"{case.hours:g}", case.key[1] if case.load else "-", f"{jobs / case.gpus:.3g}")
+        figures = (f"{100 * each:.2f}" for each in (gap, (exact - reward) / exact, (best - reward) / best))
+        yield f"| {' | '.join((*cells, f'{now_s / 3600:.1f} h', str(options.jobs), *figures))} |"
+
+
+def write_whole(page: Path, most: int) -> None:
+    """Write the section on whole plans at the end of the page."""
+    head = page.read_text().split("\n## ")[0].rstrip()
+    rows: list[str] = []
+    for case in CASES:
+        if not case.selective and f"{case.gpus} {case.key[1]}" in WHOLE_CASES:
+            for row in whole_rows(case, most):
+                rows.append(row)
+                page.write_text("\n".join((head, WHOLE, *rows)) + "\n")
+                print(row, flush=True)
+
+
 def key_of(row: str) -> Key:
     """Return what tells a row of the page from others."""
     each = [cell.strip() for cell in row.strip("|").split("|")]
@@ -179,16 +250,21 @@ def main() -> None:
     """Measure what is asked for, and write the page after each row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="sizes, separated by commas  [default: all]")
+    parser.add_argument("--whole", type=int, help="measure this many whole plans of each run without C6 instead")
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args()
     sizes = None if asked.only is None else {int(each) for each in asked.only.split(",")}
-    lines = asked.page.read_text().splitlines() if asked.page.exists() else []
+    if asked.whole is not None:
+        write_whole(asked.page, asked.whole)
+        return
+    table, _, whole = asked.page.read_text().partition("\n## ") if asked.page.exists() else ("", "", "")
+    lines = table.splitlines()
     rows = {key_of(line): line for line in lines if line[:2] == "| " and line[2].isdigit()}
     for case in CASES:
         if sizes is None or case.gpus in sizes:
             rows[case.key] = f"| {' | '.join(cells(case))} |"
             body = [HEAD, *(rows[each.key] for each in CASES if each.key in rows)]
-            asked.page.write_text("\n".join(body) + "\n")
+            asked.page.write_text("\n".join(body) + "\n" + (f"\n## {whole}" if whole else ""))
             print(rows[case.key], flush=True)
 
 

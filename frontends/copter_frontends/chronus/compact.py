@@ -29,11 +29,14 @@ def compact_form(options: Options, capacity: Ints, whole: bool = True, vub: bool
     max sum V s; sum_k x_ik = RL sum_p s_ip; sum_{k <= DL_p} x_ik >= RL sum_{q <= p} s_iq;
     x_ik <= sum_{p: DL_p >= k} s_ip (`vub`); sum_p s_ip <= 1 (= 1 with a promise); sum G x <= M.
     """
+    return _form(options, capacity, lease_blocks(options), whole, True, vub)
+
+
+def lease_blocks(options: Options) -> Ints:
+    """Return the number of each option's block of lease variables, one per job and mode."""
     block = np.zeros(len(options.job), dtype=np.int64)
-    if len(block):
-        new = (np.diff(options.job) != 0) | (np.diff(options.mode) != 0)
-        block[1:] = np.cumsum(new)
-    return _form(options, capacity, block, whole, True, vub)
+    block[1:] = np.cumsum((np.diff(options.job) != 0) | (np.diff(options.mode) != 0))
+    return block
 
 
 def _form(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from copter import Status, solve, solve_integer
-from copter_frontends.chronus.compact import compact_form
+from copter_frontends.chronus.compact import compact_form, lease_blocks
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.options import Floats, Ints, Options
 
@@ -79,8 +79,7 @@ def _exact(options: Options, capacity: Ints, rows: Ints, known: Draft, time_limi
     if found.x is None:
         return known
     horizon, draft = capacity.shape[1], Draft(options, capacity)
-    block = np.zeros(len(rows), dtype=np.int64)
-    block[1:] = np.cumsum((np.diff(promised.job) != 0) | (np.diff(promised.mode) != 0))
+    block = lease_blocks(promised)
     for at in np.flatnonzero(found.x[: len(rows)] > 0.5).tolist():
         begin = len(rows) + block[at] * horizon
         draft.put(int(rows[at]), np.flatnonzero(found.x[begin : begin + horizon] > 0.5))

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.exact_plan import exact_plan
 from copter_frontends.chronus.expected_demand import ExpectedDemand
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.chronus.free_tail import FreeTail
@@ -152,6 +153,9 @@ class Selector:
         begun = time.perf_counter()
         draft = self._filled(records, options, capacity, first, not fresh, time_limit_s)
         draft, bound, solution = self._improved(records, options, capacity, first, draft, fresh, time_limit_s, solved)
+        if fresh:
+            left = time_limit_s - (time.perf_counter() - begun)
+            draft, bound = exact_plan(options, capacity, draft, bound, left)
         ended = begun if solution is None else self._ended
         if begins:
             self._left_shift(records, draft, running, queue)

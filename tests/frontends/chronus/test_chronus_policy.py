@@ -410,7 +410,7 @@ def test_half_of_a_plan_s_deadline_is_for_the_lp(monkeypatch: pytest.MonkeyPatch
     assert limits == [5.0, 30.0]
 
 
-@pytest.mark.parametrize("times", [0.5, 0.66, 0.67, 1.0, 1.49, 1.51, 3.0])
+@pytest.mark.parametrize("times", [0.1, 0.5, 0.66, 0.67, 1.0, 1.49, 1.51, 3.0, 10.0])
 def test_a_profile_is_told_where_it_contradicts_the_declared_rate_by_half(times: float) -> None:
     table = ThroughputTable({"any": {"v100": {1: 1.0}}}, {"any": 6000.0})
     policy = ChronusPolicy(Cluster.of({"v100": (2, 8)}), table, profiler=Profiler())

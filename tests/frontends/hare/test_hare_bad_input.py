@@ -46,6 +46,7 @@ POLICIES: dict[str, Callable[..., SchedulingPolicy]] = {
         ({"tasks": 0}, "tasks is 0"),
         ({"train_s": {}}, "names no GPU type"),
         ({"train_s": {"v100": -1.0}}, "train_s\\['v100'\\] is -1"),
+        ({"train_s": {"v100": 0.0}}, "train_s\\['v100'\\] is 0"),
         ({"train_s": {"v100": float("nan")}}, "train_s\\['v100'\\] is nan"),
         ({"sync_s": {"v100": -0.5}}, "sync_s\\['v100'\\] is -0.5"),
         ({"weight": 0.0}, "weight is 0"),
