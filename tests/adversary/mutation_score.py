@@ -97,13 +97,13 @@ ROOMS = [
         "copter_frontends.goodput",
         "tests/frontends/goodput",
         "bootstrap efficiency fitting learned model noise_scales pipeline throughput",
-        "test_goodput_model test_goodput_models test_goodput_fitting",
+        "test_goodput_equations test_goodput_agents test_goodput_model test_goodput_models test_goodput_fitting",
     ),
     *_of(
         "copter_frontends.goodput",
         "tests/frontends/sia",
         "job_agent measured profiled refitting",
-        "test_sia_artifact test_sia_estimators",
+        "../goodput/test_goodput_agents test_sia_artifact test_sia_estimators",
     ),
     *_of(
         "copter_frontends.placement",

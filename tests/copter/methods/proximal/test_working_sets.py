@@ -107,8 +107,8 @@ def test_a_new_column_with_a_lower_bound_makes_its_group_fit() -> None:
     assert ws.x.tolist() == [0.0, 1.0]
     ws.keep(np.array([True, False]))
     ws.x[0] = 2.0
-    grown(matrix, (0, 1), ws=ws)
-    assert ws.x == pytest.approx([4.0 / 3.0, 1.0])
+    grown(matrix, (0, 1), (1, 0), ws=ws)
+    assert ws.x == pytest.approx([4.0 / 3.0, 1.0, 0.0])
 
 
 def test_a_refresh_forgets_what_was_removed_and_gathers_again() -> None:
