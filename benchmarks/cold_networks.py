@@ -9,7 +9,7 @@ Each program is solved once from nothing, with the default settings, as `Session
 same program in a process of its own, on one thread: its interior-point method with crossover and its dual simplex
 method, each with a time limit of some seconds and some times copter's own; the better one counts, and one that is cut
 counts with the time it had. All times are the processor's. The optimum is compared with the published one. A row is a
-line of the file of `--keep` as soon as it is there; what HiGHS took there is not measured again.
+line of the file of `--keep` as soon as it is there, and not measured again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def by_highs(lp: copter.LinearProgram, way: str, limit_s: int, answers: Any) -> 
 
 def highs_s(lp: copter.LinearProgram, way: str, limit_s: int) -> tuple[float, bool] | None:
     """Seconds of HiGHS and whether it ended within its time, or None where it crashed."""
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()
     process = context.Process(target=by_highs, args=(lp, way, limit_s, answers))
     process.start()
@@ -121,15 +121,16 @@ def main() -> None:
     parser.add_argument("--peer-times", type=float, default=0.0, help="and so many times copter's own beside")
     parser.add_argument("--cache", help="folder that path sets are kept in")
     parser.add_argument("--page", type=Path, help="page to write the rows to")
-    parser.add_argument("--keep", type=Path, help="file of rows, a line each; HiGHS is not run again where it is there")
+    parser.add_argument("--keep", type=Path, help="file of rows, a line each; what is there is not measured again")
     parser.add_argument("--json", action="store_true", help="one object, the last line")
     asked = parser.parse_args()
     console, rows = Console(width=140), []
     known = kept(asked.keep)
     for one in chosen(asked):
-        row = measured(one, asked, known.get(one.name, {}))
+        known_row = known.get(one.name, {})
+        row = known_row if "copter_s" in known_row else measured(one, asked, known_row)
         rows.append(row)
-        if asked.keep is not None:
+        if asked.keep is not None and row is not known_row:
             with asked.keep.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         best = row.get("highs_best_s")

@@ -11,10 +11,8 @@ import numpy as np
 
 from libc.math cimport sqrt
 
-cdef enum:
-    LEAST_ROWS = 4  # private rows; smaller blocks are factorised as dense ones
-    PART = 2  # border rows are at most 1 / PART of a block's private rows
-
+cdef int LEAST_ROWS = 4  # private rows; smaller blocks are factorised as dense ones
+cdef int PART = 2  # border rows are at most 1 / PART of a block's private rows
 cdef double REST = 1e128  # value of a pivot that is only rounding error: the solution in its row becomes zero
 cdef double USED_UP = 1e-13  # a pivot below this share of its diagonal entry is only rounding error
 

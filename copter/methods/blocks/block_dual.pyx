@@ -14,11 +14,6 @@ from copter.methods.blocks.working_inverse cimport WorkingInverse
 
 cdef enum:
     STALE = -3  # returned in place of an ending: compute reduced costs and values anew, then go on
-    OFTEN = 25  # pivots between two checks of the rounding error
-    LOOSE = 16  # items are sorted anew once more than one block in LOOSE is loose
-    MANY = 64  # breakpoints; more unused ones than this within reach shrink the reach
-    FLIPS = 4  # most breakpoints that one ratio test passes for each variable; one is usual, a few where keys change
-    ROUNDS = 20  # most times that blocks are settled anew between two pivots; one or two are usual
 
 cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
     OPTIMAL = 0
@@ -26,6 +21,11 @@ cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
     UNFINISHED = 2
     UNSTABLE = 3
 
+cdef int OFTEN = 25  # pivots between two checks of the rounding error
+cdef int LOOSE = 16  # items are sorted anew once more than one block in LOOSE is loose
+cdef int MANY = 64  # breakpoints; more unused ones than this within reach shrink the reach
+cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable; a few are usual where keys change
+cdef int ROUNDS = 20  # most times that blocks are settled anew between two pivots; one or two are usual
 cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
 cdef double PIVOT = 1e-6  # least size of a pivot
 # Most relative difference of a pivot computed by row and by column; more calls for fresh values.

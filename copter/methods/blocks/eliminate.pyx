@@ -18,9 +18,9 @@ from copter.methods.blocks.tiled_cholesky cimport TILE, factor_square
 
 from copter.methods.blocks.arrow import arrows as _arrows
 
+cdef int PANEL = 48  # rank-one terms of dense rows that are collected before one BLAS call adds them all
+cdef int WIDE = 4  # an arrow's rows are collected in the panel if they touch more than 1 / WIDE of the coupling rows
 cdef enum:
-    PANEL = 48  # rank-one terms of dense rows that are collected before one BLAS call adds them all
-    WIDE = 4  # an arrow's rows are collected in the panel if they touch more than 1 / WIDE of the coupling rows
     PAIRED = 16  # most columns of a block whose entries are paired directly, if no two of them share a coupling row
 
 cdef double LEAST_PIVOT = 1e-300  # least pivot of a private row: keeps divisions finite

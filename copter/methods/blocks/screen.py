@@ -21,6 +21,7 @@ LEAST_ROWS = 64  # with fewer coupling rows, leaving some out saves less than th
 LEAST_ENTRIES = 4.0  # the same holds with fewer coupling entries per column on average
 BLOCKS = 3000  # least number of blocks in a sample
 FEWEST, MOST = 4, 16  # a sample has one of this many blocks: least and most
+FEW_PARTS = 2  # `FEWEST` of crowded programs, in which columns are left out too
 WIDE = 0.25  # a block is in every sample if one column touches more than this share of the coupling rows
 CLOSE = 3e-3  # relative accuracy to which the sample is solved
 PROMISING = 0.25  # a column whose reduced cost exceeds its block's least by this share of the largest cost is left out
@@ -32,7 +33,9 @@ ROUNDING = 1e-9  # excess over a bound, as a share of the row's size, that count
 def is_worth_it(program: BlockProgram) -> bool:
     """Whether a program is so large, and its columns so long, that solving a sample is cheap in comparison."""
     n, blocks = program.n_columns, len(program.column_start) - 1
-    return program.n_rows >= LEAST_ROWS and blocks >= FEWEST * BLOCKS and len(program.row) >= LEAST_ENTRIES * n
+    if program.n_rows < LEAST_ROWS or blocks < FEW_PARTS * BLOCKS or len(program.row) < LEAST_ENTRIES * n:
+        return False
+    return blocks >= FEWEST * BLOCKS or is_crowded(program)
 
 
 def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], bool]) -> tuple[Ints, Floats] | None:
@@ -40,7 +43,7 @@ def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], b
 
     `must_stop` may end it by :class:`copter.runtime.watch.Stopped` even within a pass.
     """
-    every = max(min(MOST, (len(program.column_start) - 1) // BLOCKS), 1)
+    every = max(min(MOST, (len(program.column_start) - 1) // BLOCKS), FEWEST)
     sample, columns, share = sample_of(program, every)
     lean, kept = sample.without_loose_rows()
     scaled, scale, factor = lean.equilibrated()
@@ -53,7 +56,12 @@ def likely_rows(program: BlockProgram, n_threads: int, must_stop: Callable[[], b
     prices = np.zeros(program.n_rows)
     prices[kept] = (method.state.y * scale / factor)[: len(kept)]
     close = near(program, x)
-    return np.flatnonzero(close | (crowded(program).mean() > CROWDED)).astype(np.int32), prices
+    return np.flatnonzero(close | is_crowded(program)).astype(np.int32), prices
+
+
+def is_crowded(program: BlockProgram) -> bool:
+    """Whether nearly all coupling rows are short of what is asked of them."""
+    return bool(crowded(program).mean() > CROWDED)
 
 
 def crowded(program: BlockProgram) -> Mask:

@@ -36,7 +36,7 @@ MOST_ROWS = 3000
 MOST_SHARE = 0.6
 """If more than this share of the coupling rows may bind, all are kept, because leaving out the others does not pay."""
 
-FEW = 0.25
+FEW = 0.3
 """Share of the columns that a sample's prices may leave at most: with more, others are missed and little is saved."""
 
 GUESSES = 3
