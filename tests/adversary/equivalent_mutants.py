@@ -6,6 +6,11 @@ from tests.adversary.equivalent_shims import SHIMS
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
+        "copter_frontends.placement.demand",
+        "if gpus > size and gpus % size:",
+        "gpus > size -> gpus >= size",
+    ): "a whole node leaves no remainder",
+    (
         "copter.methods.proximal.proximal_point",
         "at = np.where(kept > 0, lower, np.where(kept < 0, upper, 0.0))",
         "0.0 -> 1.0",

@@ -89,6 +89,7 @@ def test_a_fixed_batch_is_split_over_gpus_and_gradients(
 
 def test_before_it_knows_anything_a_job_has_the_smallest_batch() -> None:
     made = agent()
+    assert (made.local, made.accumulation, made.noise_scale) == (0, 0, None)
     made.tune("t4", (2,))
     assert (made.local, made.accumulation) == (max(M0, 2 * T4.min_local) // 2, 0)
     assert made.hints() is None
