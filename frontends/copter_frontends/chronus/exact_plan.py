@@ -11,7 +11,7 @@ from copter_frontends.chronus.free_tail import FreeTail
 from copter_frontends.chronus.options import Ints, Options
 
 FAR = 0.01  # relative gap above which the exact program is solved
-MOST = 40_000  # lease variables up to which it is solved; a second or two
+MOST = 12_000  # lease variables up to which it is solved; a second or two
 MOST_S = 5.0  # time limit of the program in seconds
 
 

@@ -82,10 +82,8 @@ def test_a_run_without_c6_has_no_small_plan_far_from_its_bound() -> None:
 
         policy.selector.cycle = noted  # type: ignore[method-assign]
         with pytest.MonkeyPatch.context() as patch:
-            if not exact:
-                patch.setattr(module, "MOST", -1)
-            else:
-                patch.setattr(module, "MOST_S", 60.0)
+            patch.setattr(module, "MOST", 60_000 if exact else -1)
+            patch.setattr(module, "MOST_S", 60.0)
             while simulation.now_s < 2 * 3600.0:
                 simulation.tell_policy()
                 simulation.step()

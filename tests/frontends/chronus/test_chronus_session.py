@@ -118,7 +118,7 @@ def busy_policy(jobs: int = 60, gpus: int = 16, **knobs: object) -> tuple[Chronu
 
 
 def test_a_job_is_answered_when_it_comes_and_others_make_room_within_their_deadlines() -> None:
-    policy, _ = busy_policy(24, 8)
+    policy, _ = busy_policy(20, 8)
     moved = 0
     for number in range(40):
         before = {name: record.leases.copy() for name, record in policy.book.records.items() if record.promised >= 0}
