@@ -5,13 +5,15 @@
 
 FOLDER holds the tapes of `python benchmarks/tapes.py make`; workloads whose tape is not there are left out. A result is
 a line of FILE as soon as it is there, and what FILE knows is not measured again. `--only screen,NEAR` measures what has
-one of these words in its name, again; `--workloads` some workloads only.
+one of these words in its name, again; `--workloads` some workloads only. `--page` leaves the rows of the page as they
+are of which FILE knows nothing, so that a part can be measured alone; rows of things that are gone leave it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -62,7 +64,8 @@ def main() -> None:
     if unknown:
         parser.error(f"no workload {unknown[0]!r}: some of {', '.join(WORKLOADS)}")
     if arguments.page is not None:
-        arguments.page.write_text(page(read(arguments.keep), arguments.date))
+        before = arguments.page.read_text() if arguments.page.exists() else ""
+        arguments.page.write_text(page(read(arguments.keep), arguments.date, before))
         return
     arguments.keep.parent.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -115,14 +118,22 @@ def measure(workload: str, tapes: Path, keep: Path, only: list[str]) -> None:
 # The page -------------------------------------------------------------------------------------------------------------
 
 
-def page(results: list[Result], date: str) -> str:
-    """The page of all that is there now."""
-    first = [each for each in results if not each["key"]]
+def rows_of(text: str) -> dict[tuple[str, str], str]:
+    """The rows of a page by name and change."""
+    cells = ((line, line.split("|")) for line in text.splitlines() if line.startswith("| `"))
+    return {(each[1].strip(" `"), each[2].strip()): line + "\n" for line, each in cells}
+
+
+def page(results: list[Result], date: str, before: str = "") -> str:
+    """The page of all that is there now; what was not measured keeps its row of the page before."""
+    known, earlier = {each["key"] for each in results}, rows_of(before)
     by_key: dict[str, list[Result]] = defaultdict(list)
     for each in results:
         if not each.get("unread"):
             by_key[each["key"]].append(each)
-    told = ", ".join(f"{each['workload']} ({each['answers']} solves)" for each in first)
+    sizes = dict(re.findall(r"([\w:-]+) \((\d+) solves\)", before))
+    sizes |= {each["workload"]: str(each["answers"]) for each in results if not each["key"]}
+    told = ", ".join(f"{name} ({size} solves)" for name, size in sizes.items())
     text = INTRODUCTION.format(date=date, workloads=told)
     everything = variants()
     for title, kinds in (
@@ -137,7 +148,8 @@ def page(results: list[Result], date: str) -> str:
         for each in chosen:
             worth[each.name] = max(worth.get(each.name, ""), verdict(by_key[each.key]), key=len)
         rows = [row(each.name, each.change, by_key[each.key], worth[each.name]) for each in chosen]
-        text += "".join(rows) + "\n"
+        kept = [earlier.get((each.name, each.change)) if each.key not in known else None for each in chosen]
+        text += "".join(old or new for old, new in zip(kept, rows, strict=True)) + "\n"
     return text
 
 

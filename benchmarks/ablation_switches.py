@@ -184,6 +184,12 @@ def no_answer(*_: object, **__: object) -> None:
     """None."""
 
 
+def none_easy(*arguments: Any) -> float:
+    """0, and none of the groups is easy."""
+    arguments[-1][:] = 0
+    return 0.0
+
+
 def switched_off() -> list[Variant]:
     """Every method, accelerator and reduction, switched off."""
     pivots = ("_PIVOTS", "_COLD_PIVOTS", "_ROW_PIVOTS")
@@ -207,11 +213,13 @@ def switched_off() -> list[Variant]:
             put_in("blocks.program", "BlockProgram.without_loose_rows", same),
             {},
         ),
+        ("accelerator", "useless columns left out", put_in("blocks.remainder", "has_limits_alone", never), {}),
         ("accelerator", "shares of limits as a start", put_in("blocks.start", "shares", no_answer), {}),
         ("accelerator", "the last program patched", put_in("blocks.program", "patched", no_answer), {}),
         ("accelerator", "basis carried through edits", put_in("blocks.basis", "carried", no_answer), {}),
         ("accelerator", "trust radius", nothing, {"price_reach": float("inf")}),
         ("accelerator", "settled groups", put_in("proximal.proximal_point", "SETTLE_COLUMNS", 10**12), {}),
+        ("accelerator", "minima over plain groups", put_in("proximal.proximal_point", "easy_minimum", none_easy), {}),
         ("accelerator", "coordinate descent opens a cold solve", nothing, {"descent_sweeps": 0}),
         ("accelerator", "walk to a vertex", put_in("proximal.purification", "WALK_ROWS", 0), {}),
         ("accelerator", "vertex wanted at all", nothing, {"purify": False}),

@@ -17,14 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from ablation_switches import Variant, variants
 from families import Instance, make_family
 from families.protocol import SolverOptions
 from judge import faults
 from lp_problems import LpProblem, problems_of
+from numpy.typing import NDArray
 
 import copter
 from copter.session.playback import Playback
+from copter_frontends.traffic import TrafficFormulation, make_paths, published
+from copter_frontends.traffic.paths import Paths
 
 COLD = ":cold"  # after a tape's name: every round is solved as the first
 WORKLOADS = {  # rounds of a tape; of the sets of programs none
@@ -34,9 +38,14 @@ WORKLOADS = {  # rounds of a tape; of the sets of programs none
     "infeasible": 0,
     "infeasible:all": 0,
     "kennington": 0,
+    "lp_small_highs": 0,
+    "miplib": 0,
+    "networks": 0,
     "sia-1000": 6,
     "sia-1000:cold": 2,
     "sia-10000": 3,
+    "sia-1000:descent": 6,
+    "sia-10000:descent": 3,
     "hadar-1000": 12,
     "hops-1000": 20,
     "chronus-1000": 30,
@@ -58,7 +67,12 @@ FAMILIES = {  # of the controlled studies: scale and kind of change
     "transport": ("transport", 4500, 50, "churn"),
     "multicommodity": ("multicommodity", 200, None, "churn"),
 }
-OF_ONE_METHOD = {"netlib:interior": {"method": "interior"}}  # settings of a workload
+DESCENT = {"method": "coordinate_descent"}
+OF_ONE_METHOD = {  # settings of a workload
+    "netlib:interior": {"method": "interior"},
+    "sia-1000:descent": DESCENT,
+    "sia-10000:descent": DESCENT,
+}
 PROGRAMS = {
     "netlib": "adlittle,afiro,agg,beaconfd,boeing1,bore3d,capri,e226,forplan,israel,lotfi,sc105,scagr25,share1b,"
     "stocfor1",
@@ -67,7 +81,10 @@ PROGRAMS = {
     "infeasible:all": "",
     "infeasible": "bgdbg1,box1,chemcom,ex73a,galenet,itest6,klein2,mondou2,reactor,vol1",
     "kennington": "ken-07,pds-02",
+    "lp_small_highs": "",
+    "miplib": "",
 }
+NETWORKS = ("UsCarrier poisson-high-intra x1", "UsCarrier poisson-high-intra x8", "UsCarrier poisson-high-intra x64")
 AGREES = 4e-6  # relative difference of objectives that two answers within tolerance may have
 LIMIT = 8.0  # times the work's usual seconds, after which a variant counts as not ending
 AGAIN = 1.12  # times the usual seconds from which on a variant is measured once more, and the faster run counts
@@ -96,7 +113,9 @@ class Run:
 
 
 def kind_of(workload: str) -> str:
-    """Where a workload comes from: a tape, a family, or files of programs."""
+    """Where a workload comes from: a tape, a family, files of programs, or published networks."""
+    if workload == "networks":
+        return workload
     return "programs" if workload in PROGRAMS else "family" if workload in FAMILIES else "tape"
 
 
@@ -127,6 +146,24 @@ def of_family(
         family.prepare()
 
 
+def network_of(one: published.Instance) -> tuple[Paths, NDArray[np.float64]]:
+    """The paths of a published network and its demands."""
+    matrix = one.demands()
+    paths = make_paths(one.network(), np.argwhere(matrix > 0.0))
+    return paths, paths.demands_of(matrix)
+
+
+def of_networks(
+    networks: list[tuple[Paths, NDArray[np.float64]]], settings: dict[str, Any]
+) -> Iterator[tuple[float, copter.Solution]]:
+    """(seconds, solution) of every network's first solve."""
+    for paths, demands in networks:
+        session = copter.Session(TrafficFormulation(paths, demands, "total").model, copter.Settings(**settings))
+        begun = time.process_time()
+        solution = session.solve()
+        yield time.process_time() - begun, solution
+
+
 def of_programs(
     programs: list[tuple[LpProblem, copter.LinearProgram]], settings: dict[str, Any]
 ) -> Iterator[tuple[float, copter.Solution]]:
@@ -145,9 +182,12 @@ class Workload:
     """A tape's rounds, or a set of linear programs."""
 
     def __init__(self, name: str, tapes: Path) -> None:
-        tape, self.cold = name.removesuffix(COLD), name.endswith(COLD)
+        tape, self.cold = name.partition(":")[0], name.endswith(COLD)
         self.name, self.path, self.last = name, tapes / f"{tape}.tape", WORKLOADS.get(name, 0)
         self.programs: list[tuple[LpProblem, copter.LinearProgram]] = []
+        every = published.instances("total") if name == "networks" else ()
+        found = {kind: one for one in every if (kind := one.name.rpartition(" ")[0]) in NETWORKS}
+        self.networks = [network_of(one) for one in found.values()]
         if name in PROGRAMS:
             only = PROGRAMS[name].split(",") if PROGRAMS[name] else []
             for problem in problems_of(name.partition(":")[0]):
@@ -160,7 +200,9 @@ class Workload:
         """Solve everything."""
         run = Run(0.0, 0, [])
         settings = OF_ONE_METHOD.get(self.name, {}) | settings
-        if self.programs:
+        if self.networks:
+            parts = of_networks(self.networks, settings)
+        elif self.programs:
             parts = of_programs(self.programs, settings)
         elif self.name in FAMILIES:
             parts = of_family(*FAMILIES[self.name], self.last, settings)
@@ -193,6 +235,20 @@ class Workload:
         return names
 
 
+def limited(seconds: float) -> None:
+    """Raise TooLong after so many seconds of the processor; they are looked at once a second of the other clock, since
+    a timer of the processor blurs its clock.
+    """
+    last = time.process_time() + seconds
+
+    def look(*_: object) -> None:
+        if time.process_time() > last:
+            raise TooLong
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
+
+
 def wrong_of(run: Run, usual: Run) -> int:
     """How many answers of a run are not those of the solver as it is."""
     if len(run.answers) != len(usual.answers):
@@ -208,7 +264,7 @@ def measured(workload: Workload, variant: Variant, usual: Run) -> dict[str, Any]
     found: dict[str, Any] = {"key": variant.key, "workload": workload.name, "wrong": 0, "why": ""}
     fastest, faster = None, usual.seconds
     for _ in range(2):
-        signal.setitimer(signal.ITIMER_REAL, LIMIT * (usual.seconds + 3.0))  # a timer of the processor blurs its clock
+        limited(LIMIT * (usual.seconds + 3.0))
         try:
             with variant.on():
                 run = workload.run(variant.settings)
@@ -230,11 +286,6 @@ def measured(workload: Workload, variant: Variant, usual: Run) -> dict[str, Any]
 def main() -> None:
     """Answer one question."""
     question = json.load(sys.stdin)
-
-    def end(*_: object) -> None:
-        raise TooLong
-
-    signal.signal(signal.SIGALRM, end)
     workload = Workload(question["workload"], Path(question["tapes"]))
     known, skip = workload.reached(), set(question["skip"])
     runs = [workload.run({}) for _ in range(3)]

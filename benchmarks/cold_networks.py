@@ -182,7 +182,8 @@ def page(rows: list[dict[str, Any]], asked: argparse.Namespace) -> list[str]:
         "of processor time; **>** is before a run that was cut, with the time it had. **times** is HiGHS's time over",
         "copter's, **off** the objective's relative distance from the published optimum.",
         "",
-        f"{told['instances']} instances, {told['optimal']} optimal; HiGHS ended {told['highs_ended']}. Times in the",
+        f"{told['instances']} instances of {len(chosen(asked))} so far, {told['optimal']} optimal;"
+        f" HiGHS ended {told['highs_ended']}. Times in the",
         f"geometric mean: {ratio:.2f}; slower than HiGHS: {told['slower_than_highs']}." if ratio else "",
         "",
         "| instance | columns | copter (s) | method | off | interior point (s) | dual simplex (s) | times |",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import time
+from pathlib import Path
 from typing import Any
 
 import ablation
 import ablation_switches as switches
+import ablation_worker
 import numpy as np
 import pytest
 
@@ -85,3 +89,35 @@ def test_the_page_names_the_worst_workload_and_what_fails() -> None:
     assert lines["`settled groups`"].endswith("| one: 2 | stays: answers fail |")
     assert "never reached" in lines["`walk to a vertex`"]
     assert "one (7 solves)" in text
+
+
+def test_what_was_not_measured_again_keeps_its_row_and_what_is_gone_loses_it() -> None:
+    old = "| `trust radius` | off | 1.40 | 1.30 | two |  | stays: slower |"
+    other = "| `settled groups` | off | 1.10 | 1.00 | two |  |  |"
+    before = f"Workloads: two (3 solves).\n{old}\n{other}\n| `a thing of old` | off | 1 | 1 | two |  |  |\n"
+    text = ablation.page([result("accelerator: settled groups: off", "one", wrong=2)], "today", before)
+    assert old in text
+    assert "| `settled groups` | off | 1 | 1 | the same everywhere | one: 2 | stays: answers fail |" in text
+    assert "a thing of old" not in text
+    assert "two (3 solves)" in text
+
+
+def test_every_thing_that_is_switched_has_its_row_on_the_page_and_no_other() -> None:
+    rows = ablation.rows_of((Path(__file__).parents[2] / "docs" / "results" / "ablation.md").read_text())
+    assert set(rows) == {(each.name, each.change) for each in VARIANTS}
+
+
+def test_a_variant_is_ended_by_the_time_of_the_processor_alone() -> None:
+    """A busy machine gave the verdict of endless solves to what changes nothing."""
+
+    def work_for_ever() -> None:
+        while True:
+            pass
+
+    ablation_worker.limited(0.05)
+    try:
+        time.sleep(1.5)
+        with pytest.raises(ablation_worker.TooLong):
+            work_for_ever()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)

@@ -9,9 +9,7 @@ from libc.string cimport memcpy, memset
 
 from copter.methods.proximal.groups cimport Groups
 
-cdef enum:
-    MAX_TRIALS = 40  # most evaluations in one line search
-
+cdef int MAX_TRIALS = 40  # most evaluations in one line search
 cdef double SUFFICIENT = 0.9  # a step is long enough once the slope along it is below this share of that at its start
 cdef double RADIUS = 10.0  # the first trial step moves prices by at most this many times their size
 cdef double GROWTH = 4.0  # factor by which a step grows while the slope along it stays too large
