@@ -148,7 +148,7 @@ class OwnRequests(Inventory):
     def _kept(what: str, ids: list[Hashable], given: ArrayLike, counts: Ints, before: Ints) -> Ints:
         """Return the old numbers of new columns or rows; each old one of a request may be continued once."""
         n = int(counts.sum())
-        kept = whole_numbers(what, given if np.ndim(given) else np.full(n, given), n)
+        kept = whole_numbers(what, np.full(n, given) if isinstance(given, int | np.integer) else given, n)
         of = np.repeat(np.arange(len(ids)), counts)
         for at in np.flatnonzero((kept < -1) | (kept >= before[of]))[:1].tolist():
             raise InvalidDataError(
@@ -175,11 +175,7 @@ class OwnRequests(Inventory):
         upper: ArrayLike,
     ) -> tuple[Any, ...]:
         """Return the checked data of many requests' columns, as the ledger's operations take them."""
-        counts = np.asarray(sizes)
-        if counts.shape != (len(ids),) or not np.issubdtype(counts.dtype, np.integer):
-            raise DimensionError(
-                f"sizes has shape {counts.shape}, must be ({len(ids)},): a whole number for each request"
-            )
+        counts = whole_numbers("sizes", sizes, len(ids))
         for at in np.flatnonzero(counts < 1)[:1].tolist():
             raise DimensionError(f"request {ids[at]!r}: a request needs at least one column, sizes has {counts[at]}")
         start, row, coefficient = pattern_of(usage, resources, self.ledger.row)

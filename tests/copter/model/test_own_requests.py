@@ -289,7 +289,7 @@ def test_wrong_private_rows_are_named_and_change_nothing() -> None:
     ("change", "error", "message"),
     [
         ({"sizes": [1, 1]}, DimensionError, "sizes has shape"),
-        ({"sizes": np.array([1.0] * 6)}, DimensionError, "whole number"),
+        ({"sizes": np.array([1.0] * 6)}, InvalidDataError, "whole number"),
         ({"sizes": [0, 1, 1, 1, 1, 1]}, DimensionError, "request 0: a request needs at least one column"),
         ({"sizes": [1, 1, 1, 1, 1, 1]}, DimensionError, "sizes sum to 6"),
         ({"cost": [1.0]}, DimensionError, "cost has shape"),
