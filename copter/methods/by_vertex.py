@@ -114,7 +114,7 @@ class VertexSolve:
 
 def moved_blocks(ledger: Ledger, before: Entries, now: Entries) -> Moved | None:
     """Return where the columns and own rows went of requests that have others than in an earlier program."""
-    if not len(before.slots):
+    if not ledger.moves or not len(before.slots):
         return None
     place = np.minimum(np.searchsorted(before.slots, now.slots), len(before.slots) - 1)
     other = (before.slots[place] == now.slots) & (before.generation[place] != now.generation)

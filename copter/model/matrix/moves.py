@@ -54,6 +54,10 @@ class Moves:
     def __init__(self) -> None:
         self._of_slot: dict[int, list[Move]] = {}
 
+    def __bool__(self) -> bool:
+        """Whether a move is remembered."""
+        return bool(self._of_slot)
+
     def note(self, slot: int, move: Move) -> None:
         """Record the latest move of a slot."""
         known = self._of_slot.setdefault(slot, [])
