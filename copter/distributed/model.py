@@ -23,7 +23,7 @@ from copter.distributed.routing import (
     on_their_shards,
 )
 from copter.errors import DimensionError, EditNotAllowedError
-from copter.model.checks import different, listed
+from copter.model.checks import different, listed, whole_numbers
 from copter.model.matrix import Template
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
@@ -214,7 +214,7 @@ class RoutedModel(Routing):
         """See :meth:`copter.Model.add_own_requests`; requests are assigned to shards one by one."""
         ids, each = listed("requests", requests), {"limit": limit, "at_least": at_least, "integer": integer}
         with self.batch():
-            for request, size in zip(ids, np.asarray(sizes).tolist(), strict=False):
+            for request, size in zip(ids, whole_numbers("sizes", sizes, len(ids)).tolist(), strict=True):
                 self._deal.add(request, size)
             rows = private_rows, private_sizes, None
             self._own("add_own_requests", ids, sizes, cost, (usage, resources), each, (lower, upper), rows, None)
@@ -240,7 +240,7 @@ class RoutedModel(Routing):
         ids, each = listed("requests", requests), {"limit": limit, "at_least": at_least}
         different(ids)
         with self.batch():
-            for request, size in zip(ids, np.asarray(sizes).tolist(), strict=False):
+            for request, size in zip(ids, whole_numbers("sizes", sizes, len(ids)).tolist(), strict=True):
                 self._deal.resize(request, size)
             rows = private_rows, private_sizes, kept_rows
             self._own("update_columns", ids, sizes, cost, (usage, resources), each, (lower, upper), rows, kept)

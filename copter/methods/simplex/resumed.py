@@ -59,6 +59,8 @@ class Resumed:
         if found is not None and found.status in VERDICTS:
             self.failures = 0
             return found
+        if found is not None:  # its time was over: the next program goes on from here
+            return None
         self.basis = None
         self.failures = min(self.failures + 1, MOST_FAILURES)
         self.resting = 2**self.failures // 2

@@ -123,3 +123,16 @@ def test_pivots_from_an_optimum_come_first_where_nothing_is_eliminated() -> None
     assert choose.for_model(facts, Settings())[0] is choose.RESUMED
     coupled = ModelFacts(8_002, 8_001, False, False, has_optimum=True)
     assert choose.RESUMED not in choose.for_model(coupled, Settings())
+
+
+def test_a_solve_whose_time_is_over_keeps_the_basis_and_does_not_count_as_a_failure() -> None:
+    lp, resumed = small_program(2), Resumed()
+    optimum, x, y = highs(lp)[1:]
+    resumed.note(lp, x, y)
+    with Watch(0.0) as watch:
+        assert resumed.solve(lp, Settings(), watch, np.inf) is None
+    assert (resumed.failures, resumed.is_ready) == (0, True)
+    with Watch(10.0) as watch:
+        found = resumed.solve(lp, Settings(), watch, np.inf)
+    assert found is not None
+    assert found.objective == pytest.approx(optimum)
