@@ -14,6 +14,7 @@ from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
+from copter.problem.values import distinct
 
 Keys = NDArray[np.int64]
 
@@ -125,7 +126,7 @@ class Held:
         slot = np.repeat(np.array([slot_of.get(each, -1) for each in requests], dtype=np.int32), count)
         there = slot >= 0
         there[there] = column[there] < self.matrix.sizes_of(slot[there])
-        return np.unique(slot[there].astype(np.int64) << 32 | column[there])
+        return distinct(slot[there].astype(np.int64) << 32 | column[there])
 
     def _of_groups(self, fresh: NDArray[np.bool_], dearer: NDArray[np.bool_]) -> Changes:
         resident = self.matrix.resident_mask()[self.ws.slots]

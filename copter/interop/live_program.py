@@ -23,6 +23,7 @@ from copter.methods.solve import solve
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.problem.values import distinct
 from copter.runtime.watch import Watch
 from copter.session.session import Session
 from copter.settings import Settings
@@ -438,7 +439,7 @@ def edit(model: Model, starts: list[int], held: LinearProgram, lp: LinearProgram
 def blocks_of(columns: NDArray[np.intp], starts: list[int]) -> list[int]:
     """Return the blocks that contain these columns."""
     size = starts[1] - starts[0]
-    blocks: list[int] = np.unique(columns // size).tolist()
+    blocks: list[int] = distinct(columns // size).tolist()
     return blocks
 
 
@@ -446,7 +447,7 @@ def block_usage(lp: LinearProgram, first: int, last: int) -> tuple[Any, list[int
     """Return a block's columns restricted to the rows they touch, and the list of these rows."""
     start = lp.A.indptr[first : last + 1]
     index, data = lp.A.indices[start[0] : start[-1]], lp.A.data[start[0] : start[-1]]
-    used = np.unique(index)
+    used = distinct(index)
     usage = sp.csc_array((data, np.searchsorted(used, index), start - start[0]), shape=(len(used), last - first))
     return usage, used.tolist()
 

@@ -24,6 +24,7 @@ from copter.model.matrix.contents import Contents, Private
 from copter.model.matrix.moves import Move, Moves
 from copter.model.own_columns import own_parts
 from copter.model.private_rows import Split
+from copter.problem.values import distinct
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
 
@@ -320,7 +321,7 @@ class Ledger:
         self, which: Template | int, start: Ints, row: Ints, coefficient: Floats, private: Private | None = None
     ) -> None:
         template = self._template(which)
-        self._keep_scales(np.unique(np.concatenate((template.row, row))))
+        self._keep_scales(distinct(np.concatenate((template.row, row))))
         before = self.matrix.update_template(template, start, row, coefficient, private)
         self._note(self.matrix.update_template, template, *before)
 
@@ -505,7 +506,7 @@ class Ledger:
                 own.append(template)
         if own:
             alone = len(own) == 1
-            self._keep_scales(own[0].rows if alone else np.unique(np.concatenate([each.rows for each in own])))
+            self._keep_scales(own[0].rows if alone else distinct(np.concatenate([each.rows for each in own])))
         for template in own:
             matrix.drop_template(template)
             self._note(self._rehang, template)

@@ -10,20 +10,30 @@ from numpy.typing import ArrayLike
 
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.model.checks import (
+    Costs,
     Ints,
     checked_cost,
     checked_own_bounds,
     checked_sums,
     different,
     listed,
-    require_finite_costs,
     stored_cost,
     whole_numbers,
 )
 from copter.model.inventory import Inventory
 from copter.model.private_rows import PrivateRows, split_pattern
 from copter.model.usage import Usage, pattern_of
-from copter.problem.linear_program import checked_vector
+from copter.problem.linear_program import Floats, as_floats, checked_vector
+
+
+def _stored_costs(ids: list[Hashable], first: Ints, cost: Floats, kind: np.dtype[Any]) -> Costs:
+    """Return the requests' costs in their storage type; the error names the request and its column."""
+    try:
+        return stored_cost("all", checked_cost("all", cost, len(cost)), kind)[0]
+    except InvalidDataError:
+        for request, begin, end in zip(ids, first[:-1].tolist(), first[1:].tolist(), strict=True):
+            stored_cost(request, checked_cost(request, cost[begin:end], end - begin), kind)
+        raise
 
 
 class OwnRequests(Inventory):
@@ -182,9 +192,10 @@ class OwnRequests(Inventory):
         n, first = len(start) - 1, np.concatenate(([0], np.cumsum(counts)))
         if first[-1] != n:
             raise DimensionError(f"usage has {n} columns, sizes sum to {first[-1]}")
-        costs, _ = stored_cost("of the columns", checked_cost("of the columns", cost, n), self.cost_dtype)
-        require_finite_costs("of the columns", costs, self.ledger.sign, 0.0)
-        given = np.broadcast_to(np.asarray(cost, dtype=np.float64), (n,))
+        given = as_floats("cost", cost)
+        if given.shape != (n,):
+            raise DimensionError(f"cost has shape {given.shape}, must be ({n},): a cost for each column")
+        costs = _stored_costs(ids, first, given, self.cost_dtype)
         rounding = np.maximum.reduceat(np.abs(given - costs), first[:-1])
         limits, leasts = checked_sums(ids, *sums)
         columns = first.astype(np.int32)

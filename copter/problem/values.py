@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
 Offsets = NDArray[np.int64]
 Value = TypeVar("Value")
+Number = TypeVar("Number", bound=np.generic)
 
 SUM = 0  # number of a request's sum in keys of its own rows; private rows have 1, 2, ...
 
@@ -214,3 +215,9 @@ def ranges(begin: Keys, end: Keys) -> Keys:
     """Return begin[0], begin[0] + 1, ..., end[0] - 1, begin[1], ...: all ranges concatenated."""
     start = sums_before(end - begin)
     return np.arange(start[-1]) + np.repeat(begin - start[:-1], end - begin)
+
+
+def distinct(values: NDArray[Number]) -> NDArray[Number]:
+    """Return the different values, ascending. NumPy's ``unique`` hashes integers, a hundred times slower for keys."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered

@@ -17,6 +17,7 @@ from copter.methods.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
+from copter.problem.values import distinct
 from copter.settings import Settings
 from copter.shims.draft import Draft, drafts_know
 from copter.shims.finished import planned
@@ -119,7 +120,7 @@ def candidates(best: Draft, solution: Solution) -> tuple[Ints, Ints]:
     """
     slots, columns, _ = solution.working_columns_by_slot()
     taken = np.flatnonzero(best.column != IDLE).astype(np.int32)
-    key = np.unique(
+    key = distinct(
         np.concatenate((slots.astype(np.int64) << 32 | columns, taken.astype(np.int64) << 32 | best.column[taken]))
     )
     slots, columns = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)

@@ -12,6 +12,7 @@ from copter.methods.presolve.tolerances import Tolerances
 from copter.methods.presolve.totals import totals
 from copter.problem.checker import is_improving_ray
 from copter.problem.linear_program import LinearProgram
+from copter.problem.values import distinct
 
 Mask = NDArray[np.bool_]
 
@@ -132,7 +133,7 @@ class Work:
         multiplier = np.zeros(self.m)
         multiplier[rows] = duals
         hit = multiplier[self.row] != 0.0
-        columns = np.unique(self.col[hit])
+        columns = distinct(self.col[hit])
         before = self.c[columns]
         term = multiplier[self.row[hit]] * self.value[hit]
         self.c_size = np.maximum(self.c_size, totals(self.col[hit], np.abs(term), self.n))

@@ -9,6 +9,7 @@ from copter.methods.proximal.accumulate import activities, group_least, raise_ne
 from copter.methods.proximal.groups import Groups
 from copter.methods.proximal.splice import spliced
 from copter.model.matrix import BlockMatrix
+from copter.problem.values import distinct
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -126,7 +127,7 @@ class WorkingSet:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         wanted = slot.astype(np.int64) << SLOT_SHIFT | column
         if np.any(wanted[1:] <= wanted[:-1]):
-            wanted = np.unique(wanted)
+            wanted = distinct(wanted)
         place = np.searchsorted(self.key, wanted)
         inside = place < self.size
         inside[inside] = self.key[place[inside]] == wanted[inside]

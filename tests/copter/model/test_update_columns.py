@@ -250,7 +250,7 @@ def test_moves_are_followed_through_several_edits_up_to_a_number() -> None:
         (lambda m: m.update_columns(["p", "p"], [1, 1], [1, 1], {"a": [1, 1]}), DuplicateHandleError, "different"),
         (lambda m: m.update_columns(["p"], [2], [1], {"a": [1]}), DimensionError, "sizes sum to 2"),
         (lambda m: m.update_columns(["p"], [0], [], {"a": []}), DimensionError, "at least one column"),
-        (lambda m: m.update_columns(["p"], [1], [np.nan], {"a": [1]}), InvalidDataError, "cost of column 0"),
+        (lambda m: m.update_columns(["p"], [1], [np.nan], {"a": [1]}), InvalidDataError, "'p': cost of column 0"),
         (lambda m: m.update_columns(["p"], [2], [1, 1], {"a": [1, 1]}, kept=[0]), DimensionError, "kept has shape"),
         (lambda m: m.update_columns(["p"], [1], [1], {"a": [1]}, kept=[3]), InvalidDataError, "'p'.*names 3.*0 to 2"),
         (lambda m: m.update_columns(["p"], [2], [1, 1], {"a": [1, 1]}, kept=[1, 1]), InvalidDataError, "'p'.*1 twice"),
