@@ -170,8 +170,11 @@ def applies_to(program: BlockProgram) -> bool:
     )
 
 
-def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) -> BlockDual:
-    """Return the dual simplex state of a program, with rows and costs scaled and costs perturbed, but no basis."""
+def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints, alone: bool = False) -> BlockDual:
+    """Return the dual simplex state of a program, with rows and costs scaled and costs perturbed, but no basis.
+
+    `alone` as for :class:`.ColumnClasses`.
+    """
     *_, row_lower, row_upper = scaled_bounds(program, scale)
     n, m, lower, upper = program.n_columns, program.n_rows, program.lower.copy(), program.upper.copy()
     lower[n : n + m], upper[n : n + m] = row_lower, row_upper
@@ -182,7 +185,7 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) ->
         lower=lower,
         upper=upper,
     )
-    dual = BlockDual(scaled)
+    dual = BlockDual(scaled, alone)
     dual.tolerance = tolerance_for(row_lower, row_upper)
     return dual
 
@@ -291,7 +294,7 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
     if rows < 0:
         return None
     scale = np.concatenate((kept.scale, np.ones(rows)))
-    dual = dual_of(program, scale, kept.factor, slots)
+    dual = dual_of(program, scale, kept.factor, slots, before.classes.alone)
     place = same_blocks(before, dual, kept.slots, kept.generation, slots, generation)
     heads, keys, high = carried_basis(before, dual, place)
     inverse, prices = before.inverse, np.concatenate((before.prices, np.zeros(rows)))

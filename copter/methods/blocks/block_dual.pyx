@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
 from copter.methods.blocks.block_basis cimport ARTIFICIAL, BlockBasis
-from copter.methods.blocks.block_items cimport BlockItems
+from copter.methods.blocks.block_items cimport RATE, BlockItems
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
@@ -26,7 +26,6 @@ cdef int LOOSE = 16  # items are sorted anew once more than one block in LOOSE i
 cdef int MANY = 64  # breakpoints; more unused ones than this within reach shrink the reach
 cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable; a few are usual where keys change
 cdef int ROUNDS = 20  # most times that blocks are settled anew between two pivots; one or two are usual
-cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
 cdef double PIVOT = 1e-6  # least size of a pivot
 # Most relative difference of a pivot computed by row and by column; more calls for fresh values.
 cdef double DRIFT = 1e-6
@@ -39,11 +38,11 @@ cdef class BlockDual(BlockItems):
 
     Parameters
     ----------
-    As :class:`BlockBasis`.
+    As :class:`BlockItems`.
     """
 
-    def __init__(self, program):
-        BlockItems.__init__(self, program)
+    def __init__(self, program, bint alone=False):
+        BlockItems.__init__(self, program, alone)
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
         self.since = 0
@@ -281,6 +280,10 @@ cdef class BlockDual(BlockItems):
         """Collect the breakpoints of the settled blocks."""
         cdef int c, e, t, p, m
         cdef double rate, reach
+        if self.classes.alone:
+            for t in range(self.n_blocks):
+                self.scan_once(t, side, end)
+            return
         for c in range(self.n_pairs):
             p, m = self.plus_of[c], self.minus_of[c]
             rate = side * (self.classes.slope[p] - self.classes.slope[m])
@@ -351,20 +354,15 @@ cdef class BlockDual(BlockItems):
 
     cdef void scan(self, int g, double side, double end) noexcept nogil:
         """Add the breakpoint of a settled block: the first of its reduced costs to reach zero."""
-        cdef int j, s = self.n_columns + g, best = -1
-        cdef double price, rate
+        cdef int s = self.n_columns + g, best, earlier
         if self.count[g] > 0:
             return
         if self.is_changed[g] or self.is_late[g]:
             self.scan_exactly(g, side, end)
             return
-        self.price_of(s, side, &price, &rate)
-        if (rate > RATE) & (price < end * rate):
-            best, end = s, max(price, 0.0) / rate
-        for j in range(self.column_start[g], self.column_start[g + 1]):
-            self.price_of(j, side, &price, &rate)
-            if (rate > RATE) & (price < end * rate):
-                best, end = j, max(price, 0.0) / rate
+        best = self.first_within(s, s + 1, side, &end)
+        earlier = self.first_within(self.column_start[g], self.column_start[g + 1], side, &end)
+        best = earlier if earlier >= 0 else best
         if best >= 0:
             self.ahead.add(best, end)
 
