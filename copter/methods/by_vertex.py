@@ -102,7 +102,8 @@ class VertexSolve:
             return None
         matrix, sign, m = model.ledger.matrix, model.ledger.sign, self.program.n_rows
         answer = BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)
-        moved_to(iterate, matrix, self.program, entries.slots, entries.generation, answer)
+        limit = matrix.sums_of(entries.slots)[0]
+        moved_to(iterate, matrix, self.program, entries.slots, entries.generation, limit, answer)
         iterate.basis, iterate.version = None, model.version
         key = own_keys(matrix, entries)
         iterate.hold_own(matrix, key, answer.private)

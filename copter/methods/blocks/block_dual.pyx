@@ -7,7 +7,7 @@ Most blocks are settled: only their key is basic. A ratio test passes the breakp
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, BlockBasis
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, NEW, BlockBasis
 from copter.methods.blocks.block_items cimport RATE, BlockItems
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
@@ -51,14 +51,21 @@ cdef class BlockDual(BlockItems):
         self.pivots = self.flips = self.passes = 0
 
     def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
-              const double[::1] row_upper):
-        """Continue with new bounds of the sums and rows; each must be finite where the old one was. Counters restart.
+              const double[::1] row_upper, const unsigned char[::1] changed=None):
+        """Continue with new bounds of the sums and rows. Counters restart.
 
-        Settled blocks whose bounds have changed are filled anew; others stay as they are. Returns False if the bounds
-        of a block contradict each other: then start again with `begin` or `take`.
+        Settled blocks whose bounds have changed are filled anew; others stay as they are. Returns False if a block's
+        bounds contradict each other, or a variable has no bound to rest at: then start again with `begin` or `take`.
+
+        Parameters
+        ----------
+        least, most, row_lower, row_upper : ndarray
+            Of all blocks, of all rows; scaled.
+        changed : ndarray (blocks,) uint8, optional
+            The blocks that `rewrite` has written.
         """
         cdef int g, r, v, settled = 0, n = self.n_columns, first = self.n_columns + self.n_blocks
-        cdef bint holds = True
+        cdef bint holds = True, known = changed is not None
         self.pivots = self.flips = self.passes = 0
         self.work = self.classes.work = 0
         self.reach = INFINITY
@@ -66,23 +73,24 @@ cdef class BlockDual(BlockItems):
             for r in range(self.n_rows):
                 v = first + r
                 self.low[v], self.high[v] = row_lower[r], row_upper[r]
-                if self.place[v] < 0:
-                    self.rest(v)
+                holds = holds and (self.place[v] >= 0 or self.rest_row(r))
             for g in range(self.n_blocks):
+                if not holds:
+                    break
                 v = n + g
-                if self.low[v] == least[g] and self.high[v] == most[g]:
+                if self.low[v] == least[g] and self.high[v] == most[g] and not (known and changed[g]):
                     continue
                 self.low[v], self.high[v] = least[g], most[g]
-                if self.count[g] == 0:
-                    settled += 1
-                    self.looked &= LOOSE * settled <= self.n_blocks
-                    if self.looked:
-                        self.change(g)
-                    if not self.settle(g):
-                        holds = False
-                        break
-                elif self.place[v] < 0 and self.key[g] != v:
-                    self.rest(v)
+                if known and changed[g] == NEW and not self.classes.alone:
+                    self.looked = False  # the block's columns are of other classes
+                if self.count[g] > 0:
+                    holds = self.rest_block(g)
+                    continue
+                settled += 1
+                self.looked &= self.classes.alone or LOOSE * settled <= self.n_blocks
+                if self.looked:
+                    self.change(g)
+                holds = self.settle(g)
             if holds:
                 if self.looked:
                     self.relay()
@@ -445,7 +453,7 @@ cdef class BlockDual(BlockItems):
         if not (self.looked and self.classes.covers(&self.y[0])):
             self.classes.choose(&self.y[0], self.looked)
             self.lay()
-        elif LOOSE * self.n_loose > self.n_blocks:
+        elif self.classes.alone or LOOSE * self.n_loose > self.n_blocks:
             self.lay()
         self.looked = True
 

@@ -12,6 +12,7 @@ cdef class ColumnClasses:
     cdef bint covers(self, const double* y) noexcept nogil
     cdef void choose(self, const double* y, bint again) noexcept nogil
     cdef void classify(self) noexcept nogil
+    cdef void list_rows(self) noexcept nogil
     cdef void isolate(self) noexcept nogil
     cdef int size_of(self, int j) noexcept nogil
     cdef int find(self, int at, int size, int mask) noexcept nogil

@@ -29,7 +29,7 @@ cdef class ColumnClasses:
 
     def __init__(self, int n_rows, const int[::1] start, const int[::1] row, const double[::1] value,
                  bint alone=False):
-        cdef int j, e, size = 4
+        cdef int size = 4
         self.n_rows, self.n_columns = n_rows, len(start) - 1
         self.start, self.row, self.value = start, row, value
         self.slope, self.moved = np.zeros((2, self.n_columns + 1))
@@ -39,15 +39,7 @@ cdef class ColumnClasses:
         if alone:
             self.isolate()
             return
-        first, owner = np.zeros(n_rows + 1, dtype=np.int32), np.empty(len(row), dtype=np.int32)
-        np.cumsum(np.bincount(row, minlength=n_rows), out=first[1:])
-        cdef int[::1] at = first[:n_rows].copy(), column = owner
-        with nogil:
-            for j in range(self.n_columns):
-                for e in range(start[j], start[j + 1]):
-                    column[at[row[e]]] = j
-                    at[row[e]] += 1
-        self.row_start, self.column = first, owner
+        self.row_start, self.column = np.zeros(n_rows + 2, dtype=np.int32), np.empty(len(row), dtype=np.int32)
         while size < 2 * self.n_columns:  # ends: size doubles
             size *= 2
         self.place, self.moving = np.full(n_rows, -1, dtype=np.int32), np.zeros(n_rows, dtype=np.int32)
@@ -85,9 +77,24 @@ cdef class ColumnClasses:
                 self.n_moving += 1
             self.was_late[i] = 0
         self.late_work = 0
+        self.list_rows()
         self.classify()
         if WORTH * self.class_start[self.n_classes] > self.start[self.n_columns]:
             self.isolate()
+
+    cdef void list_rows(self) noexcept nogil:
+        """List the columns with an entry in each row: those of row i are column[row_start[i]:row_start[i + 1]]."""
+        cdef int i, j, e
+        for i in range(self.n_rows + 2):
+            self.row_start[i] = 0
+        for e in range(self.start[self.n_columns]):
+            self.row_start[self.row[e] + 2] += 1
+        for i in range(2, self.n_rows + 2):
+            self.row_start[i] += self.row_start[i - 1]
+        for j in range(self.n_columns):
+            for e in range(self.start[j], self.start[j + 1]):
+                self.column[self.row_start[self.row[e] + 1]] = j
+                self.row_start[self.row[e] + 1] += 1
 
     cdef void isolate(self) noexcept nogil:
         """Let every column be alone in its class."""
