@@ -51,7 +51,12 @@ FEW_REQUESTS: Final = 64
 """Requests up to which a model counts as small whatever its number of coupling rows (:func:`is_small`)."""
 
 REQUESTS_A_ROW: Final = 4
-"""Requests per coupling row up to which a model counts as small: with more, it pays to eliminate the requests' rows."""
+"""Requests per coupling row up to which a model counts as small. With a basis of its blocks, without private rows, the
+limit is one request per row: with more, it pays to eliminate the requests' rows.
+"""
+
+PERTURBED: Final = 1e-7
+"""Tolerance from which the optimum of a small model's blocks is near enough: its costs are perturbed."""
 
 ROUND_WORK: Final = 1e8
 """Work after which a small model's pivots are given up; a unit takes about three nanoseconds."""
@@ -157,7 +162,7 @@ WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did n
 _UNCOUPLED: Final = Choice("interior", "more coupling rows than columns: nothing is eliminated")
 RESUMED: Final = Choice("basis", "more coupling rows than columns: pivots of the whole program from the last optimum")
 _STALLED: Final = Choice("interior", "the proximal method stalled")
-_PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
+PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis")
 _ROW_PIVOTS: Final = Choice("basis", "many coupling rows: pivots from the last basis")
 _BLOCKS: Final = Choice("blocks", "many coupling rows: requests are eliminated")
@@ -175,6 +180,8 @@ def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
 def is_small(facts: ModelFacts, settings: Settings) -> bool:
     """Whether a model is so small that pivots of its whole program, with a row for every request, solve it fastest."""
     few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
+    if facts.has_basis and not facts.private_rows and settings.tolerance >= PERTURBED:
+        few_requests = facts.requests <= facts.rows
     most = settings.basis_columns if facts.private_rows else min(SMALL_COLUMNS, settings.basis_columns)
     return 0 < facts.columns <= most and few_requests
 
@@ -211,7 +218,7 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
         pass
     elif facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
         if few:
-            order.append(_PIVOTS if facts.has_basis else _COLD_PIVOTS)
+            order.append(PIVOTS if facts.has_basis else _COLD_PIVOTS)
             if facts.columns <= COLD_COLUMNS:
                 order.append(WHOLE_PIVOTS)
         elif many:

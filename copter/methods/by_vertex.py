@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from copter.choose import KEPT, SMALL_COLD, Choice, round_work
 from copter.methods.answers import Ended
 from copter.methods.blocks.answer import BlockAnswer
+from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram, patched, program_of
 from copter.methods.by_coupling import Proof, kept_point, moved_to
 from copter.methods.protocol import Round
@@ -104,7 +105,7 @@ class VertexSolve:
         answer = BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)
         limit = matrix.sums_of(entries.slots)[0]
         moved_to(iterate, matrix, self.program, entries.slots, entries.generation, limit, answer)
-        iterate.basis, iterate.version = None, model.version
+        iterate.basis, iterate.version = WarmBasis(), model.version
         key = own_keys(matrix, entries)
         iterate.hold_own(matrix, key, answer.private)
         self.of.tell(proof.residuals)

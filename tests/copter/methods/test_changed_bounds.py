@@ -18,8 +18,8 @@ LINKS, REQUESTS, PATHS = 20, 60, 3
 @pytest.fixture(autouse=True, params=["whole", "blocks"])
 def kept_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program is kept by pivots of the whole of it, or of its blocks where it has no room for other edits."""
+    monkeypatch.setattr(choose, "is_small", lambda facts, settings: request.param == "whole")
     if request.param == "blocks":
-        monkeypatch.setattr(choose, "is_small", lambda facts, settings: False)
         monkeypatch.setattr(by_coupling, "has_room", lambda model, settings: False)
 
 
