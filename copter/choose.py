@@ -2,8 +2,9 @@
 
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
-0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. The rules below are
-   for larger models, and for small ones whose pivots do not end at a proven optimum.
+0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round; without private rows
+   and with more requests than coupling rows only in the first round. The rules below are for larger models, for later
+   rounds of these, and for small ones whose pivots do not end at a proven optimum.
 1. Private rows: the block methods, because no other method for models supports private rows. If they do not finish, or
    the program is infeasible or unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns)
    and then to the interior-point method.
@@ -51,8 +52,8 @@ FEW_REQUESTS: Final = 64
 """Requests up to which a model counts as small whatever its number of coupling rows (:func:`is_small`)."""
 
 REQUESTS_A_ROW: Final = 4
-"""Requests per coupling row up to which a model counts as small. With a basis of its blocks, without private rows, the
-limit is one request per row: with more, it pays to eliminate the requests' rows.
+"""Requests per coupling row up to which a model counts as small: with more, it pays to eliminate the requests' rows.
+Once blocks have a basis it pays above one request per row.
 """
 
 PERTURBED: Final = 1e-7

@@ -165,7 +165,7 @@ class CouplingSolve:
 
 
 def has_room(model: Model, settings: Settings) -> bool:
-    """Whether a model is so small that its program has gaps and follows all edits in place (K16)."""
+    """Whether a model is so small that its program has gaps and follows all edits in place (K14)."""
     return 0 < model.n_columns <= settings.basis_columns and 0 < model.ledger.matrix.n_rows <= MOST_ROWS
 
 

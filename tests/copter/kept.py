@@ -22,7 +22,7 @@ def kept_program(session: Session) -> BlockProgram | None:
 
 
 def assert_kept_program_is_the_models(session: Session) -> None:
-    """A program that was patched since the last whole one is what a whole one would be (K14, K16)."""
+    """A program that was patched since the last whole one is what a whole one would be (K14)."""
     assert_room_is_the_models(session)
     basis, matrix, vertex = session._iterate.basis, session.model.ledger.matrix, session._iterate.vertex
     if session._iterate.program is not None and vertex is not None and vertex.entries is not None:
@@ -43,7 +43,7 @@ def assert_kept_program_is_the_models(session: Session) -> None:
 
 
 def assert_room_is_the_models(session: Session) -> None:
-    """A program that follows the model has each request's columns in its slot's block, and nothing in gaps (K16)."""
+    """A program that follows the model has each request's columns in its slot's block, and nothing in gaps (K14)."""
     basis, matrix = session._iterate.basis, session.model.ledger.matrix
     if not isinstance(basis, WarmBasis) or basis.room is None or session._iterate.version != session.model.version:
         return

@@ -121,7 +121,7 @@ class WarmBasis:
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
 
     def follow(self, matrix: BlockMatrix) -> Room:
-        """Return a model's program; where its room suffices, program and basis follow the edits in place (K16)."""
+        """Return a model's program; where its room suffices, program and basis follow the edits in place (K14)."""
         room, kept = self.room, self.kept
         if room is None or not room.follow(matrix):
             self.room = room = Room.of(matrix)

@@ -1,4 +1,4 @@
-"""A block program with room for edits: its blocks are the matrix's slots, and it follows the matrix in place (K16)."""
+"""A block program with room for edits: its blocks are the matrix's slots, and it follows the matrix in place (K14)."""
 
 from __future__ import annotations
 

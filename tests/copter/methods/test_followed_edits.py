@@ -1,4 +1,4 @@
-"""Programs of small models follow every edit in place: against HiGHS, and against a program made anew (K16)."""
+"""Programs of small models follow every edit in place: against HiGHS, and against a program made anew (K14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of small models by pivots of the whole program or of its blocks: against HiGHS through every edit; how they give up."""
+"""Rounds of small models by pivots, of the whole program or of its blocks: against HiGHS, and how they give up."""
 
 from __future__ import annotations
 
