@@ -1,4 +1,4 @@
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,24 +8,6 @@ from copter.model.matrix.block_matrix import BlockMatrix
 _Ints = NDArray[np.int32]
 _Ages = NDArray[np.int64]
 _Floats = NDArray[np.float64]
-
-class _Program(Protocol):
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def column_start(self) -> _Ints: ...
-    @property
-    def start(self) -> _Ints: ...
-    @property
-    def row(self) -> _Ints: ...
-    @property
-    def value(self) -> _Floats: ...
-    @property
-    def cost(self) -> _Floats: ...
-    @property
-    def lower(self) -> _Floats: ...
-    @property
-    def upper(self) -> _Floats: ...
 
 def write_bounds(
     matrix: BlockMatrix,
@@ -39,5 +21,5 @@ def write_bounds(
 ) -> bool: ...
 def sizes_of_slots(matrix: BlockMatrix) -> tuple[_Ints, _Ints]: ...
 def write_blocks(
-    matrix: BlockMatrix, program: _Program, stamps: _Ages, generation: _Ages, changed: NDArray[np.uint8]
+    matrix: BlockMatrix, program: Any, stamps: _Ages, generation: _Ages, changed: NDArray[np.uint8]
 ) -> bool: ...
