@@ -137,6 +137,8 @@ class ModelFacts:
         Whether the last answer was optimal for this very model, and no basis holds it: one pricing pass proves it.
     has_optimum : bool
         Whether pivots of the whole program can start from an earlier optimum.
+    has_own_duals : bool
+        Whether the last answer came with duals of the requests' own rows.
     """
 
     columns: int
@@ -146,6 +148,7 @@ class ModelFacts:
     requests: int = 0
     unchanged: bool = False
     has_optimum: bool = False
+    has_own_duals: bool = False
 
 
 NAMED: Final = "Settings.method names it"
@@ -181,8 +184,11 @@ def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
 def is_small(facts: ModelFacts, settings: Settings) -> bool:
     """Whether a model is so small that pivots of its whole program, with a row for every request, solve it fastest."""
     few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
-    if facts.has_basis and not facts.private_rows and settings.tolerance >= PERTURBED:
-        few_requests = facts.requests <= facts.rows
+    if not facts.private_rows:
+        if facts.unchanged:  # its answer is proven again by the method that found it
+            few_requests = few_requests and facts.has_own_duals
+        elif facts.has_basis and settings.tolerance >= PERTURBED:
+            few_requests = facts.requests <= facts.rows
     most = settings.basis_columns if facts.private_rows else min(SMALL_COLUMNS, settings.basis_columns)
     return 0 < facts.columns <= most and few_requests
 

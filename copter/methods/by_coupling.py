@@ -257,5 +257,7 @@ def moved_to(
     """
     least = KEEP_SLACK if matrix.any_integer(slots[slots < matrix.n_slots]) else -1.0
     key, x, block = working_columns(program, limit, slots, answer.x, answer.y, least, reduced)
+    if len(iterate.own_key):  # of an earlier answer
+        iterate.hold_own(matrix, iterate.own_key[:0], iterate.own_dual[:0])
     iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
