@@ -2,8 +2,9 @@
 
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
-0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. The rules below are
-   for larger models, and for small ones whose pivots do not end at a proven optimum.
+0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round; without private rows
+   and with more requests than coupling rows only in the first round. The rules below are for larger models, for later
+   rounds of these, and for small ones whose pivots do not end at a proven optimum.
 1. Private rows: the block methods, because no other method for models supports private rows. If they do not finish, or
    the program is infeasible or unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns)
    and then to the interior-point method.
@@ -51,7 +52,12 @@ FEW_REQUESTS: Final = 64
 """Requests up to which a model counts as small whatever its number of coupling rows (:func:`is_small`)."""
 
 REQUESTS_A_ROW: Final = 4
-"""Requests per coupling row up to which a model counts as small: with more, it pays to eliminate the requests' rows."""
+"""Requests per coupling row up to which a model counts as small: with more, it pays to eliminate the requests' rows.
+Once blocks have a basis it pays above one request per row.
+"""
+
+PERTURBED: Final = 1e-7
+"""Tolerance from which the optimum of a small model's blocks is near enough: its costs are perturbed."""
 
 ROUND_WORK: Final = 1e8
 """Work after which a small model's pivots are given up; a unit takes about three nanoseconds."""
@@ -131,6 +137,8 @@ class ModelFacts:
         Whether the last answer was optimal for this very model, and no basis holds it: one pricing pass proves it.
     has_optimum : bool
         Whether pivots of the whole program can start from an earlier optimum.
+    has_own_duals : bool
+        Whether the last answer came with duals of the requests' own rows.
     """
 
     columns: int
@@ -140,6 +148,7 @@ class ModelFacts:
     requests: int = 0
     unchanged: bool = False
     has_optimum: bool = False
+    has_own_duals: bool = False
 
 
 NAMED: Final = "Settings.method names it"
@@ -157,7 +166,7 @@ WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did n
 _UNCOUPLED: Final = Choice("interior", "more coupling rows than columns: nothing is eliminated")
 RESUMED: Final = Choice("basis", "more coupling rows than columns: pivots of the whole program from the last optimum")
 _STALLED: Final = Choice("interior", "the proximal method stalled")
-_PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
+PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis")
 _ROW_PIVOTS: Final = Choice("basis", "many coupling rows: pivots from the last basis")
 _BLOCKS: Final = Choice("blocks", "many coupling rows: requests are eliminated")
@@ -175,6 +184,11 @@ def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
 def is_small(facts: ModelFacts, settings: Settings) -> bool:
     """Whether a model is so small that pivots of its whole program, with a row for every request, solve it fastest."""
     few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
+    if not facts.private_rows:
+        if facts.unchanged:  # its answer is proven again by the method that found it
+            few_requests = few_requests and facts.has_own_duals
+        elif facts.has_basis and settings.tolerance >= PERTURBED:
+            few_requests = facts.requests <= facts.rows
     most = settings.basis_columns if facts.private_rows else min(SMALL_COLUMNS, settings.basis_columns)
     return 0 < facts.columns <= most and few_requests
 
@@ -211,7 +225,7 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
         pass
     elif facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
         if few:
-            order.append(_PIVOTS if facts.has_basis else _COLD_PIVOTS)
+            order.append(PIVOTS if facts.has_basis else _COLD_PIVOTS)
             if facts.columns <= COLD_COLUMNS:
                 order.append(WHOLE_PIVOTS)
         elif many:

@@ -18,6 +18,7 @@ from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of
+from copter.methods.blocks.solve import MOST_ROWS
 from copter.methods.blocks.working_columns import working_columns
 from copter.methods.protocol import Round
 from copter.methods.proximal.iterate import KEEP_SLACK
@@ -100,7 +101,11 @@ class CouplingSolve:
         """Prepare a solve of the current model."""
         model, iterate = given.model, given.iterate
         basis, mark = iterate.pivots(), model.ledger.changes.mark
-        program, slots, generation = program_now(model, basis)
+        if has_room(model, given.settings):
+            room = basis.follow(model.ledger.matrix)
+            program, slots, generation = room.program, room.slots, room.generation
+        else:
+            program, slots, generation = program_now(model, basis)
         judge = Judge(program, given.settings, given.offset)
         moved = basis.answer is None and not iterate.cold  # the iterate's point is not the basis's last answer
         last = kept_point(iterate, model, program, slots, generation) if moved else None
@@ -122,27 +127,46 @@ class CouplingSolve:
     def ended(self, answer: BlockAnswer, choice: Choice) -> Ended:
         """Move the iterate to an optimal answer."""
         model, iterate, proof = self.of.model, self.of.iterate, self.judge.proof_of(answer)
-        moved_to(iterate, model.ledger.matrix, self.program, self.slots, self.generation, answer)
+        matrix, program = model.ledger.matrix, self.program
+        if program.private_start[-1] == len(self.slots):
+            limit = program.upper[program.n_columns + program.n_rows :]
+        else:
+            limit = matrix.sums_of(self.slots)[0]
+        moved_to(iterate, matrix, program, self.slots, self.generation, limit, answer, self.judge.reduced)
         iterate.version = model.version
         self.of.tell(proof.residuals)
         values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), model.ledger.sign * answer.y)
         return Ended(Status.OPTIMAL, proof.of_model(model), values, choice, answer.iterations)
 
+    @property
+    def follows(self) -> bool:
+        """Whether the program follows the model in place."""
+        return self.basis.room is not None and self.program is self.basis.room.program
+
     def by_pivots(self) -> BlockAnswer | None:
         """Solve by pivots from the last round's basis, or from prices alone."""
         basis, prices = self.basis, prices_now(self.of.iterate, self.of.model)
         answer = basis.solve(self.program, self.slots, self.generation, prices, self.of.watch)
-        known = basis.kept is not None and basis.kept.program is self.program
+        known = basis.kept is not None and basis.kept.program is self.program and not self.follows
         basis.seen = (self.program, self.mark) if known else None
         return answer
 
     def by_interior_points(self) -> BlockAnswer | None:
-        """Solve by interior points."""
+        """Solve by interior points, whose program has no gaps."""
         matrix = self.of.model.ledger.matrix
+        if self.follows:
+            self.slots = np.sort(slots_in_order(self.of.model.ledger))
+            self.program, self.generation = program_of(matrix, self.slots), matrix.generation[self.slots]
+            self.judge = Judge(self.program, self.of.settings, self.of.offset)
         try:
             return by_interior_points(matrix, self.program, self.slots, self.of.settings, self.of.watch, self.judge)
         except MemoryError:  # the other methods need no dense matrix of this size
             return None
+
+
+def has_room(model: Model, settings: Settings) -> bool:
+    """Whether a model is so small that its program has gaps and follows all edits in place (K14)."""
+    return 0 < model.n_columns <= settings.basis_columns and 0 < model.ledger.matrix.n_rows <= MOST_ROWS
 
 
 def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
@@ -173,11 +197,13 @@ class Judge:
     def __init__(self, program: BlockProgram, settings: Settings, offset: float) -> None:
         self.program, self.settings, self.offset = program, settings, offset
         self.last: tuple[BlockAnswer, Proof] | None = None
+        self.reduced: Floats = np.empty(program.n_columns)  # costs less usage at the last answer's prices
 
     def proof_of(self, answer: BlockAnswer) -> Proof:
-        """Return the proof of an answer, cached for repeated calls with the same answer."""
+        """Return the proof of an answer by one pass over all columns (K15), cached for the same answer."""
         if self.last is None or self.last[0] is not answer:
-            self.last = (answer, proven(self.program, answer, self.offset))
+            figures = prove(self.program, answer.x, answer.y, self.reduced)
+            self.last = (answer, Proof.of(figures, self.offset))
         return self.last[1]
 
     def shows(self, answer: BlockAnswer) -> bool:
@@ -215,21 +241,23 @@ def kept_point(
     return BlockAnswer(x, np.where(np.isfinite(bound), y, 0.0), 0, np.zeros(0))
 
 
-def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
-    """Prove the answer by one pass over all columns (K15)."""
-    return Proof.of(prove(program, answer.x, answer.y), offset)
-
-
 def moved_to(
     iterate: WarmState,
     matrix: BlockMatrix,
     program: BlockProgram,
     slots: Ints,
     generation: NDArray[np.int64],
+    limit: Floats,
     answer: BlockAnswer,
+    reduced: Floats | None = None,
 ) -> None:
-    """Store the answer in the iterate; data of working columns are gathered on first use."""
-    least = KEEP_SLACK if matrix.any_integer(slots) else -1.0
-    key, x, block = working_columns(program, matrix.sums_of(slots)[0], slots, answer.x, answer.y, least)
+    """Store the answer in the iterate; data of working columns are gathered on first use.
+
+    `limit` and `reduced` are as for :func:`.working_columns`.
+    """
+    least = KEEP_SLACK if matrix.any_integer(slots[slots < matrix.n_slots]) else -1.0
+    key, x, block = working_columns(program, limit, slots, answer.x, answer.y, least, reduced)
+    if len(iterate.own_key):  # of an earlier answer
+        iterate.hold_own(matrix, iterate.own_key[:0], iterate.own_dual[:0])
     iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()

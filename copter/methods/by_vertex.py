@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from copter.choose import KEPT, SMALL_COLD, Choice, round_work
 from copter.methods.answers import Ended
 from copter.methods.blocks.answer import BlockAnswer
+from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram, patched, program_of
 from copter.methods.by_coupling import Proof, kept_point, moved_to
 from copter.methods.protocol import Round
@@ -102,8 +103,9 @@ class VertexSolve:
             return None
         matrix, sign, m = model.ledger.matrix, model.ledger.sign, self.program.n_rows
         answer = BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)
-        moved_to(iterate, matrix, self.program, entries.slots, entries.generation, answer)
-        iterate.basis, iterate.version = None, model.version
+        limit = matrix.sums_of(entries.slots)[0]
+        moved_to(iterate, matrix, self.program, entries.slots, entries.generation, limit, answer)
+        iterate.basis, iterate.version = WarmBasis(), model.version
         key = own_keys(matrix, entries)
         iterate.hold_own(matrix, key, answer.private)
         self.of.tell(proof.residuals)

@@ -101,4 +101,5 @@ def facts_of(given: Round) -> ModelFacts:
         requests=len(model.ledger.slot_of),
         unchanged=iterate.version == model.version and (basis is None or basis.answer is None),
         has_optimum=iterate.whole.is_ready,
+        has_own_duals=len(iterate.own_key) > 0,
     )

@@ -69,28 +69,27 @@ def usage_by(draft: Draft, slots: Ints) -> Floats:
 
 
 class Options:
-    """Options of each request, including "no column": costs, losses at the prices, and usage.
+    """Options of each request, including "no column": losses at the prices.
 
-    The options are listed request by request; the last option of each request is "no column" (column -1).
+    Attributes
+    ----------
+    slots : ndarray (n,) int32
+    owner, column, reduced : ndarray (options,)
+        The request of each column that a plan may take, ascending, the column, and its cost plus the price of its usage.
+    best : ndarray (n,)
+        Least of a request's, at most zero: that of "no column".
     """
 
     def __init__(self, draft: Draft, slots: Ints, sizes: Ints, prices: Floats) -> None:
         start = sums_before(sizes.astype(np.int64))
         owner = np.repeat(np.arange(len(slots)), sizes)
         column = (np.arange(start[-1]) - start[owner]).astype(np.int32)
-        entry_start, row, coefficient = draft.usage_of(slots, start.astype(np.int32), column)
-        cost = draft.matrix.costs_at(slots[owner], column)
-        entry = np.repeat(np.arange(len(column)), np.diff(entry_start))
-        reduced = cost + np.bincount(entry, weights=prices[row] * coefficient, minlength=len(column))
+        reduced = draft.matrix.flat_reduced_costs(slots, int(start[-1]), -prices)
         usable = takeable(draft.matrix, slots[owner], column)
-        self.slots, self.owner, self.column = slots, owner[usable], column[usable]
-        self.cost, self.reduced = cost[usable], reduced[usable]
-        first = entry_start.astype(np.int64)
-        entries = ranges(first[:-1][usable], first[1:][usable])
-        self.counts: NDArray[np.int64] = np.diff(first)[usable]
-        self.row, self.coefficient = row[entries], coefficient[entries]
-        self.best = np.zeros(len(slots))  # option "no column" costs zero
-        np.minimum.at(self.best, self.owner, self.reduced)
+        self.draft, self.slots = draft, slots
+        self.owner, self.column, self.reduced = owner[usable], column[usable], reduced[usable]
+        reduced[~usable] = 0.0
+        self.best: Floats = np.minimum(np.minimum.reduceat(reduced, start[:-1]), 0.0)
 
     def costs_now(self, draft: Draft) -> Floats:
         """Return the costs of the draft's columns in these slots."""
@@ -102,26 +101,33 @@ class Options:
         loss = self.reduced - self.best[self.owner]
         fine = np.flatnonzero(loss < budget)
         idle = np.flatnonzero(-self.best < budget)
-        count = np.bincount(self.owner[fine], minlength=len(self.slots)) + np.bincount(idle, minlength=len(self.slots))
+        count = np.bincount(self.owner[fine], minlength=len(self.slots))
+        count[idle] += 1
         if (count > 1).sum() > MOST_OPEN:
             return None
         return Kept(self, fine, idle, loss[fine], -self.best[idle])
 
 
 class Kept:
-    """The options that a better plan may use."""
+    """The options that a better plan may use; "no column" is column -1.
+
+    Attributes
+    ----------
+    slots : ndarray (n,) int32
+    owner, column, loss, counts : ndarray (options,)
+        Request, column, loss and number of entries of each option.
+    first, row, coefficient : ndarray
+        Entries of option k are those from first[k] to first[k + 1].
+    """
 
     def __init__(self, options: Options, fine: Places, idle: Places, loss: Floats, idle_loss: Floats) -> None:
-        entry = sums_before(options.counts)
-        which = ranges(entry[fine], entry[fine + 1])
-        owner = np.concatenate((options.owner[fine], idle))
-        column = np.concatenate((options.column[fine], np.full(len(idle), IDLE)))
-        losses = np.concatenate((loss, idle_loss))
-        counts = np.concatenate((options.counts[fine], np.zeros(len(idle), dtype=np.int64)))
         self.slots = options.slots
-        self.owner, self.column, self.loss, self.counts = owner, column, losses, counts
-        self.first = sums_before(counts)
-        self.row, self.coefficient = options.row[which], options.coefficient[which]
+        self.owner = np.concatenate((options.owner[fine], idle))
+        self.column = np.concatenate((options.column[fine], np.full(len(idle), IDLE)))
+        self.loss = np.concatenate((loss, idle_loss))
+        start, self.row, self.coefficient = options.draft.usage(self.slots[options.owner[fine]], options.column[fine])
+        self.first = np.concatenate((start.astype(np.int64), np.full(len(idle), start[-1])))
+        self.counts: NDArray[np.int64] = np.diff(self.first)
 
     def choices(self, prices: Floats, left: Floats, room: Floats) -> tuple[Choices, Places]:
         """Return the search over these options, in descending order of the requests' first losses, and the order of its

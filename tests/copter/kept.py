@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
+import scipy.sparse as sp
 
 from copter import Session
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram, program_of
+from copter.model.columns import slots_in_order
 
 
 def kept_program(session: Session) -> BlockProgram | None:
@@ -21,6 +23,7 @@ def kept_program(session: Session) -> BlockProgram | None:
 
 def assert_kept_program_is_the_models(session: Session) -> None:
     """A program that was patched since the last whole one is what a whole one would be (K14)."""
+    assert_room_is_the_models(session)
     basis, matrix, vertex = session._iterate.basis, session.model.ledger.matrix, session._iterate.vertex
     if session._iterate.program is not None and vertex is not None and vertex.entries is not None:
         (program, mark), slots, generation = session._iterate.program, vertex.entries.slots, vertex.entries.generation
@@ -37,3 +40,35 @@ def assert_kept_program_is_the_models(session: Session) -> None:
     np.testing.assert_array_equal(generation, matrix.generation[slots])
     for field in fields(BlockProgram):
         np.testing.assert_array_equal(getattr(program, field.name), getattr(fresh, field.name), field.name)
+
+
+def assert_room_is_the_models(session: Session) -> None:
+    """A program that follows the model has each request's columns in its slot's block, and nothing in gaps (K14)."""
+    basis, matrix = session._iterate.basis, session.model.ledger.matrix
+    if not isinstance(basis, WarmBasis) or basis.room is None or session._iterate.version != session.model.version:
+        return
+    room, slots = basis.room, np.sort(slots_in_order(session.model.ledger))
+    program, fresh = room.program, program_of(matrix, slots)
+    n, m, own = program.n_columns, program.n_rows, program.n_columns + program.n_rows
+    sizes, used = np.diff(fresh.column_start), np.zeros(n, dtype=bool)
+    columns = np.repeat(program.column_start[slots] - fresh.column_start[:-1], sizes) + np.arange(fresh.n_columns)
+    used[columns] = True
+    for field in ("cost", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(program, field)[columns], getattr(fresh, field)[: len(columns)], field)
+        np.testing.assert_array_equal(getattr(program, field)[:n][~used], 0.0, field)
+    for bound in ("lower", "upper"):
+        np.testing.assert_array_equal(getattr(program, bound)[n:own], getattr(fresh, bound)[len(columns) :][:m], bound)
+    both = [
+        sp.csc_array((each.value, each.row, each.start), shape=(m, each.n_columns)).toarray()
+        for each in (program, fresh)
+    ]
+    np.testing.assert_array_equal(both[0][:, columns], both[1])
+    assert not both[0][:, ~used].any()
+    limit, least = matrix.sums_of(slots)
+    np.testing.assert_array_equal(program.lower[own:][slots], least)
+    np.testing.assert_array_equal(program.upper[own:][slots], limit)
+    idle = np.setdiff1d(room.slots, slots)
+    assert np.isneginf(program.lower[own:][idle]).all()
+    assert np.isposinf(program.upper[own:][idle]).all()
+    np.testing.assert_array_equal(room.generation[slots], matrix.generation[slots])
+    assert (room.generation[idle] == -1).all()

@@ -12,8 +12,10 @@ from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.methods.blocks.block_dual import BlockDual
 from copter.methods.blocks.program import BlockProgram
+from copter.methods.blocks.room import Room
 from copter.methods.blocks.solve import MOST_ROWS
 from copter.methods.blocks.working_inverse import WorkingInverse
+from copter.model.matrix import BlockMatrix
 from copter.model.matrix.changes import Mark
 from copter.runtime.watch import Watch
 
@@ -98,14 +100,36 @@ class WarmBasis:
 
     A block's name is its slot and generation. A block with changed costs or coefficients is treated as a new one: its
     basic variables become artificial and leave the basis, which so stays dual feasible through every edit.
+
+    Attributes
+    ----------
+    kept : Kept or None
+        The last program and its basis.
+    answer : BlockAnswer or None
+        Answer of the kept program, before later edits.
+    room : Room or None
+        The program that follows a model's matrix in place, see :meth:`follow`.
     """
 
     def __init__(self) -> None:
         self.kept: Kept | None = None
-        self.answer: BlockAnswer | None = None  # answer of the kept program
+        self.answer: BlockAnswer | None = None
+        self.room: Room | None = None
+        self.stays = False  # whether the room's program has not changed since the last answer
         # the kept program, and the mark of the edits that it contains
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
+
+    def follow(self, matrix: BlockMatrix) -> Room:
+        """Return a model's program; where its room suffices, program and basis follow the edits in place (K14)."""
+        room, kept = self.room, self.kept
+        if room is None or not room.follow(matrix):
+            self.room = room = Room.of(matrix)
+        elif kept is not None and kept.program is room.program:
+            self.stays = self.stays and not room.changed.any()
+            if not self.stays and not renewed(kept, room):
+                self.kept = None
+        return room
 
     def solve(
         self, program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, watch: Watch
@@ -122,30 +146,36 @@ class WarmBasis:
             Prices of the coupling rows, as minimised; without a basis the method starts from them.
         watch : Watch
         """
-        known = self.kept is not None and self.kept.program.shares_entries_of(program)
+        follows = self.room is not None and program is self.room.program
+        known = follows or (self.kept is not None and self.kept.program.shares_entries_of(program))
         if watch() or not (known or applies_to(program)):
             return None
         if self.resting:
             self.resting -= 1
             return None
         kept, self.kept = self.kept, None
-        if kept is not None and self.answer is not None and kept.is_of(program, slots, generation):
-            self.kept = replace(kept, program=program)
+        current = kept is not None and kept.program is program and follows
+        if (
+            kept is not None
+            and self.answer is not None
+            and (self.stays if current else kept.is_of(program, slots, generation))
+        ):
+            self.kept = kept if follows else replace(kept, program=program)
             return replace(self.answer, iterations=0)
         with np.errstate(all="ignore"):
-            now = None if kept is None else carried(kept, program, slots, generation)
+            now = kept if kept is None or current else carried(kept, program, slots, generation)
             ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[1] / 2**self.failures)
             if ending == Ending.UNSTABLE:
                 now = begun(program, slots, generation, prices)
                 ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[0] / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
-                self.kept, self.answer = now, None  # the next round starts from here
+                self.kept, self.answer, self.stays = now, None, False  # the next round starts from here
                 if not watch():
                     self.failures = min(self.failures + 1, MOST_FAILURES)
                     self.resting = 2**self.failures // 2
             return None
-        self.kept, self.failures = now, 0
+        self.kept, self.failures, self.stays = now, 0, follows
         n, dual = program.n_columns, now.dual
         x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
         prices = true_prices(dual, program.cost * now.factor) * now.scale / now.factor
@@ -170,8 +200,11 @@ def applies_to(program: BlockProgram) -> bool:
     )
 
 
-def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) -> BlockDual:
-    """Return the dual simplex state of a program, with rows and costs scaled and costs perturbed, but no basis."""
+def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints, alone: bool = False) -> BlockDual:
+    """Return the dual simplex state of a program, with rows and costs scaled and costs perturbed, but no basis.
+
+    `alone` as for :class:`.ColumnClasses`.
+    """
     *_, row_lower, row_upper = scaled_bounds(program, scale)
     n, m, lower, upper = program.n_columns, program.n_rows, program.lower.copy(), program.upper.copy()
     lower[n : n + m], upper[n : n + m] = row_lower, row_upper
@@ -182,7 +215,7 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) ->
         lower=lower,
         upper=upper,
     )
-    dual = BlockDual(scaled)
+    dual = BlockDual(scaled, alone)
     dual.tolerance = tolerance_for(row_lower, row_upper)
     return dual
 
@@ -291,7 +324,7 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
     if rows < 0:
         return None
     scale = np.concatenate((kept.scale, np.ones(rows)))
-    dual = dual_of(program, scale, kept.factor, slots)
+    dual = dual_of(program, scale, kept.factor, slots, before.classes.alone)
     place = same_blocks(before, dual, kept.slots, kept.generation, slots, generation)
     heads, keys, high = carried_basis(before, dual, place)
     inverse, prices = before.inverse, np.concatenate((before.prices, np.zeros(rows)))
@@ -302,6 +335,16 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
     if not dual.take(inverse, prices, heads, keys, high):
         return None
     return Kept(program, slots, generation, scale, kept.factor, dual, cold_work(program))
+
+
+def renewed(kept: Kept, room: Room) -> bool:
+    """Bring a basis up to its program, which has followed the matrix; returns False if it cannot go on."""
+    program, dual, n, m = kept.program, kept.dual, kept.program.n_columns, kept.program.n_rows
+    cost = moved_costs(program.cost * kept.factor, program.column_start, kept.slots, APART, LEAST_COST)
+    row_lower, row_upper = program.lower[n : n + m] * kept.scale, program.upper[n : n + m] * kept.scale
+    dual.tolerance = tolerance_for(row_lower, row_upper)
+    dual.rewrite(room.changed, program, kept.scale, cost)
+    return dual.renew(program.lower[n + m :], program.upper[n + m :], row_lower, row_upper, room.changed)
 
 
 def same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:

@@ -2,6 +2,7 @@ from copter.methods.blocks.working_inverse cimport WorkingInverse
 
 cdef enum:
     ARTIFICIAL = -1  # number of an artificial variable at a position of the working basis
+    NEW = 2  # mark of a block that has other costs or entries
 
 
 cdef class BlockBasis:
@@ -10,13 +11,15 @@ cdef class BlockBasis:
     cdef readonly WorkingInverse inverse
     cdef public double tolerance
     cdef const int[::1] column_start, start, row
-    cdef const double[::1] value, cost
+    cdef double[::1] value, cost
     cdef double[::1] low, high, x, y, artificial, rho, alpha, shift, factors
     cdef unsigned char[::1] at_upper
-    cdef int[::1] place, block_of, key, count, head, others
+    cdef int[::1] place, block_of, key, count, head, others, bucket
     cdef bint rest(self, int v) noexcept nogil
+    cdef bint rest_row(self, int r) noexcept nogil
+    cdef bint rest_block(self, int g) noexcept nogil
     cdef bint settle(self, int g) noexcept nogil
-    cdef void drop_twins(self, int g, int[::1] bucket) noexcept nogil
+    cdef void drop_twins(self, int g) noexcept nogil
     cdef unsigned int hash_of(self, int j) noexcept nogil
     cdef bint is_twin(self, int i, int j) noexcept nogil
     cdef void refresh(self) noexcept nogil

@@ -57,12 +57,44 @@ cdef class BlockBasis:
         self.rho, self.alpha, self.shift = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
         self.others, self.factors = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows)
         self.tolerance = 1e-9
-        bucket = np.empty(4 * max(int(np.diff(program.column_start).max(initial=1)), 1), dtype=np.int32)
-        cdef int[::1] buckets = bucket
+        self.bucket = np.empty(4 * max(int(np.diff(program.column_start).max(initial=1)), 1), dtype=np.int32)
         with nogil:
             for g in range(self.n_blocks):
-                if self.column_start[g + 1] - self.column_start[g] > 1:
-                    self.drop_twins(g, buckets)
+                self.drop_twins(g)
+
+    def rewrite(self, const unsigned char[::1] changed, program, const double[::1] scale, const double[::1] cost):
+        """Take over the columns of blocks that have changed in place; their sums and the rows follow by `renew`.
+
+        A block that has other costs or entries is a new one: artificial variables replace its basic ones.
+
+        Parameters
+        ----------
+        changed : ndarray (blocks,) uint8
+            As for :class:`.Room`.
+        program : BlockProgram
+            The unscaled program with the same places of columns and entries.
+        scale : ndarray (rows,)
+        cost : ndarray (columns,)
+            Scaled and perturbed.
+        """
+        cdef int g, j, e, p, v, last, first = self.n_columns + self.n_blocks
+        cdef const double[::1] value = program.value, lower = program.lower, upper = program.upper
+        with nogil:
+            for p in range(self.n_rows):
+                v = self.head[p]
+                if 0 <= v < first and changed[self.block(v)] == NEW:
+                    self.head[p], self.place[v] = ARTIFICIAL, -1
+                    self.count[self.block(v)] -= 1
+            for g in range(self.n_blocks):
+                if changed[g] == 0:
+                    continue
+                last = self.column_start[g + 1]
+                for j in range(self.column_start[g], last):
+                    self.low[j], self.high[j], self.cost[j] = lower[j], upper[j], cost[j]
+                if changed[g] == NEW:
+                    for e in range(self.start[self.column_start[g]], self.start[last]):
+                        self.value[e] = value[e] * scale[self.row[e]]
+                self.drop_twins(g)
 
     # Starting points ----------------------------------------------------------------------------------------------
 
@@ -95,7 +127,7 @@ cdef class BlockBasis:
         Blocks without a variable among the heads are filled at best for the prices. Returns False if a nonbasic
         variable has no bound to rest at.
         """
-        cdef int g, j, p, r, v, s, first = self.n_columns + self.n_blocks
+        cdef int g, p, r, v, first = self.n_columns + self.n_blocks
         self.inverse = inverse
         self.y[:] = y
         self.count[:] = 0
@@ -109,27 +141,31 @@ cdef class BlockBasis:
                 if v < first:
                     self.count[self.block(v)] += 1
         for r in range(self.n_rows):
-            v = first + r
-            if self.place[v] < 0:
-                if fabs(y[r]) > TIE:
-                    self.at_upper[v] = y[r] < 0.0
-                elif fabs(self.high[v] if self.at_upper[v] else self.low[v]) == INFINITY:
-                    self.at_upper[v] = not self.at_upper[v]
-                if not self.rest(v):
-                    return False
+            if self.place[first + r] < 0 and not self.rest_row(r):
+                return False
         for g in range(self.n_blocks):
-            if self.count[g] == 0:
-                if not self.settle(g):
-                    return False
-                continue
-            self.key[g], s = keys[g], self.n_columns + g
-            for j in range(self.column_start[g], self.column_start[g + 1]):
-                if j != keys[g] and self.place[j] < 0 and not self.rest(j):
-                    return False
-            if s != keys[g] and self.place[s] < 0 and not self.rest(s):
+            self.key[g] = keys[g]
+            if not (self.rest_block(g) if self.count[g] > 0 else self.settle(g)):
                 return False
         self.refresh()
         return True
+
+    cdef bint rest_row(self, int r) noexcept nogil:
+        """Put a nonbasic row at the bound that its price asks for; return False if it has none."""
+        cdef int v = self.n_columns + self.n_blocks + r
+        if fabs(self.y[r]) > TIE:
+            self.at_upper[v] = self.y[r] < 0.0
+        elif fabs(self.high[v] if self.at_upper[v] else self.low[v]) == INFINITY:
+            self.at_upper[v] = not self.at_upper[v]
+        return self.rest(v)
+
+    cdef bint rest_block(self, int g) noexcept nogil:
+        """Put a block's nonbasic variables other than its key at their bounds; return False if one has none."""
+        cdef int j, s = self.n_columns + g
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j != self.key[g] and self.place[j] < 0 and not self.rest(j):
+                return False
+        return s == self.key[g] or self.place[s] >= 0 or self.rest(s)
 
     cdef bint rest(self, int v) noexcept nogil:
         """Put a nonbasic variable at its bound; return False if it has none."""
@@ -174,10 +210,13 @@ cdef class BlockBasis:
         self.key[g], self.x[s] = s, total
         return True
 
-    cdef void drop_twins(self, int g, int[::1] bucket) noexcept nogil:
+    cdef void drop_twins(self, int g) noexcept nogil:
         """Fix each column of a block that has a twin with the same entries and no larger cost."""
         cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1], mask = 1
         cdef unsigned int at
+        cdef int* bucket = &self.bucket[0]
+        if last - first < 2:
+            return
         while mask < 2 * (last - first):  # ends: mask doubles
             mask *= 2
         mask -= 1

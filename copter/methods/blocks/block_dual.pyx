@@ -7,8 +7,8 @@ Most blocks are settled: only their key is basic. A ratio test passes the breakp
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, BlockBasis
-from copter.methods.blocks.block_items cimport BlockItems
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, NEW, BlockBasis
+from copter.methods.blocks.block_items cimport RATE, BlockItems
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
@@ -26,7 +26,6 @@ cdef int LOOSE = 16  # items are sorted anew once more than one block in LOOSE i
 cdef int MANY = 64  # breakpoints; more unused ones than this within reach shrink the reach
 cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable; a few are usual where keys change
 cdef int ROUNDS = 20  # most times that blocks are settled anew between two pivots; one or two are usual
-cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
 cdef double PIVOT = 1e-6  # least size of a pivot
 # Most relative difference of a pivot computed by row and by column; more calls for fresh values.
 cdef double DRIFT = 1e-6
@@ -39,11 +38,11 @@ cdef class BlockDual(BlockItems):
 
     Parameters
     ----------
-    As :class:`BlockBasis`.
+    As :class:`BlockItems`.
     """
 
-    def __init__(self, program):
-        BlockItems.__init__(self, program)
+    def __init__(self, program, bint alone=False):
+        BlockItems.__init__(self, program, alone)
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
         self.since = 0
@@ -52,14 +51,21 @@ cdef class BlockDual(BlockItems):
         self.pivots = self.flips = self.passes = 0
 
     def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
-              const double[::1] row_upper):
-        """Continue with new bounds of the sums and rows; each must be finite where the old one was. Counters restart.
+              const double[::1] row_upper, const unsigned char[::1] changed=None):
+        """Continue with new bounds of the sums and rows. Counters restart.
 
-        Settled blocks whose bounds have changed are filled anew; others stay as they are. Returns False if the bounds
-        of a block contradict each other: then start again with `begin` or `take`.
+        Settled blocks whose bounds have changed are filled anew; others stay as they are. Returns False if a block's
+        bounds contradict each other, or a variable has no bound to rest at: then start again with `begin` or `take`.
+
+        Parameters
+        ----------
+        least, most, row_lower, row_upper : ndarray
+            Of all blocks, of all rows; scaled.
+        changed : ndarray (blocks,) uint8, optional
+            The blocks that `rewrite` has written.
         """
         cdef int g, r, v, settled = 0, n = self.n_columns, first = self.n_columns + self.n_blocks
-        cdef bint holds = True
+        cdef bint holds = True, known = changed is not None
         self.pivots = self.flips = self.passes = 0
         self.work = self.classes.work = 0
         self.reach = INFINITY
@@ -67,23 +73,24 @@ cdef class BlockDual(BlockItems):
             for r in range(self.n_rows):
                 v = first + r
                 self.low[v], self.high[v] = row_lower[r], row_upper[r]
-                if self.place[v] < 0:
-                    self.rest(v)
+                holds = holds and (self.place[v] >= 0 or self.rest_row(r))
             for g in range(self.n_blocks):
+                if not holds:
+                    break
                 v = n + g
-                if self.low[v] == least[g] and self.high[v] == most[g]:
+                if self.low[v] == least[g] and self.high[v] == most[g] and not (known and changed[g]):
                     continue
                 self.low[v], self.high[v] = least[g], most[g]
-                if self.count[g] == 0:
-                    settled += 1
-                    self.looked &= LOOSE * settled <= self.n_blocks
-                    if self.looked:
-                        self.change(g)
-                    if not self.settle(g):
-                        holds = False
-                        break
-                elif self.place[v] < 0 and self.key[g] != v:
-                    self.rest(v)
+                if known and changed[g] == NEW and not self.classes.alone:
+                    self.looked = False  # the block's columns are of other classes
+                if self.count[g] > 0:
+                    holds = self.rest_block(g)
+                    continue
+                settled += 1
+                self.looked &= self.classes.alone or LOOSE * settled <= self.n_blocks
+                if self.looked:
+                    self.change(g)
+                holds = self.settle(g)
             if holds:
                 if self.looked:
                     self.relay()
@@ -281,6 +288,10 @@ cdef class BlockDual(BlockItems):
         """Collect the breakpoints of the settled blocks."""
         cdef int c, e, t, p, m
         cdef double rate, reach
+        if self.classes.alone:
+            for t in range(self.n_blocks):
+                self.scan_once(t, side, end)
+            return
         for c in range(self.n_pairs):
             p, m = self.plus_of[c], self.minus_of[c]
             rate = side * (self.classes.slope[p] - self.classes.slope[m])
@@ -351,20 +362,15 @@ cdef class BlockDual(BlockItems):
 
     cdef void scan(self, int g, double side, double end) noexcept nogil:
         """Add the breakpoint of a settled block: the first of its reduced costs to reach zero."""
-        cdef int j, s = self.n_columns + g, best = -1
-        cdef double price, rate
+        cdef int s = self.n_columns + g, best, earlier
         if self.count[g] > 0:
             return
         if self.is_changed[g] or self.is_late[g]:
             self.scan_exactly(g, side, end)
             return
-        self.price_of(s, side, &price, &rate)
-        if (rate > RATE) & (price < end * rate):
-            best, end = s, max(price, 0.0) / rate
-        for j in range(self.column_start[g], self.column_start[g + 1]):
-            self.price_of(j, side, &price, &rate)
-            if (rate > RATE) & (price < end * rate):
-                best, end = j, max(price, 0.0) / rate
+        best = self.first_within(s, s + 1, side, &end)
+        earlier = self.first_within(self.column_start[g], self.column_start[g + 1], side, &end)
+        best = earlier if earlier >= 0 else best
         if best >= 0:
             self.ahead.add(best, end)
 
@@ -447,7 +453,7 @@ cdef class BlockDual(BlockItems):
         if not (self.looked and self.classes.covers(&self.y[0])):
             self.classes.choose(&self.y[0], self.looked)
             self.lay()
-        elif LOOSE * self.n_loose > self.n_blocks:
+        elif self.classes.alone or LOOSE * self.n_loose > self.n_blocks:
             self.lay()
         self.looked = True
 

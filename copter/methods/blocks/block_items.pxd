@@ -1,6 +1,8 @@
 from copter.methods.blocks.block_basis cimport BlockBasis
 from copter.methods.blocks.column_classes cimport ColumnClasses
 
+cdef double RATE
+
 
 cdef class BlockItems(BlockBasis):
     cdef readonly ColumnClasses classes
@@ -18,4 +20,4 @@ cdef class BlockItems(BlockBasis):
     cdef void relay(self) noexcept nogil
     cdef void spread(self) noexcept nogil
     cdef void advance(self, double step) noexcept nogil
-    cdef void price_of(self, int v, double side, double* price, double* rate) noexcept nogil
+    cdef int first_within(self, int first, int last, double side, double* end) noexcept nogil

@@ -12,31 +12,37 @@ from libc.math cimport INFINITY
 
 from copter.methods.blocks.column_classes cimport ColumnClasses
 
+RATE = 1e-7  # entries of a tableau row of at most this size count as zero
+
 cdef class BlockItems(BlockBasis):
     """A block basis with distances to breakpoints, item by item.
 
     Parameters
     ----------
     As :class:`BlockBasis`.
+    alone : bool
+        As for :class:`ColumnClasses`. Items then have no pair of classes in common: ratio tests look at all of them.
     """
 
-    def __init__(self, program):
+    def __init__(self, program, bint alone=False):
         cdef int size = 4
         BlockBasis.__init__(self, program)
-        self.classes = ColumnClasses(program.n_rows, program.start, program.row, program.value)
+        self.classes = ColumnClasses(program.n_rows, program.start, program.row, program.value, alone)
         self.n_items = self.n_columns + self.n_blocks
         self.now = np.zeros(max(self.n_columns, 1))
         self.base = np.full(max(self.n_items, 1), INFINITY)
         self.plus, self.minus = np.zeros((2, max(self.n_items, 1)), dtype=np.int32)
         self.changed, self.late_blocks, self.loose, self.stamp = np.zeros((4, max(self.n_blocks, 1)), dtype=np.int32)
         self.is_changed, self.is_late, self.is_loose = np.zeros((3, max(self.n_blocks, 1)), dtype=np.uint8)
+        self.n_pairs = self.n_changed = self.n_late_blocks = self.n_loose = self.visits = 0
+        self.work = 0
+        if alone:
+            return
         while size < 2 * self.n_items:  # ends: size doubles
             size *= 2
         self.table = np.empty(size, dtype=np.int32)
         self.pair_of, self.item, self.plus_of, self.minus_of = np.zeros((4, max(self.n_items, 1)), dtype=np.int32)
         self.pair_start, self.least = np.zeros(self.n_items + 2, dtype=np.int32), np.zeros(max(self.n_items, 1))
-        self.n_pairs = self.n_changed = self.n_late_blocks = self.n_loose = self.visits = 0
-        self.work = 0
 
     # Storing distances
     # --------------------------------------------------------------------------------------------------
@@ -60,7 +66,8 @@ cdef class BlockItems(BlockBasis):
         self.classes.forget()
         for g in range(self.n_blocks):
             self.lay_block(g)
-        self.pair()
+        if not self.classes.alone:
+            self.pair()
         self.work += self.n_items
 
     cdef void pair(self) noexcept nogil:
@@ -138,7 +145,7 @@ cdef class BlockItems(BlockBasis):
         for t in range(self.n_changed):
             g = self.changed[t]
             self.is_changed[g] = 0
-            if not self.is_loose[g]:
+            if not (self.is_loose[g] or self.classes.alone):
                 self.is_loose[g] = 1
                 self.loose[self.n_loose] = g
                 self.n_loose += 1
@@ -155,7 +162,7 @@ cdef class BlockItems(BlockBasis):
         for t in range(self.n_late_blocks):
             self.is_late[self.late_blocks[t]] = 0
         self.n_late_blocks = 0
-        self.work += self.n_pairs + self.n_loose
+        self.work += self.n_items if self.classes.alone else self.n_pairs + self.n_loose
         if not self.classes.spread(&self.rho[0]):
             return
         for t in range(self.classes.n_late):
@@ -175,8 +182,22 @@ cdef class BlockItems(BlockBasis):
         for t in range(self.n_late_blocks):
             self.change(self.late_blocks[t])
 
-    cdef void price_of(self, int v, double side, double* price, double* rate) noexcept nogil:
-        """Write an item's distance to its breakpoint and the rate at which it shrinks."""
-        cdef int p = self.plus[v], m = self.minus[v]
-        rate[0] = side * (self.classes.slope[p] - self.classes.slope[m])
-        price[0] = self.base[v] - (self.classes.moved[p] - self.classes.moved[m])
+    cdef int first_within(self, int first, int last, double side, double* end) noexcept nogil:
+        """Return the item among first to last - 1 that meets its breakpoint first, at a step below `end`; else -1.
+
+        `end` becomes its step.
+        """
+        cdef int v, best = -1
+        cdef const double* slope = &self.classes.slope[0]
+        cdef const double* moved = &self.classes.moved[0]
+        cdef const double* base = &self.base[0]
+        cdef const int* plus = &self.plus[0]
+        cdef const int* minus = &self.minus[0]
+        cdef double price, rate, step = end[0]
+        for v in range(first, last):
+            rate = side * (slope[plus[v]] - slope[minus[v]])
+            price = base[v] - (moved[plus[v]] - moved[minus[v]])
+            if (rate > RATE) & (price < step * rate):
+                best, step = v, max(price, 0.0) / rate
+        end[0] = step
+        return best

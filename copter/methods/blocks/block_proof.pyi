@@ -6,5 +6,5 @@ from copter.methods.blocks.program import BlockProgram
 _Floats = NDArray[np.float64]
 
 def prove(
-    program: BlockProgram, x: _Floats, y: _Floats
+    program: BlockProgram, x: _Floats, y: _Floats, reduced: _Floats | None = None
 ) -> tuple[float, float, float, float, float, float, float, float, float]: ...

@@ -8,7 +8,7 @@ from copter.methods.tally cimport Tally, add_column, add_row, add_term, figures_
 cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
 
 
-def prove(program, const double[::1] x, const double[::1] y):
+def prove(program, const double[::1] x, const double[::1] y, double[::1] reduced=None):
     """Judge a point of a program whose blocks have no private row but a limit on their sum.
 
     Parameters
@@ -16,6 +16,8 @@ def prove(program, const double[::1] x, const double[::1] y):
     program : BlockProgram
     x, y : ndarray (columns,), (rows,)
         Prices of the rows have the sign of a finite bound.
+    reduced : ndarray (columns,), optional
+        Written: costs less what the columns use of the rows at these prices.
 
     Returns
     -------
@@ -27,7 +29,9 @@ def prove(program, const double[::1] x, const double[::1] y):
     cdef const double[::1] value = program.value, cost = program.cost, lower = program.lower, upper = program.upper
     cdef int g, i, j, e, first, last, n_blocks = column_start.shape[0] - 1, n = cost.shape[0], m = y.shape[0]
     cdef double total, used, lows, room, price, q, least, most
-    cdef double[::1] reduced = np.empty(max(n, 1)), rounding = np.empty(max(n, 1)), activity = np.zeros(m)
+    if reduced is None:
+        reduced = np.empty(n)
+    cdef double[::1] rounding = np.empty(max(n, 1)), activity = np.zeros(m)
     cdef Tally tally = Tally(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     with nogil:
         for g in range(n_blocks):
@@ -51,7 +55,7 @@ def prove(program, const double[::1] x, const double[::1] y):
                 outside(&tally, fmax(lower[j] - x[j], x[j] - upper[j]))
             outside(&tally, fmax(least - total, total - most))
             # The sum's price is at most the least reduced cost of a column that only the sum's limit bounds.
-            price = sum_price(first, last, least, most, &reduced[0], lower, upper)
+            price = sum_price(first, last, least, most, reduced, lower, upper)
             if price != 0.0:
                 add_term(&tally, price * (least if price > 0.0 else most))
             room = most - lows if lows > -INFINITY else INFINITY
@@ -64,7 +68,7 @@ def prove(program, const double[::1] x, const double[::1] y):
     return figures_of(&tally, HALF_ULP, column_start[n_blocks] + n_blocks + m)
 
 
-cdef double sum_price(int first, int last, double least, double most, const double* reduced,
+cdef double sum_price(int first, int last, double least, double most, const double[::1] reduced,
                       const double[::1] lower, const double[::1] upper) noexcept nogil:
     """Return the price of a block's sum with the (nearly) best bound: where the cheapest columns fill the sum."""
     cdef int j, best

@@ -1,6 +1,7 @@
 cdef class ColumnClasses:
     cdef readonly int n_rows, n_columns, n_classes, n_moving, n_late
     cdef readonly long long work  # multiplications, so far
+    cdef readonly bint alone
     cdef long long late_work  # entries of late rows met since classes were made
     cdef const int[::1] start, row
     cdef const double[::1] value
@@ -11,6 +12,8 @@ cdef class ColumnClasses:
     cdef bint covers(self, const double* y) noexcept nogil
     cdef void choose(self, const double* y, bint again) noexcept nogil
     cdef void classify(self) noexcept nogil
+    cdef void list_rows(self) noexcept nogil
+    cdef void isolate(self) noexcept nogil
     cdef int size_of(self, int j) noexcept nogil
     cdef int find(self, int at, int size, int mask) noexcept nogil
     cdef void forget(self) noexcept nogil

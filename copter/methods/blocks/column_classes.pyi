@@ -8,6 +8,12 @@ class ColumnClasses:
     n_moving: int
     n_late: int
     work: int
+    alone: bool
     def __init__(
-        self, n_rows: int, start: NDArray[np.int32], row: NDArray[np.int32], value: NDArray[np.float64]
+        self,
+        n_rows: int,
+        start: NDArray[np.int32],
+        row: NDArray[np.int32],
+        value: NDArray[np.float64],
+        alone: bool = False,
     ) -> None: ...

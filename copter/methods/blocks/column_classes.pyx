@@ -6,6 +6,7 @@ from libc.string cimport memset
 
 cdef enum:
     EMPTY = 0  # number of the class of columns without entries in moving rows
+    WORTH = 2  # classes must save all but a share of 1 / WORTH of the multiplications
 
 
 cdef class ColumnClasses:
@@ -15,42 +16,46 @@ cdef class ColumnClasses:
     nonzero price when the classes are formed; columns with equal entries in moving rows form a class. All other rows
     are late: once one has a multiplier, its columns must be looked at one by one.
 
+    Where classes would save less than half of the multiplications, every column is `alone` in its class, number
+    1 + column, and all rows move: such classes need no search, and a column may get other entries.
+
     Parameters
     ----------
     n_rows : int
     start, row, value : CSC arrays
+    alone : bool
+        Whether every column is known to be alone in its class.
     """
 
-    def __init__(self, int n_rows, const int[::1] start, const int[::1] row, const double[::1] value):
-        cdef int j, e, size = 4
+    def __init__(self, int n_rows, const int[::1] start, const int[::1] row, const double[::1] value,
+                 bint alone=False):
+        cdef int size = 4
         self.n_rows, self.n_columns = n_rows, len(start) - 1
         self.start, self.row, self.value = start, row, value
-        first, owner = np.zeros(n_rows + 1, dtype=np.int32), np.empty(len(row), dtype=np.int32)
-        np.cumsum(np.bincount(row, minlength=n_rows), out=first[1:])
-        cdef int[::1] at = first[:n_rows].copy(), column = owner
-        with nogil:
-            for j in range(self.n_columns):
-                for e in range(start[j], start[j + 1]):
-                    column[at[row[e]]] = j
-                    at[row[e]] += 1
-        self.row_start, self.column = first, owner
+        self.slope, self.moved = np.zeros((2, self.n_columns + 1))
+        self.class_of = np.zeros(max(self.n_columns, 1), dtype=np.int32)
+        self.n_classes, self.n_moving, self.n_late, self.work, self.late_work = 1, 0, 0, 0, 0
+        self.alone = False
+        if alone:
+            self.isolate()
+            return
+        self.row_start, self.column = np.zeros(n_rows + 2, dtype=np.int32), np.empty(len(row), dtype=np.int32)
         while size < 2 * self.n_columns:  # ends: size doubles
             size *= 2
         self.place, self.moving = np.full(n_rows, -1, dtype=np.int32), np.zeros(n_rows, dtype=np.int32)
         self.late, self.was_late = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows, dtype=np.uint8)
         self.rate = np.zeros(n_rows)
-        self.class_of = np.zeros(max(self.n_columns, 1), dtype=np.int32)
         self.class_start = np.zeros(self.n_columns + 2, dtype=np.int32)
         self.class_row, self.class_value = np.empty(len(row) + 1, dtype=np.int32), np.empty(len(row) + 1)
         self.table = np.empty(size, dtype=np.int32)
-        self.slope, self.moved = np.zeros((2, self.n_columns + 1))
-        self.n_classes, self.n_moving, self.n_late, self.work, self.late_work = 1, 0, 0, 0, 0
 
     # Forming classes --------------------------------------------------------------------------------------
 
     cdef bint covers(self, const double* y) noexcept nogil:
         """Return whether all rows with a nonzero price are moving rows, and few late rows were met."""
         cdef int i
+        if self.alone:
+            return True
         if 2 * self.late_work > self.start[self.n_columns]:
             return False
         for i in range(self.n_rows):
@@ -61,6 +66,9 @@ cdef class ColumnClasses:
     cdef void choose(self, const double* y, bint again) noexcept nogil:
         """Form classes by the rows of nonzero price, and with `again` also the late rows met; moves become zero."""
         cdef int i
+        if self.alone:
+            self.forget()
+            return
         self.n_moving = 0
         for i in range(self.n_rows):
             self.place[i] = -1
@@ -69,7 +77,33 @@ cdef class ColumnClasses:
                 self.n_moving += 1
             self.was_late[i] = 0
         self.late_work = 0
+        self.list_rows()
         self.classify()
+        if WORTH * self.class_start[self.n_classes] > self.start[self.n_columns]:
+            self.isolate()
+
+    cdef void list_rows(self) noexcept nogil:
+        """List the columns with an entry in each row: those of row i are column[row_start[i]:row_start[i + 1]]."""
+        cdef int i, j, e
+        for i in range(self.n_rows + 2):
+            self.row_start[i] = 0
+        for e in range(self.start[self.n_columns]):
+            self.row_start[self.row[e] + 2] += 1
+        for i in range(2, self.n_rows + 2):
+            self.row_start[i] += self.row_start[i - 1]
+        for j in range(self.n_columns):
+            for e in range(self.start[j], self.start[j + 1]):
+                self.column[self.row_start[self.row[e] + 1]] = j
+                self.row_start[self.row[e] + 1] += 1
+
+    cdef void isolate(self) noexcept nogil:
+        """Let every column be alone in its class."""
+        cdef int j
+        self.alone, self.n_classes, self.n_late = True, self.n_columns + 1, 0
+        for j in range(self.n_columns):
+            self.class_of[j] = j + 1
+        self.slope[EMPTY] = 0.0
+        self.forget()
 
     cdef void classify(self) noexcept nogil:
         """Give each column the number of its class."""
@@ -128,6 +162,14 @@ cdef class ColumnClasses:
         """Compute the classes' slopes, the products with rho; return whether late rows make some columns differ."""
         cdef int i, s, c, e
         cdef double total
+        if self.alone:
+            for c in range(self.n_columns):
+                total = 0.0
+                for e in range(self.start[c], self.start[c + 1]):
+                    total += self.value[e] * rho[self.row[e]]
+                self.slope[c + 1] = total
+            self.work += self.start[self.n_columns]
+            return False
         self.n_late = 0
         for i in range(self.n_rows):
             s = self.place[i]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import MOST_FAILURES, Kept, WarmBasis, cold_work, dual_of
 from copter.methods.blocks.program import BlockProgram
+from copter.methods.blocks.room import Room
 from copter.methods.blocks.working_inverse import WorkingInverse
 
 MOST_ROWS = 1000  # with more coupling rows the inverse is not saved: it would take too much space
@@ -86,6 +87,8 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
         own = len(program.lower) - n - m
         require(x.shape == (n,) and y.shape == (m,) and private.shape == (own,), "its answer differs in length")
         basis.answer = BlockAnswer(x, y, 0, private, vertex=True)
+    if np.array_equal(slots, np.arange(blocks)) and np.array_equal(program.private_start, np.arange(blocks + 1)):
+        basis.room, basis.stays = Room.holding(program, slots, generation), basis.answer is not None
     return basis
 
 

@@ -8,7 +8,7 @@ cdef double ROUNDED = 1.0 + 1e-12  # a sum of up to this many times its limit ex
 
 
 def working_columns(program, const double[::1] limit, const int[::1] slots, const double[::1] x, const double[::1] y,
-                    double slack):
+                    double slack, const double[::1] reduced=None):
     """Return columns with a nonzero value or lower bound, and columns of nearly the least reduced cost in their block.
 
     A column that is left out is at its lower bound. The values of a block whose sum exceeds its limit by rounding
@@ -22,6 +22,9 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
     x, y : ndarray (columns,), (rows,)
     slack : float
         Largest distance from the least reduced cost, as a share of the block's largest |cost|; negative: no candidates.
+        Fixed columns are none.
+    reduced : ndarray (columns,), optional
+        Costs less what the columns use of the coupling rows at the prices; computed here if not given.
 
     Returns
     -------
@@ -36,19 +39,25 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
     cdef double least, most, total, shrink
     cdef bint negative
     cdef long long[::1] key = np.empty(n, dtype=np.int64)
-    cdef double[::1] kept = np.empty(n), reduced = np.empty(n if slack >= 0.0 else 0)
+    cdef double[::1] kept = np.empty(n), found = np.empty(n if slack >= 0.0 and reduced is None else 0)
     cdef int[::1] block = np.empty(n, dtype=np.int32)
+    with nogil:
+        for j in range(found.shape[0]):
+            found[j] = cost[j]
+            for e in range(start[j], start[j + 1]):
+                found[j] -= value[e] * y[row[e]]
+    reduced = found if reduced is None else reduced
     with nogil:
         for g in range(n_blocks):
             least, most, total, first, negative = INFINITY, 0.0, 0.0, at, False
             if slack >= 0.0:
                 for j in range(column_start[g], column_start[g + 1]):
-                    reduced[j] = cost[j]
-                    for e in range(start[j], start[j + 1]):
-                        reduced[j] -= value[e] * y[row[e]]
-                    least, most = fmin(least, reduced[j]), fmax(most, fabs(cost[j]))
+                    if lower[j] < upper[j]:
+                        least, most = fmin(least, reduced[j]), fmax(most, fabs(cost[j]))
             for j in range(column_start[g], column_start[g + 1]):
-                if x[j] != 0.0 or lower[j] != 0.0 or (slack >= 0.0 and reduced[j] <= least + slack * most):
+                if x[j] != 0.0 or lower[j] != 0.0 or (
+                    slack >= 0.0 and lower[j] < upper[j] and reduced[j] <= least + slack * most
+                ):
                     key[at] = (<long long>slots[g] << 32) | (j - column_start[g])
                     kept[at], block[at] = x[j], g
                     total += x[j]

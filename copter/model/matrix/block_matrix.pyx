@@ -75,11 +75,11 @@ cdef class BlockMatrix(PricedMatrix):
         return sizes
 
     def any_integer(self, const int[::1] slots):
-        """Return whether the columns of any of these slots must be whole in an integer plan."""
+        """Return whether the columns of any of these slots must be whole in an integer plan; some may be free."""
         cdef Py_ssize_t i
         cdef list slabs = self.slabs
         for i in range(slots.shape[0]):
-            if (<Slab>slabs[slots[i]]).integer:
+            if slabs[slots[i]] is not None and (<Slab>slabs[slots[i]]).integer:
                 return True
         return False
 

@@ -1,15 +1,25 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.model.matrix.block_matrix import BlockMatrix
 
+_Ints = NDArray[np.int32]
+_Ages = NDArray[np.int64]
+_Floats = NDArray[np.float64]
+
 def write_bounds(
     matrix: BlockMatrix,
-    slots: NDArray[np.int32],
-    column_start: NDArray[np.int32],
-    private_start: NDArray[np.int32],
-    places: NDArray[np.int32],
+    slots: _Ints,
+    column_start: _Ints,
+    private_start: _Ints,
+    places: _Ints,
     own: int,
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
+    lower: _Floats,
+    upper: _Floats,
+) -> bool: ...
+def sizes_of_slots(matrix: BlockMatrix) -> tuple[_Ints, _Ints]: ...
+def write_blocks(
+    matrix: BlockMatrix, program: Any, stamps: _Ages, generation: _Ages, changed: NDArray[np.uint8]
 ) -> bool: ...

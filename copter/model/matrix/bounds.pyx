@@ -1,4 +1,6 @@
-"""Writes the bounds of a block program from the matrix: of all blocks, or of changed blocks only."""
+"""Writes block programs from the matrix: bounds of some blocks, or a program of all slots that follows the matrix."""
+
+import numpy as np
 
 from libc.math cimport INFINITY
 
@@ -38,9 +40,7 @@ def write_bounds(BlockMatrix matrix, const int[::1] slots, const int[::1] column
                     or is_summed(block) + block.pattern.n_private != private_start[g + 1] - r):
                 holds = False
                 break
-            signed = False
-            for j in range(block.n_columns):
-                signed |= block.lower_each != NULL and block.lower_each[j] < 0.0
+            signed = is_signed(block)
             for j in range(block.n_columns):
                 write_column(block, j, signed, &lower[column_start[g] + j], &upper[column_start[g] + j])
             if is_summed(block):
@@ -49,6 +49,118 @@ def write_bounds(BlockMatrix matrix, const int[::1] slots, const int[::1] column
             for k in range(block.pattern.n_private):
                 lower[own + r + k], upper[own + r + k] = block.private_lower[k], block.private_upper[k]
     return holds
+
+
+def sizes_of_slots(BlockMatrix matrix):
+    """Return the number of columns of every slot, and the number of their entries, (slots,) int32 each; free: zero."""
+    cdef int slot
+    columns, entries = np.zeros((2, matrix.n_slots), dtype=np.int32)
+    cdef int[::1] column = columns, entry = entries
+    for slot in range(matrix.n_slots):
+        column[slot] = matrix.blocks[slot].n_columns
+        if column[slot]:
+            entry[slot] = matrix.blocks[slot].pattern.column_start[column[slot]]
+    return columns, entries
+
+
+def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[::1] generation,
+                 unsigned char[::1] changed):
+    """Bring a program whose block g holds the columns of slot g up to the matrix, in place.
+
+    Columns that a block has beyond its request's are fixed at zero; entries beyond them are zeros of its last column.
+
+    Parameters
+    ----------
+    matrix : BlockMatrix
+        No request has private rows.
+    program : BlockProgram
+        Each block has one private row, its sum; without limit and least it is free.
+    stamps, generation : ndarray (blocks,) int64
+        Stamp of the usage and generation of the request that each block holds; -1 for none. Written.
+    changed : ndarray (blocks + 1,) uint8
+        Written: 0 for blocks that stay, 1 for other bounds, 2 for other costs or entries; last, whether rows have
+        other bounds.
+
+    Returns
+    -------
+    bool
+        Whether the program has room for all requests; else nothing is written.
+    """
+    cdef const int[::1] column_start = program.column_start
+    cdef int[::1] start = program.start, row = program.row
+    cdef double[::1] value = program.value, cost = program.cost, lower = program.lower, upper = program.upper
+    cdef const double[::1] lows = matrix.row_lower, highs = matrix.row_upper
+    cdef const long long[::1] ages = matrix.generation
+    cdef int g, j, k, at, first, last, end, size, n_blocks = stamps.shape[0], n_slots = matrix.n_slots
+    cdef int n_columns = column_start[n_blocks], own = n_columns + program.n_rows
+    cdef long long stamp
+    cdef double number, low, high
+    cdef Block* block
+    cdef bint fits = n_slots <= n_blocks and matrix.n_rows == program.n_rows, signed, live
+    cdef unsigned char kind
+    with nogil:
+        for g in range(n_slots):
+            if not fits:
+                break
+            size, first, last = matrix.blocks[g].n_columns, column_start[g], column_start[g + 1]
+            fits = size <= last - first and (
+                size == 0 or matrix.blocks[g].pattern.column_start[size] <= start[last] - start[first]
+            )
+    if not fits:
+        return False
+    with nogil:
+        changed[n_blocks] = 0
+        for j in range(own - n_columns):
+            if lower[n_columns + j] != lows[j] or upper[n_columns + j] != highs[j]:
+                lower[n_columns + j], upper[n_columns + j], changed[n_blocks] = lows[j], highs[j], 1
+        for g in range(n_blocks):
+            block = &matrix.blocks[min(g, n_slots - 1)]
+            live = g < n_slots and block.n_columns > 0
+            stamp, size = block.pattern.stamp if live else -1, block.n_columns if live else 0
+            first, last, kind = column_start[g], column_start[g + 1], 0
+            generation[g] = ages[g] if live else -1
+            if stamps[g] != stamp:
+                at, end = start[first], start[last]
+                for j in range(first, last):
+                    if start[j] != at:
+                        start[j], kind = at, 2
+                    if j - first >= size:
+                        continue
+                    for k in range(block.pattern.column_start[j - first], block.pattern.column_start[j - first + 1]):
+                        if row[at] != block.pattern.row[k] or value[at] != block.pattern.coefficient[k]:
+                            row[at], value[at], kind = block.pattern.row[k], block.pattern.coefficient[k], 2
+                        at += 1
+                for k in range(at, end):
+                    kind = 2 if value[k] != 0.0 else kind
+                    row[k], value[k] = 0, 0.0
+                stamps[g] = stamp
+            elif not live:
+                changed[g] = 0
+                continue
+            signed = live and is_signed(block)
+            for j in range(first, last):
+                number = low = high = 0.0
+                if j - first < size:
+                    number = matrix.cost_at(block, j - first)
+                    write_column(block, j - first, signed, &low, &high)
+                if number != cost[j]:
+                    cost[j], kind = number, 2
+                if low != lower[j] or high != upper[j]:
+                    lower[j], upper[j], kind = low, high, max(kind, 1)
+            low, high = block.least if live else -INFINITY, block.limit if live else INFINITY
+            if low != lower[own + g] or high != upper[own + g]:
+                lower[own + g], upper[own + g], kind = low, high, max(kind, 1)
+            changed[g] = kind
+    return True
+
+
+cdef inline bint is_signed(const Block* block) noexcept nogil:
+    """Whether some column of a block may be negative."""
+    cdef int j
+    for j in range(block.n_columns):
+        if block.lower_each != NULL and block.lower_each[j] < 0.0:
+            return True
+    return False
 
 
 cdef inline void write_column(const Block* block, int j, bint signed, double* lower, double* upper) noexcept nogil:

@@ -7,6 +7,7 @@ import pytest
 from judge import assert_optimal
 
 from copter import InvalidDataError, Model, Session, Status, choose
+from copter.methods import by_coupling
 from copter.model.matrix.changes import LEAST_MOST, Changes
 from tests.copter.highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models, kept_program
@@ -16,9 +17,10 @@ LINKS, REQUESTS, PATHS = 20, 60, 3
 
 @pytest.fixture(autouse=True, params=["whole", "blocks"])
 def kept_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program is kept by pivots of the whole of it, or of its blocks."""
+    """The program is kept by pivots of the whole of it, or of its blocks where it has no room for other edits."""
+    monkeypatch.setattr(choose, "is_small", lambda facts, settings: request.param == "whole")
     if request.param == "blocks":
-        monkeypatch.setattr(choose, "is_small", lambda facts, settings: False)
+        monkeypatch.setattr(by_coupling, "has_room", lambda model, settings: False)
 
 
 def network(rng: np.random.Generator) -> Model:

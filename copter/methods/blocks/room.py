@@ -1,0 +1,89 @@
+"""A block program with room for edits: its blocks are the matrix's slots, and it follows the matrix in place (K14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.program import BlockProgram, sums_before
+from copter.model.matrix import BlockMatrix
+from copter.model.matrix.bounds import sizes_of_slots, write_blocks
+
+Ints = NDArray[np.int32]
+Ages = NDArray[np.int64]
+
+ROOM = 0.25  # most columns, or entries, that smaller blocks get beyond their own, as a share of all
+SPARE = 16  # one more slot for every so many
+LEAST_SPARE = 2  # and so many more
+UNKNOWN = -2  # stamp of a block whose usage is to be compared
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A program whose block g holds the columns of slot g, and gaps: columns fixed at zero, which no method moves.
+
+    Attributes
+    ----------
+    program : BlockProgram
+        Every block has one private row, its sum.
+    slots : ndarray (blocks,) int32
+        0, 1, 2, ...: more slots than the matrix has.
+    generation, stamps : ndarray (blocks,) int64
+        Generation of the request in each slot, and stamp of its usage; -1 for none.
+    changed : ndarray (blocks + 1,) uint8
+        What the last :meth:`follow` found: 0 for blocks that stayed, 1 for other bounds, 2 for other costs or entries;
+        last, whether rows have other bounds.
+    """
+
+    program: BlockProgram
+    slots: Ints
+    generation: Ages
+    stamps: Ages
+    changed: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, matrix: BlockMatrix) -> Room:
+        """Return the program of a model's matrix, with room for requests of usual size in every slot."""
+        columns, entries = (roomy(each) for each in sizes_of_slots(matrix))
+        column_start, end = sums_before(columns), sums_before(entries)
+        n, blocks, m = int(column_start[-1]), len(columns), matrix.n_rows
+        start = np.repeat(end[:-1], columns)
+        lower, upper = np.zeros((2, n + m + blocks))
+        program = BlockProgram(
+            n_rows=m,
+            column_start=column_start,
+            private_start=np.arange(blocks + 1, dtype=np.int32),
+            start=np.append(start, end[-1]),
+            row=np.zeros(end[-1], dtype=np.int32),
+            value=np.zeros(end[-1]),
+            own_start=np.arange(n + 1, dtype=np.int32),
+            own_row=np.zeros(n, dtype=np.int32),
+            own_value=np.ones(n),
+            cost=np.zeros(n),
+            lower=lower,
+            upper=upper,
+        )
+        found = cls.holding(program, np.arange(blocks, dtype=np.int32), np.full(blocks, -1, dtype=np.int64))
+        found.follow(matrix)
+        return found
+
+    @classmethod
+    def holding(cls, program: BlockProgram, slots: Ints, generation: Ages) -> Room:
+        """Return a program in this layout that will find at its first :meth:`follow` which usage its blocks hold."""
+        stamps, changed = np.full(len(slots), UNKNOWN, dtype=np.int64), np.zeros(len(slots) + 1, dtype=np.uint8)
+        return cls(program, slots, generation, stamps, changed)
+
+    def follow(self, matrix: BlockMatrix) -> bool:
+        """Bring the program up to the matrix, in place; returns whether it has room for all requests."""
+        return write_blocks(matrix, self.program, self.stamps, self.generation, self.changed)
+
+
+def roomy(sizes: Ints) -> Ints:
+    """Return sizes with room: those of small and empty blocks are raised to a usual one, and spare blocks have it."""
+    live = np.sort(sizes[sizes > 0])
+    padding = live * np.arange(len(live)) - (np.cumsum(live) - live)
+    usual = live[np.searchsorted(padding, ROOM * live.sum(), side="right") - 1] if len(live) else 1
+    spare = np.zeros(len(sizes) // SPARE + LEAST_SPARE, dtype=np.int32)
+    return np.maximum(np.concatenate((sizes, spare)), usual).astype(np.int32)

@@ -1,0 +1,203 @@
+"""Programs of small models follow every edit in place: against HiGHS, and against a program made anew (K14)."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Hashable
+
+import numpy as np
+import pytest
+from judge import assert_optimal
+
+from copter import Model, Session, Settings, Status, choose
+from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.room import Room, roomy
+from tests.copter.highs import highs
+from tests.copter.kept import assert_kept_program_is_the_models
+
+INF = float("inf")
+
+
+@pytest.fixture(autouse=True)
+def by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model counts as small, so that blocks are eliminated."""
+    monkeypatch.setattr(choose, "is_small", lambda facts, settings: False)
+
+
+class Edited:
+    """A model of requests with a few columns, and random edits of it; `size` is the usual number of columns.
+
+    With `alike` all columns take whole units of one resource, so that many are equal; else they hardly ever are.
+    """
+
+    def __init__(self, seed: int, alike: bool, size: int = 5) -> None:
+        self.rng, self.alike, self.size = np.random.default_rng(seed), alike, size
+        self.model = Model("min" if seed % 2 else "max", offset=float(seed % 3))
+        for resource in range(6):
+            self.model.add_resources(resource, float(self.rng.integers(5, 25)))
+        self.alive: dict[int, int] = {}
+        self.made = 0
+        for _ in range(40):
+            self.add()
+
+    def usage(self, n: int) -> dict[Hashable, list[float]]:
+        """Units of each column."""
+        if self.alike:
+            resource = self.rng.integers(6, size=n)
+            units = 2.0 ** self.rng.integers(0, 3, n)
+            return {int(each): np.where(resource == each, units, 0.0).tolist() for each in np.unique(resource)}
+        some = self.rng.choice(6, 3, replace=False)
+        return {int(each): self.rng.uniform(0.5, 4.0, n).tolist() for each in some}
+
+    def costs(self, n: int) -> list[float]:
+        """Mostly worth taking."""
+        return (self.rng.normal(4.0, 3.0, n) * self.model.ledger.sign * -1.0).tolist()
+
+    def add(self) -> None:
+        """A request of usual size, at times much larger; with a limit or with bounds of its columns."""
+        n = self.size if self.rng.random() < 0.8 else int(self.rng.integers(1, 3 * self.size))
+        limit, upper = (float(self.rng.integers(1, 3)), INF) if self.rng.random() < 0.8 else (INF, 1.5)
+        self.model.add_request(
+            self.made, self.costs(n), self.usage(n), limit=limit, upper=upper, integer=bool(self.rng.random() < 0.5)
+        )
+        self.alive[self.made] = n
+        self.made += 1
+
+    def edit(self) -> None:
+        """One random edit."""
+        rng, model = self.rng, self.model
+        one = int(rng.choice(list(self.alive)))
+        n, kind = self.alive[one], int(rng.integers(11))
+        if kind < 3:
+            self.add()
+        elif kind < 6 and len(self.alive) > 5:
+            model.remove_request(one)
+            del self.alive[one]
+        elif kind == 6:
+            model.update_cost(one, self.costs(n))
+        elif kind == 7:
+            model.rescale_cost(one, float(rng.uniform(0.5, 2.0)))
+        elif kind == 8:
+            model.update_usage(one, self.usage(n))
+        elif kind == 9:
+            model.update_bounds(one, upper=float(rng.uniform(0.5, 3.0)))
+        else:
+            model.set_count(int(rng.integers(6)), float(rng.integers(3, 25)))
+
+
+def assert_solved(session: Session) -> None:
+    """The session's answer is HiGHS's and proven, and its program the model's."""
+    solution, program = session.solve(), session.model.to_linear_program()
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == pytest.approx(highs(program)[1], rel=1e-7, abs=1e-7)
+    assert_optimal(program, solution.x, solution.y)
+    assert_kept_program_is_the_models(session)
+    session._iterate.check_consistent(session.model.ledger.matrix)
+
+
+def room_of(session: Session) -> Room:
+    """The program that follows the session's model."""
+    assert isinstance(session._iterate.basis, WarmBasis)
+    assert session._iterate.basis.room is not None
+    return session._iterate.basis.room
+
+
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_all_edits_are_followed(seed: int, alike: bool) -> None:
+    edited = Edited(seed, alike)
+    session = Session(edited.model)
+    assert_solved(session)
+    for _ in range(40):
+        for _ in range(int(edited.rng.integers(1, 5))):
+            edited.edit()
+        assert_solved(session)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_requests_that_come_and_go_leave_the_arrays_in_place(alike: bool) -> None:
+    edited = Edited(1, alike)
+    for request, n in list(edited.alive.items()):
+        if n != edited.size:
+            edited.model.remove_request(request)
+            del edited.alive[request]
+    session = Session(edited.model)
+    assert_solved(session)
+    program = room_of(session).program
+    for _ in range(30):
+        oldest = min(edited.alive)
+        edited.model.remove_request(oldest)
+        del edited.alive[oldest]
+        edited.model.add_request(edited.made, edited.costs(edited.size), edited.usage(edited.size), limit=1.0)
+        edited.alive[edited.made] = edited.size
+        edited.made += 1
+        assert_solved(session)
+        solution = session.last_solution
+        assert solution is not None
+        assert solution.method == "basis"
+    assert room_of(session).program is program
+
+
+def test_a_request_too_large_for_its_slot_gets_a_new_program_and_the_basis_stays() -> None:
+    edited = Edited(3, alike=False)
+    session = Session(edited.model)
+    assert_solved(session)
+    program = room_of(session).program
+    edited.model.add_request("large", edited.costs(60), edited.usage(60), limit=1.0)
+    assert_solved(session)
+    assert room_of(session).program is not program
+    solution = session.last_solution
+    assert solution is not None
+    assert solution.iterations < 12  # from nothing it takes more
+
+
+def test_an_unchanged_model_needs_no_pivots_and_the_same_answer() -> None:
+    edited = Edited(2, alike=False)
+    session = Session(edited.model)
+    first = session.solve()
+    x = first.x
+    edited.model.rescale_cost(0, 2.0)
+    edited.model.rescale_cost(0, 1.0)
+    second = session.solve()
+    assert second.iterations == 0
+    np.testing.assert_array_equal(x, second.x)
+    assert second.bound == first.bound
+
+
+def test_a_round_without_time_leaves_a_basis_that_follows_later_edits() -> None:
+    edited = Edited(5, alike=False)
+    session = Session(edited.model)
+    assert_solved(session)
+    for _ in range(5):
+        for _ in range(3):
+            edited.edit()
+        assert session.solve(deadline_s=1e-9).status is Status.TIME_LIMIT
+    assert_solved(session)
+
+
+def test_a_copy_of_a_session_follows_on() -> None:
+    edited = Edited(6, alike=False)
+    session = Session(edited.model)
+    assert_solved(session)
+    other = pickle.loads(pickle.dumps(session))
+    same = other.solve()
+    assert same.iterations == 0
+    for each in (session, other):
+        each.model.remove_request(0)
+        assert_solved(each)
+
+
+def test_many_rows_go_by_interior_points_without_gaps() -> None:
+    edited = Edited(7, alike=False)
+    session = Session(edited.model, Settings(method="blocks"))
+    assert_solved(session)
+    edited.model.remove_request(0)
+    assert_solved(session)
+
+
+def test_room_is_for_usual_sizes() -> None:
+    sizes = np.array([10] * 30 + [0, 4, 8, 40], dtype=np.int32)
+    room = roomy(sizes)
+    assert room[:34].tolist() == [10] * 33 + [40]
+    assert room[34:].tolist() == [10] * 4
+    assert roomy(np.zeros(3, dtype=np.int32)).tolist() == [1] * 5
