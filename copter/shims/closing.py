@@ -75,7 +75,7 @@ class Options:
     ----------
     slots : ndarray (n,) int32
     owner, column, reduced : ndarray (options,)
-        The request of each column that a plan may take, ascending, the column, and its cost plus the price of its usage.
+        Request of each column that a plan may take, ascending, the column, and its cost plus the price of its usage.
     best : ndarray (n,)
         Least of a request's, at most zero: that of "no column".
     """
