@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from libc.math cimport fmax
-
 
 cdef class Choices:
     """A depth-first search over requests that tries each request's options in order of loss.
@@ -32,6 +30,7 @@ cdef class Choices:
     cdef readonly long long nodes
     cdef long long most_nodes
     cdef readonly bint found
+    cdef bint gives  # whether some option gives units back
 
     def __init__(self, const int[::1] start, const double[::1] loss, tuple entries, tuple rows,
                  const double[:, ::1] most, const double[:, ::1] give):
@@ -52,6 +51,7 @@ cdef class Choices:
             raise IndexError("a row that there is not")
         self.start, self.loss, self.entry_start, self.row, self.coefficient = start, loss, entry_start, row, coefficient
         self.price, self.room, self.most, self.give, self.slack = price, room, most, give, slack
+        self.gives = row.shape[0] > 0 and np.min(coefficient) < 0.0
         self.left = np.array(left)
         self.chosen, self.best = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
 
@@ -72,15 +72,20 @@ cdef class Choices:
 
     cdef void visit(self, Py_ssize_t i, double spent) noexcept nogil:
         cdef Py_ssize_t k, option, e
-        cdef double idle = spent
+        cdef double idle = spent, unused
         cdef bint fits
+        cdef const double* most = &self.most[i, 0]
+        cdef const double* price = &self.price[0]
+        cdef double* left = &self.left[0]
         self.nodes += 1
         if self.nodes > self.most_nodes:
             return
-        for k in range(self.price.shape[0]):
-            if self.left[k] + self.give[i, k] + self.room[k] + self.slack[k] < 0.0:
+        for k in range(self.price.shape[0] if self.gives else 0):
+            if left[k] + self.give[i, k] + self.room[k] + self.slack[k] < 0.0:
                 return  # the remaining requests cannot give back the missing units
-            idle += self.price[k] * fmax(self.left[k] - self.most[i, k], 0.0)
+        for k in range(self.price.shape[0]):
+            unused = left[k] - most[k]
+            idle += price[k] * unused if unused > 0.0 else 0.0
         if not idle < self.worth:
             return
         if i == self.start.shape[0] - 1:
@@ -93,15 +98,15 @@ cdef class Choices:
             fits = True
             for e in range(self.entry_start[option], self.entry_start[option + 1]):
                 k = self.row[e]
-                if not self.coefficient[e] <= self.left[k] + self.give[i + 1, k] + self.room[k]:
+                if not self.coefficient[e] <= left[k] + self.give[i + 1, k] + self.room[k]:
                     fits = False
             if not fits:
                 continue
             for e in range(self.entry_start[option], self.entry_start[option + 1]):
-                self.left[self.row[e]] -= self.coefficient[e]
+                left[self.row[e]] -= self.coefficient[e]
             self.chosen[i] = <int> option
             self.visit(i + 1, spent + self.loss[option])
             for e in range(self.entry_start[option], self.entry_start[option + 1]):
-                self.left[self.row[e]] += self.coefficient[e]
+                left[self.row[e]] += self.coefficient[e]
             if self.nodes > self.most_nodes:
                 return

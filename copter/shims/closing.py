@@ -148,8 +148,10 @@ class Kept:
         first = sums_before(np.bincount(owner, minlength=n))  # every request's best option is among them
         largest = np.append(np.maximum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
         most = np.ascontiguousarray(largest[::-1].cumsum(axis=0)[::-1])
-        smallest = np.append(np.minimum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
-        give = np.ascontiguousarray(-np.minimum(smallest, 0.0)[::-1].cumsum(axis=0)[::-1])
+        give = np.zeros((n + 1, m))
+        if bool((coefficient < 0.0).any()):
+            smallest = np.minimum(np.minimum.reduceat(use, first[:-1], axis=0), 0.0)
+            give[:-1] = -smallest[::-1].cumsum(axis=0)[::-1]
         slack = MARGIN * (np.abs(left) + most[0] + give[0])
         entries = sums_before(counts).astype(np.int32), row.astype(np.int32), coefficient
         rows = prices, left, room, slack
