@@ -2,9 +2,9 @@
 
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
-0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round; without private rows
-   and with more requests than coupling rows only in the first round. The rules below are for larger models, for later
-   rounds of these, and for small ones whose pivots do not end at a proven optimum.
+0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round; only in the first
+   round without private rows and with more than `WITH_BASIS` requests per coupling row. The rules below are for larger
+   models, for later rounds of these, and for small ones whose pivots do not end at a proven optimum.
 1. Private rows: the block methods, because no other method for models supports private rows. If they do not finish, or
    the program is infeasible or unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns)
    and then to the interior-point method.
@@ -52,9 +52,10 @@ FEW_REQUESTS: Final = 64
 """Requests up to which a model counts as small whatever its number of coupling rows (:func:`is_small`)."""
 
 REQUESTS_A_ROW: Final = 4
-"""Requests per coupling row up to which a model counts as small: with more, it pays to eliminate the requests' rows.
-Once blocks have a basis it pays above one request per row.
-"""
+"""Requests per coupling row up to which a model counts as small: with more, it pays to eliminate the requests' rows."""
+
+WITH_BASIS: Final = 1.5
+"""`REQUESTS_A_ROW` once the requests' blocks have a basis, for models without private rows."""
 
 PERTURBED: Final = 1e-7
 """Tolerance from which the optimum of a small model's blocks is near enough: its costs are perturbed."""
@@ -188,7 +189,7 @@ def is_small(facts: ModelFacts, settings: Settings) -> bool:
         if facts.unchanged:  # its answer is proven again by the method that found it
             few_requests = few_requests and facts.has_own_duals
         elif facts.has_basis and settings.tolerance >= PERTURBED:
-            few_requests = facts.requests <= facts.rows
+            few_requests = facts.requests <= WITH_BASIS * facts.rows
     most = settings.basis_columns if facts.private_rows else min(SMALL_COLUMNS, settings.basis_columns)
     return 0 < facts.columns <= most and few_requests
 

@@ -246,7 +246,7 @@ class Session:
         The caller holds both guards: the model must not change before the plan has been checked.
         """
         solution = self._solve(limit)
-        wall, busy = time.perf_counter(), time.thread_time()
+        wall, busy = time.perf_counter(), time.thread_time() if deadline_s is not None else 0.0
         named = "rounding" if shim is None else shim if isinstance(shim, str) else None
         if shim is None or isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
@@ -264,8 +264,9 @@ class Session:
             self._plan = plan
         if self._recorder is not None:
             self._recorder.plan(plan, time.perf_counter() - wall, named, deadline_s)
-        slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
-        self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
+        if deadline_s is not None:
+            slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
+            self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
         return plan
 
     def _settings_by(self, deadline_s: float | None) -> Settings:

@@ -30,28 +30,30 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     slot, column = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
     inside = (key >= 0) & (key >> 32 < n)
     inside[inside] = column[inside] < matrix.sizes_of(slot[inside])
-    if not inside.all() or bool((np.diff(key) == 0).any()):
+    if not inside.all() or bool((key[1:] == key[:-1]).any()):
         raise InvalidDataError("the shim's plan has a column that the model does not have, or one twice")
-    parts = np.unique(slot[value != np.rint(value)])
+    parts = slot[value != np.rint(value)]
     if any(matrix.slabs[each].integer for each in parts.tolist()):
         raise InvalidDataError("the shim's plan gives an integer request a part of a column")
-    first = np.flatnonzero(np.diff(slot, prepend=-1))
+    first = np.append(True, slot[1:] != slot[:-1])[: len(slot)].nonzero()[0]
     slots, start = slot[first], np.append(first, len(slot)).astype(np.int32)
     limit, _, lower, upper, entry_start, row, coefficient = matrix.gather(slots, start, column)
     wrong = ~((value >= lower) & (value <= upper))
     missing = required(model, key)
-    over = exceeded(limit, np.repeat(np.arange(len(slots), dtype=np.int32), np.diff(start)), np.ones(len(key)), value)
+    owner = np.repeat(np.arange(len(slots), dtype=np.int32), start[1:] - start[:-1])
+    over = exceeded(limit, owner, np.ones(len(key)), value)
     for which in (slot[wrong], missing, slots[over]):
         if len(which):
             request = next(name for name, at in model.ledger.slot_of.items() if at == which[0])
             raise InvalidDataError(f"the shim's plan breaks a bound or the limit of request {request!r}")
     m = matrix.n_rows
-    weights = np.repeat(value, np.diff(entry_start))
+    weights = np.repeat(value, entry_start[1:] - entry_start[:-1])
     short = exceeded(matrix.row_upper[:m], row, coefficient, weights)
     if len(short):
         resource = next(name for name, at in model.ledger.row_of.items() if at == short[0])
         raise InvalidDataError(f"the shim's plan uses more of resource {resource!r} than there is")
-    few = exceeded(-matrix.row_lower[:m], row, -coefficient, weights)
+    bounded = np.isfinite(matrix.row_lower[:m]).any()
+    few = exceeded(-matrix.row_lower[:m], row, -coefficient, weights) if bounded else np.zeros(0, dtype=np.intp)
     if len(few):
         resource = next(name for name, at in model.ledger.row_of.items() if at == few[0])
         raise InvalidDataError(f"the shim's plan uses less of resource {resource!r} than its lower bound")

@@ -13,9 +13,8 @@ class Choices:
         start: _Ints,
         loss: _Floats,
         entries: tuple[_Ints, _Ints, _Floats],
-        rows: tuple[_Floats, _Floats, _Floats, _Floats],
-        most: _Floats,
-        give: _Floats,
+        rows: tuple[_Floats, _Floats, _Floats],
+        margin: float,
     ) -> None: ...
     def search(self, budget: float, most_nodes: int) -> bool: ...
     def choice(self) -> _Ints: ...

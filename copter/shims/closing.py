@@ -75,7 +75,7 @@ class Options:
     ----------
     slots : ndarray (n,) int32
     owner, column, reduced : ndarray (options,)
-        The request of each column that a plan may take, ascending, the column, and its cost plus the price of its usage.
+        Request of each column that a plan may take, ascending, the column, and its cost plus the price of its usage.
     best : ndarray (n,)
         Least of a request's, at most zero: that of "no column".
     """
@@ -133,27 +133,18 @@ class Kept:
         """Return the search over these options, in descending order of the requests' first losses, and the order of its
         options.
         """
-        n, m = len(self.slots), len(prices)
+        n = len(self.slots)
         second = np.full(n, np.inf)
         positive = self.loss > 0.0
         np.minimum.at(second, self.owner[positive], self.loss[positive])
         rank: Places = np.empty(n, dtype=np.intp)
         rank[np.argsort(-second, kind="stable")] = np.arange(n)
         order = np.lexsort((self.loss, rank[self.owner]))
-        owner, counts = rank[self.owner[order]], self.counts[order]
+        counts = self.counts[order]
         entry = ranges(self.first[order], self.first[order + 1])
-        row, coefficient = self.row[entry], self.coefficient[entry]
-        place = np.repeat(np.arange(len(order)), counts) * m + row
-        use = np.bincount(place, weights=coefficient, minlength=len(order) * m).reshape(len(order), m)
-        first = sums_before(np.bincount(owner, minlength=n))  # every request's best option is among them
-        largest = np.append(np.maximum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
-        most = np.ascontiguousarray(largest[::-1].cumsum(axis=0)[::-1])
-        smallest = np.append(np.minimum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
-        give = np.ascontiguousarray(-np.minimum(smallest, 0.0)[::-1].cumsum(axis=0)[::-1])
-        slack = MARGIN * (np.abs(left) + most[0] + give[0])
-        entries = sums_before(counts).astype(np.int32), row.astype(np.int32), coefficient
-        rows = prices, left, room, slack
-        search = Choices(first.astype(np.int32), self.loss[order], entries, rows, most, give)
+        first = sums_before(np.bincount(rank[self.owner], minlength=n))  # every request's best option is among them
+        entries = sums_before(counts).astype(np.int32), self.row[entry], self.coefficient[entry]
+        search = Choices(first.astype(np.int32), self.loss[order], entries, (prices, left, room), MARGIN)
         return search, order
 
 

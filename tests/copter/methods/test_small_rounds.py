@@ -175,8 +175,8 @@ def test_many_requests_over_few_rows_are_left_to_their_blocks() -> None:
     assert choose.SMALL not in choose.for_model(facts, Settings())
     sharp = Settings(tolerance=1e-9)
     assert choose.for_model(choose.ModelFacts(3_000, 200, False, True, 500), sharp)[0] is choose.SMALL
-    for requests, has_basis, private in ((500, False, False), (200, True, False), (500, True, True)):
+    for requests, has_basis, private in ((500, False, False), (300, True, False), (500, True, True)):
         small = choose.ModelFacts(3_000, 200, private, has_basis, requests)
         assert choose.for_model(small, Settings())[0] is choose.SMALL
-    eliminated = choose.ModelFacts(columns=3_000, rows=200, private_rows=False, has_basis=True, requests=201)
+    eliminated = choose.ModelFacts(columns=3_000, rows=200, private_rows=False, has_basis=True, requests=301)
     assert choose.SMALL not in choose.for_model(eliminated, Settings())

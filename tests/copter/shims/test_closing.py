@@ -125,19 +125,14 @@ def search(rng: np.random.Generator) -> tuple[Choices, list[list[tuple[float, np
     ]
     flat = [option for each in options for option in each]
     start = np.cumsum([0, *(len(each) for each in options)]).astype(np.int32)
-    most, give = np.zeros((n + 1, m)), np.zeros((n + 1, m))
-    for i in reversed(range(n)):
-        most[i] = most[i + 1] + np.max([use for _, use in options[i]], axis=0)
-        give[i] = give[i + 1] + np.maximum(-np.min([use for _, use in options[i]], axis=0), 0.0)
     entry_start = (np.arange(len(flat) + 1) * m).astype(np.int32)
     row = np.tile(np.arange(m, dtype=np.int32), len(flat))
     kernel = Choices(
         start,
         np.array([loss for loss, _ in flat]),
         (entry_start, row, np.concatenate([use for _, use in flat])),
-        (price, left, np.zeros(m), np.zeros(m)),
-        most,
-        give,
+        (price, left, np.zeros(m)),
+        0.0,
     )
     return kernel, options, price, left
 
@@ -162,20 +157,18 @@ def test_the_search_against_all_choices(seed: int) -> None:
 
 
 def test_the_kernel_refuses_arrays_that_disagree() -> None:
-    one, none = np.zeros(1), np.zeros((2, 1))
+    one = np.zeros(1)
     start, entries, row = (
         np.array([0, 1], dtype=np.int32),
         np.array([0, 1], dtype=np.int32),
         np.zeros(1, dtype=np.int32),
     )
-    Choices(start, one, (entries, row, one), (one, one, one, one), none, none)
+    Choices(start, one, (entries, row, one), (one, one, one), 0.0)
     with pytest.raises(ValueError, match="rows"):
-        Choices(start, one, (entries, row, one), (one, np.zeros(2), one, one), none, none)
-    with pytest.raises(ValueError, match="give and slack"):
-        Choices(start, one, (entries, row, one), (one, one, one, np.zeros(2)), none, none)
+        Choices(start, one, (entries, row, one), (one, np.zeros(2), one), 0.0)
     with pytest.raises(ValueError, match="options"):
-        Choices(start, np.zeros(2), (entries, row, one), (one, one, one, one), none, none)
+        Choices(start, np.zeros(2), (entries, row, one), (one, one, one), 0.0)
     with pytest.raises(ValueError, match="entries"):
-        Choices(start, one, (entries, row, np.zeros(2)), (one, one, one, one), none, none)
+        Choices(start, one, (entries, row, np.zeros(2)), (one, one, one), 0.0)
     with pytest.raises(IndexError, match="row"):
-        Choices(start, one, (entries, row + 1, one), (one, one, one, one), none, none)
+        Choices(start, one, (entries, row + 1, one), (one, one, one), 0.0)
