@@ -122,7 +122,7 @@ class Solve:
 
     def run(self) -> Outcome:
         """Solve and leave the iterate ready for the next round."""
-        self.iterate.refresh(self.matrix)
+        self.iterate.refresh(self.matrix, self.settings.price_reach)
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
         while True:

@@ -296,6 +296,54 @@ cdef class BlockMatrix(PricedMatrix):
             at += block.n_columns
         return first, start, row, value, lower, upper
 
+    def followed(self, const long[::1] key, const long[::1] generation):
+        """Compare columns that were kept with the slabs that there are now.
+
+        Parameters
+        ----------
+        key : ndarray (n,) int64
+            slot << 32 | column, ascending.
+        generation : ndarray (n,) int64
+            Generation of each key's slot when it was kept.
+
+        Returns
+        -------
+        alive : ndarray (n,) bool or None
+            Whether each column's slab is still there; None if all are.
+        fresh : ndarray int32
+            Slots whose slabs have no such column, ascending.
+        required : bool
+            Whether there are resident or fixed slabs.
+        """
+        cdef Py_ssize_t j = 0, n = key.shape[0]
+        cdef int slot, count = 0
+        cdef bint required = False, known, gone = False
+        cdef const long[::1] now = self.generation
+        cdef Block* block
+        mask, fresh = np.ones(n, dtype=bool), np.empty(self.n_slots, dtype=np.int32)
+        cdef unsigned char[::1] alive = mask.view(np.uint8)
+        cdef int[::1] found = fresh
+        with nogil:
+            for slot in range(self.n_slots):
+                block, known = &self.blocks[slot], False
+                while j < n and key[j] >> 32 == slot:  # ends: j grows to the number of keys
+                    if generation[j] == now[slot]:
+                        known = True
+                    else:
+                        alive[j] = 0
+                        gone = True
+                    j += 1
+                if block.n_columns > 0:
+                    if block.resident or block.fixed >= 0:
+                        required = True
+                    if not known:
+                        found[count] = slot
+                        count += 1
+            for j in range(j, n):
+                alive[j] = 0
+                gone = True
+        return mask if gone else None, fresh[:count].copy(), required
+
     def required_columns(self):
         """Return (slot, column), int32 arrays, of the columns that any working set must hold: resident, fixed ones."""
         cdef int slot, j

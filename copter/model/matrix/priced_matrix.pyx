@@ -5,7 +5,7 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, fabs, isinf, isnan
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from copter.model.matrix.fetch cimport fetch_cost, fetch_head, fetch_near, fetch_pattern
@@ -42,6 +42,18 @@ cdef inline double now_s() noexcept nogil:
 cdef inline double offset_size(const Block* block) noexcept nogil:
     """Return |offset| of a block's costs, plus |most| if it has one, to which a cost's rounding error is relative."""
     return fabs(block.offset) + (fabs(block.most) if block.most < INFINITY else 0.0)
+
+
+cdef inline int with_column(int* listed, int count, int column) noexcept nogil:
+    """Insert a column into an ascending list, unless it is there; returns the list's new length."""
+    cdef int at = count
+    while at > 0 and listed[at - 1] > column:  # ends: at falls to 0
+        at -= 1
+    if at > 0 and listed[at - 1] == column:
+        return count
+    memmove(listed + at + 1, listed + at, (count - at) * sizeof(int))
+    listed[at] = column
+    return count + 1
 
 
 cdef class PricedMatrix(ListOfLists):
@@ -194,6 +206,45 @@ cdef class PricedMatrix(ListOfLists):
                 slot_of[k], column_of[k], value_of[k] = i, column_view[i, j], reduced_view[i, j]
                 k += 1
         return smallest, slots, columns, values
+
+    def improving(self, const int[::1] slots, const double[:, ::1] prices, double threshold):
+        """Return (slot, column), int32, of the best columns of slabs at each of several row prices (k, n_rows).
+
+        They are the best column of each segment whose reduced cost is below the threshold, each column once, by slot
+        and ascending. Resident and fixed slabs have none.
+        """
+        cdef Py_ssize_t i, k, e, most = max(prices.shape[0], 1) * MAX_SEGMENTS
+        cdef int[MAX_SEGMENTS] column
+        cdef double[MAX_SEGMENTS] reduced
+        cdef int found, count, n = 0
+        cdef double smallest
+        cdef Block* block
+        cdef Pattern* priced = NULL
+        if prices.shape[1] < self.n_rows:
+            raise ValueError(f"{prices.shape[1]} prices for {self.n_rows} rows")
+        counts, columns = np.zeros(slots.shape[0], dtype=np.int32), np.empty((slots.shape[0], most), dtype=np.int32)
+        cdef int[::1] count_of = counts
+        cdef int[:, ::1] listed = columns
+        for k in range(prices.shape[0] if self.n_rows else 0):
+            priced = NULL
+            for i in range(slots.shape[0]):
+                block, found = self.block_at(slots[i]), 0
+                if block.resident or block.fixed >= 0:
+                    continue
+                if block.pattern != priced:
+                    priced = block.pattern
+                    price_pattern(priced, &prices[k, 0])
+                price_block(block, 1.0, threshold, &smallest, column, reduced, &found)
+                for e in range(found):
+                    count_of[i] = with_column(&listed[i, 0], count_of[i], column[e])
+        slot, flat = np.repeat(slots, counts), np.empty(counts.sum(), dtype=np.int32)
+        cdef int[::1] view = flat
+        for i in range(slots.shape[0]):
+            count = count_of[i]
+            for e in range(count):
+                view[n + e] = listed[i, e]
+            n += count
+        return slot, flat
 
     def work_of_pass(self, bint screen):
         """Return the columns that the next pass is likely to price: all, or as many as the last screened pass."""
