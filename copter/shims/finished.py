@@ -15,6 +15,7 @@ from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution
 from copter.shims.draft import Draft
 from copter.shims.plan import IDLE, IntegerPlan, no_keys, no_shares
+from copter.shims.tally import exact_parts
 
 PROVEN = 1e-6  # relative gap within which a plan counts as equal to its certified bound
 
@@ -73,7 +74,7 @@ def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least
     sign, bound = model.ledger.sign, solution.bound
     if least is not None and least > sign * (bound - model.offset):
         bound = sign * least + model.offset
-    objective = fsum([model.offset, *(sign * terms).tolist()])
+    objective = fsum([model.offset, *(sign * part for part in exact_parts(terms))])
     gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
     return Worth(objective, bound, gap, solution.bound_is_certified and sign * objective >= sign * bound)
 

@@ -77,9 +77,8 @@ cdef class BlockMatrix(PricedMatrix):
     def any_integer(self, const int[::1] slots):
         """Return whether the columns of any of these slots must be whole in an integer plan."""
         cdef Py_ssize_t i
-        cdef list slabs = self.slabs
         for i in range(slots.shape[0]):
-            if (<Slab>slabs[slots[i]]).integer:
+            if self.blocks[slots[i]].integer:
                 return True
         return False
 

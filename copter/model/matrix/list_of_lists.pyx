@@ -188,6 +188,7 @@ cdef class ListOfLists(RowLists):
         block.most = INFINITY
         block.pattern = &slab.template.pattern
         block.single_precision = slab.cost.dtype.char == "f"
+        block.integer = slab.integer
         block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
         block.lower_each = double_pointer(slab.lower_each)
         block.upper_each = double_pointer(slab.upper_each)
@@ -457,9 +458,9 @@ cdef class ListOfLists(RowLists):
 
     def set_integer(self, int slot, bint integer):
         """Set whether a slab's columns must be whole in an integer plan."""
-        self.block_at(slot)
+        cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
-        slab.integer = integer
+        slab.integer = block.integer = integer
 
     # Contents of a slab --------------------------------------------------------------------------------------------
 
