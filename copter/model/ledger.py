@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from copter.errors import DuplicateHandleError, InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.model.checks import Bound, Costs, cost_type, finite, hashable
+from copter.model.found_slots import found_slots
 from copter.model.matrix import BlockMatrix, SavedSlab, Template
 from copter.model.matrix.changes import Changes
 from copter.model.matrix.contents import Contents, Private
@@ -133,7 +134,7 @@ class Ledger:
         if self._found is not None and self._found[0] is requests:
             return self._found[1]
         try:
-            return np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
+            return found_slots(self.slot_of, requests)
         except (KeyError, TypeError):
             return np.array([self.slot(request) for request in requests], dtype=np.int32)
 
@@ -612,9 +613,8 @@ class Ledger:
         cost: Floats,
         most: Floats | None = None,
     ) -> None:
-        slots = np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
-        self._note(self.matrix.restore_blocks, slots, self.matrix.save_blocks(slots))
-        self.matrix.rescale(slots, scale, offset, column, cost, most)
+        slots = self.slots(requests)
+        self._note(self.matrix.take_back_scales, slots, *self.matrix.rescale(slots, scale, offset, column, cost, most))
 
 
 # OF_BOUNDS: operations that change bounds only. They record which requests; a new row invalidates kept programs.

@@ -77,7 +77,7 @@ def holds_at_once(model: Model, plan: IntegerPlan) -> bool:
         flat = matrix.gather(slots, np.arange(len(slots) + 1, dtype=np.int32), plan.column_of_slot[slots])
         return flat.row, flat.coefficient, np.ones(len(flat.row))
 
-    use, *rest = sums = tally_columns(matrix, plan.column_of_slot)
+    sums = tally_columns(matrix, plan.column_of_slot)
     if len(exceeded_by(matrix.row_upper[:m], sums, terms)):
         return False
     if not np.isfinite(matrix.row_lower[:m]).any():
@@ -87,7 +87,7 @@ def holds_at_once(model: Model, plan: IntegerPlan) -> bool:
         row, coefficient, value = terms()
         return row, -coefficient, value
 
-    return not len(exceeded_by(-matrix.row_lower[:m], (-use, *rest), negative))
+    return not len(exceeded_by(-matrix.row_lower[:m], (-sums[0], *sums[1:]), negative))
 
 
 def require_own_rows(

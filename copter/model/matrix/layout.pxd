@@ -37,10 +37,10 @@ cdef struct Block:
     double scale
     double offset
     double most              # upper limit on the columns' costs; inf for none
+    double single_cost
     double limit             # sum of the block's columns <= limit
     double least             # sum of the block's columns >= least; -inf for none
     double upper             # upper bound of every column, unless upper_each is given
-    double single_cost
     Pattern* pattern
     const void* cost
     const int* exception_column   # columns of the exceptions, if there are several

@@ -82,7 +82,7 @@ cdef class ListOfLists(RowLists):
         self.slabs = []
         self.free_slots = []
         self.fixed_slots = {}
-        self.generation = np.zeros(0, dtype=np.int64)
+        self.ages = self.generation = np.zeros(0, dtype=np.int64)
 
     def __dealloc__(self):
         free(self.blocks)
@@ -106,6 +106,7 @@ cdef class ListOfLists(RowLists):
             self.generation = np.concatenate(
                 (self.generation, np.zeros(room - len(self.generation), dtype=np.int64))
             )
+            self.ages = self.generation
         return 0
 
     cdef long long next_stamp(self) noexcept nogil:
@@ -138,13 +139,13 @@ cdef class ListOfLists(RowLists):
             self.slabs.append(None)
         self.hang(slot, slab, limit, upper if is_number(upper) else INFINITY, scale, offset, least)
         self.hold_private(slot, private_bounds, place)
-        self.generation[slot] += 1
+        self.ages[slot] += 1
         return slot
 
     def retract_slab(self, int slot, bint reused):
         """Undo :meth:`add_slab`, which must be the last edit not yet undone; `reused`: its slot was a freed one."""
         self.remove_slab(slot)
-        self.generation[slot] -= 2
+        self.ages[slot] -= 2
         if not reused:
             self.free_slots.pop()
             self.n_slots -= 1
@@ -223,7 +224,7 @@ cdef class ListOfLists(RowLists):
         block.fixed = -1
         self.fixed_slots.pop(slot, None)
         self.slabs[slot] = None
-        self.generation[slot] += 1
+        self.ages[slot] += 1
         self.free_slots.append(slot)
 
     def save_slab(self, int slot):
@@ -232,7 +233,7 @@ cdef class ListOfLists(RowLists):
         cdef Slab slab
         saved.block = self.block_at(slot)[0]
         slab = self.slabs[slot]
-        saved.slot, saved.slab, saved.generation = slot, slab, self.generation[slot]
+        saved.slot, saved.slab, saved.generation = slot, slab, self.ages[slot]
         saved.held = (slab.template, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column,
                       slab.exception_cost, slab.rounding, slab.integer, slab.private_bounds)
         return saved
@@ -280,7 +281,7 @@ cdef class ListOfLists(RowLists):
         template.pattern.n_users += 1
         self.blocks[saved.slot] = saved.block
         self.n_with_rows += has_rows(&self.blocks[saved.slot])
-        self.generation[saved.slot] = saved.generation
+        self.ages[saved.slot] = saved.generation
         if saved.block.fixed >= 0:
             self.fixed_slots[saved.slot] = None
         else:
@@ -380,17 +381,37 @@ cdef class ListOfLists(RowLists):
 
     def rescale(self, const int[::1] slots, const double[::1] scale, const double[::1] offset,
                 const int[::1] column, const double[::1] cost, const double[::1] most=None):
-        """Set scale, offset and at most one exception (column -1: none) of many slabs, in one call."""
-        cdef Py_ssize_t i
+        """Set scale, offset and at most one exception (column -1: none) of many slabs, all or none of them.
+
+        Returns what :meth:`take_back_scales` needs to undo it.
+        """
+        cdef Py_ssize_t i, n = slots.shape[0]
         cdef Block* block
-        for i in range(slots.shape[0]):
-            block = self.block_at(slots[i])
-            if column[i] < -1 or column[i] >= block.n_columns:
+        numbers, places = np.empty((n, 4)), np.empty((n, 2), dtype=np.int32)
+        cdef double[:, ::1] number = numbers
+        cdef int[:, ::1] place = places
+        for i in range(n):
+            if not 0 <= slots[i] < self.n_slots or self.blocks[slots[i]].n_columns == 0 or not (
+                    -1 <= column[i] < self.blocks[slots[i]].n_columns):
+                self.take_back_scales(slots[:i], numbers, places)
                 raise IndexError(f"slot {slots[i]} has no column {column[i]}")
+            block = &self.blocks[slots[i]]
+            number[i, 0], number[i, 1], number[i, 2] = block.scale, block.offset, block.most
+            number[i, 3], place[i, 0], place[i, 1] = block.single_cost, block.n_exceptions, block.single_column
             block.scale, block.offset = scale[i], offset[i]
             block.most = INFINITY if most is None else most[i]
             block.n_exceptions = column[i] >= 0
             block.single_column, block.single_cost = column[i], cost[i]
+        return numbers, places
+
+    def take_back_scales(self, const int[::1] slots, const double[:, ::1] number, const int[:, ::1] place):
+        """Undo :meth:`rescale`."""
+        cdef Py_ssize_t i
+        cdef Block* block
+        for i in range(slots.shape[0] - 1, -1, -1):  # a slot may be listed twice
+            block = self.block_at(slots[i])
+            block.scale, block.offset, block.most = number[i, 0], number[i, 1], number[i, 2]
+            block.single_cost, block.n_exceptions, block.single_column = number[i, 3], place[i, 0], place[i, 1]
 
     def set_fixed(self, int slot, int column):
         """Fix one column at its upper bound and all others at their lower bounds; -1 frees them."""
@@ -585,8 +606,8 @@ cdef class ListOfLists(RowLists):
                 self.blocks[target] = self.blocks[slot]
                 memset(&self.blocks[slot], 0, sizeof(Block))
                 self.slabs[target], self.slabs[slot] = slab, None
-                self.generation[target] += 1
-                self.generation[slot] += 1
+                self.ages[target] += 1
+                self.ages[slot] += 1
             target += 1
         self.fixed_slots = {int(moved[slot]): None for slot in sorted(self.fixed_slots)}
         del self.slabs[target:]
