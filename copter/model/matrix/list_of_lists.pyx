@@ -14,6 +14,7 @@ from libc.string cimport memcpy, memset
 
 from copter.model.matrix.layout cimport Block, has_rows
 from copter.model.matrix.row_lists cimport RowLists
+from copter.model.matrix.screen cimport rescaled
 from copter.model.matrix.template cimport Template, address, double_pointer, int_pointer
 
 
@@ -338,7 +339,8 @@ cdef class ListOfLists(RowLists):
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
             block.cost, block.stamp = &values[at], self.next_stamp()
-            block.scale, block.offset, block.most, block.n_exceptions = scale, offset, INFINITY, 0
+            block.scale, block.offset, block.most = scale, offset, INFINITY
+            block.n_exceptions = block.prices = 0
             block.exception_column, block.exception_cost = NULL, NULL
             at += block.n_columns
 
@@ -356,13 +358,14 @@ cdef class ListOfLists(RowLists):
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
             block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
-            block.scale, block.offset, block.most, block.n_exceptions = scale, offset, INFINITY, 0
+            block.scale, block.offset, block.most = scale, offset, INFINITY
+            block.n_exceptions = block.prices = 0
             block.exception_column, block.exception_cost = NULL, NULL
 
     def set_scale(self, int slot, double scale, double offset):
         """Change scale and offset of a slab's costs, and forget their most: O(1)."""
         cdef Block* block = self.block_at(slot)
-        block.scale, block.offset, block.most = scale, offset, INFINITY
+        block.scale, block.offset, block.most, block.prices = scale, offset, INFINITY, 0
 
     def set_exceptions(self, int slot, columns, costs):
         """Set the columns (ascending) whose costs do not follow scale and offset; None for no such column."""
@@ -371,7 +374,7 @@ cdef class ListOfLists(RowLists):
         count = 0 if columns is None else len(columns)
         if count and (columns[0] < 0 or columns[count - 1] >= block.n_columns or len(costs) != count):
             raise ValueError(f"exceptions must be of columns 0 to {block.n_columns - 1}, ascending, each with its cost")
-        block.n_exceptions = <int>count
+        block.n_exceptions, block.prices = <int>count, 0
         slab.exception_column = np.ascontiguousarray(columns, dtype=np.int32) if count > 1 else None
         slab.exception_cost = np.ascontiguousarray(costs, dtype=np.float64) if count > 1 else None
         block.exception_column = int_pointer(slab.exception_column)
@@ -398,6 +401,10 @@ cdef class ListOfLists(RowLists):
             block = &self.blocks[slots[i]]
             number[i, 0], number[i, 1], number[i, 2] = block.scale, block.offset, block.most
             number[i, 3], place[i, 0], place[i, 1] = block.single_cost, block.n_exceptions, block.single_column
+            if block.prices and block.most == INFINITY and (most is None or most[i] == INFINITY):
+                rescaled(block, scale[i], offset[i], column[i])
+            else:
+                block.prices = 0
             block.scale, block.offset = scale[i], offset[i]
             block.most = INFINITY if most is None else most[i]
             block.n_exceptions = column[i] >= 0
@@ -410,6 +417,7 @@ cdef class ListOfLists(RowLists):
         cdef Block* block
         for i in range(slots.shape[0] - 1, -1, -1):  # a slot may be listed twice
             block = self.block_at(slots[i])
+            block.prices = 0
             block.scale, block.offset, block.most = number[i, 0], number[i, 1], number[i, 2]
             block.single_cost, block.n_exceptions, block.single_column = number[i, 3], place[i, 0], place[i, 1]
 
@@ -435,7 +443,7 @@ cdef class ListOfLists(RowLists):
         slab.template.pattern.n_users -= 1
         slab.template = template
         template.pattern.n_users += 1
-        block.pattern = &template.pattern
+        block.pattern, block.prices = &template.pattern, 0
 
     def set_limits(self, int slot, double limit, lower, upper, double least=-INFINITY):
         """Change a slab's limit, least sum and bounds; a bound is a float for all columns or an array (n,), kept."""
@@ -498,7 +506,8 @@ cdef class ListOfLists(RowLists):
 
     def set_most(self, int slot, double most):
         """Change the upper limit on the costs of a slab's columns other than its exceptions."""
-        self.block_at(slot).most = most
+        cdef Block* block = self.block_at(slot)
+        block.most, block.prices = most, 0
 
     def limit_of(self, int slot):
         """Return the upper bound of the sum of a slab's columns."""
