@@ -112,12 +112,10 @@ class Iterate:
             return
         idle = np.empty(ws.size, dtype=np.uint8)
         idle_columns(ws.start, ws.reduced_costs(self.y), ws.cost, ws.lower, ws.upper, ws.x, KEEP_SLACK, idle)
-        if not idle.any():
-            return
-        resident = matrix.resident_mask()[ws.slots]
+        groups = np.flatnonzero(np.add.reduceat(idle, ws.start[:-1], dtype=np.int32))
+        for group in groups[matrix.resident_of(ws.slots[groups])].tolist():
+            idle[ws.start[group] : ws.start[group + 1]] = 0
         keep = idle == 0
-        if resident.any():
-            keep |= np.repeat(resident, np.diff(ws.start))
         if not keep.all():
             ws.keep(keep)
 

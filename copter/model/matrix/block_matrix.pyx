@@ -415,7 +415,7 @@ cdef class BlockMatrix(PricedMatrix):
         cdef int slot
         cdef Slab slab
         cdef double total = 0.0
-        for slot in range(self.n_slots):
+        for slot in range(self.n_slots if self.has_single else 0):
             if self.blocks[slot].n_columns and self.blocks[slot].single_precision:
                 slab = self.slabs[slot]
                 if slab.rounding > 0.0 and self.blocks[slot].scale != 0.0:
@@ -430,6 +430,15 @@ cdef class BlockMatrix(PricedMatrix):
         lower, upper = self.free_bounds_of(slot)
         below = float(np.maximum(-lower, 0.0).sum())
         return min(float(np.maximum(np.abs(lower), np.abs(upper)).sum()), block.limit + 2.0 * below)
+
+    def resident_of(self, const int[::1] slots):
+        """Return whether each of these slots' slabs is resident, (n,) bool."""
+        cdef Py_ssize_t i
+        found = np.empty(slots.shape[0], dtype=bool)
+        cdef unsigned char[::1] view = found.view(np.uint8)
+        for i in range(slots.shape[0]):
+            view[i] = self.blocks[slots[i]].resident
+        return found
 
     def resident_mask(self):
         """Return whether each slot's slab is resident, (n_slots,) bool: all its columns are in every working set."""

@@ -32,6 +32,7 @@ cdef class ListOfLists(RowLists):
     cdef readonly list slabs
     cdef readonly object generation
     cdef long[::1] ages  # the same array
+    cdef bint has_single  # whether costs have ever been float32
     cdef readonly long long n_columns
     cdef readonly int n_with_rows
     cdef readonly list free_slots

@@ -76,7 +76,7 @@ cdef class ListOfLists(RowLists):
     def __cinit__(self):
         self.blocks = NULL
         self.capacity = 0
-        self.stamps = 0
+        self.stamps, self.has_single = 0, False
 
     def __init__(self):
         RowLists.__init__(self)
@@ -191,6 +191,7 @@ cdef class ListOfLists(RowLists):
         block.pattern = &slab.template.pattern
         block.single_precision = slab.cost.dtype.char == "f"
         block.integer = slab.integer
+        self.has_single |= block.single_precision
         block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
         block.lower_each = double_pointer(slab.lower_each)
         block.upper_each = double_pointer(slab.upper_each)
@@ -317,6 +318,7 @@ cdef class ListOfLists(RowLists):
             raise ValueError(f"costs have shape {cost.shape} and type {cost.dtype}, the slab {block.n_columns} columns")
         slab.cost, slab.rounding = cost, rounding
         block.single_precision = cost.dtype.char == "f"
+        self.has_single |= block.single_precision
         block.cost, block.stamp = cost_pointer(cost), self.next_stamp()
         block.scale, block.offset, block.most = scale, offset, INFINITY
         self.set_exceptions(slot, None, None)

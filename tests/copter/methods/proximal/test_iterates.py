@@ -87,7 +87,7 @@ def with_idle(resident: list[bool]) -> tuple[Iterate, Any]:
     found = Iterate()
     found.ws, found.y = working_set(problem, problem.center), np.zeros(1)
     found.ws.generation = np.zeros(4, dtype=np.int64)
-    return found, SimpleNamespace(resident_mask=lambda: np.array(resident))
+    return found, SimpleNamespace(resident_of=lambda slots: np.array(resident)[slots])
 
 
 def test_idle_columns_leave_but_not_those_of_resident_requests() -> None:
