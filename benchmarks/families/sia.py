@@ -139,9 +139,11 @@ class SiaRounds(UniformFamily):
         """Apply the round's edits to the model."""
         fresh = len(self.waiting)
         keep = self.turn_over(fresh)
-        for job, base in zip(self.arrived, self.waiting, strict=True):
-            self.model.add_request(int(job), base, template=self.template, integer=True, scale=-1.0, offset=INCENTIVE)
-            self.base[int(job)] = base
+        arrived = self.arrived.tolist()
+        self.model.add_requests(
+            arrived, self.waiting, template=self.template, integer=True, scale=-1.0, offset=INCENTIVE
+        )
+        self.base.update(zip(arrived, self.waiting, strict=True))
         self.age_s = np.concatenate((self.age_s[keep] + ROUND_S, np.zeros(fresh)))
         self.restarts = np.concatenate((self.restarts[keep], np.zeros(fresh)))
         self.column = np.concatenate((self.column[keep], np.full(fresh, IDLE, dtype=np.int32)))

@@ -303,7 +303,7 @@ class Master:
             like,
             column_of_slot=column,
             generation=matrix.generation[: matrix.n_slots].copy(),
-            slot_of=dict(ledger.slot_of),
+            slot_of=ledger.slots_then(),
             share_key=key[order],
             share=value[order],
         )

@@ -18,12 +18,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from copter.errors import DuplicateHandleError, InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.model.checks import Bound, Costs, cost_type, finite, hashable
+from copter.model.found_slots import found_slots
 from copter.model.matrix import BlockMatrix, SavedSlab, Template
 from copter.model.matrix.changes import Changes
 from copter.model.matrix.contents import Contents, Private
 from copter.model.matrix.moves import Move, Moves
 from copter.model.own_columns import own_parts
 from copter.model.private_rows import Split
+from copter.problem.slots_then import Past, SlotsThen
 from copter.problem.values import distinct
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
@@ -92,6 +94,7 @@ class Ledger:
         self.row_of: dict[Hashable, int] = {}
         self.slot_of: dict[Hashable, int] = {}
         self.added_at: dict[Hashable, int] = {}
+        self._past = Past()
         self.columns_at: dict[Hashable, int] = {}
         self.changes, self.moves = Changes(), Moves()
         self.guard = Guard("model")
@@ -134,9 +137,13 @@ class Ledger:
         if self._found is not None and self._found[0] is requests:
             return self._found[1]
         try:
-            return np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
+            return found_slots(self.slot_of, requests)
         except (KeyError, TypeError):
             return np.array([self.slot(request) for request in requests], dtype=np.int32)
+
+    def slots_then(self) -> SlotsThen:
+        """Return the present :attr:`slot_of`, to be kept by a solution or plan."""
+        return self._past.at(self.slot_of, self.added_at)
 
     def slots_of_edit(self, requests: list[Hashable]) -> Ints:
         """Return :meth:`slots` of a list and keep it for the next operation, which then skips the look-up."""
@@ -226,6 +233,7 @@ class Ledger:
         self.changes.anything()
         self.moves.clear()
         moved = self.matrix.compact()
+        self._past.copy()
         self.slot_of = {request: int(moved[slot]) for request, slot in self.slot_of.items()}
         return moved
 
@@ -237,6 +245,7 @@ class Ledger:
             inverse(*arguments)
         self.version = version
         if self._disordered:
+            self._past.copy()
             order = sorted(self.added_at, key=self.added_at.__getitem__)
             slots, added = self.slot_of, self.added_at
             self.slot_of = {request: slots[request] for request in order}
@@ -478,10 +487,12 @@ class Ledger:
         reused = bool(matrix.free_slots)
         slot = matrix.add_slab(template, cost, *rest)
         self._undo.append((self._unhang, (request, slot, reused)))
+        self._past.change(request)
         self.slot_of[request] = slot
         self.added_at[request] = self.columns_at[request] = version
 
     def _unhang(self, request: Hashable, slot: int, reused: bool) -> None:
+        self._past.change(request)
         self.slot_of.pop(request, None)
         self.added_at.pop(request, None)
         self.columns_at.pop(request, None)
@@ -501,6 +512,7 @@ class Ledger:
             template, saved = matrix.slabs[slot].template, matrix.save_slab(slot)
             self._undo.append((self._put_back, (request, saved, self.added_at[request], self.columns_at[request])))
             matrix.remove_slab(slot)
+            self._past.change(request)
             del self.slot_of[request], self.added_at[request], self.columns_at[request]
             if not template.shared:
                 own.append(template)
@@ -513,6 +525,7 @@ class Ledger:
 
     def _put_back(self, request: Hashable, saved: SavedSlab, added_at: int, columns_at: int) -> None:
         self.matrix.restore_slab(saved)
+        self._past.change(request)
         self.slot_of[request], self.added_at[request], self.columns_at[request] = saved.slot, added_at, columns_at
         self._disordered = True
 
@@ -613,9 +626,8 @@ class Ledger:
         cost: Floats,
         most: Floats | None = None,
     ) -> None:
-        slots = np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
-        self._note(self.matrix.restore_blocks, slots, self.matrix.save_blocks(slots))
-        self.matrix.rescale(slots, scale, offset, column, cost, most)
+        slots = self.slots(requests)
+        self._note(self.matrix.take_back_scales, slots, *self.matrix.rescale(slots, scale, offset, column, cost, most))
 
 
 # OF_BOUNDS: operations that change bounds only. They record which requests; a new row invalidates kept programs.

@@ -142,7 +142,7 @@ def sparse_values(ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals
     own : OwnDuals, optional
         Duals of sums and private rows; without them the limits' duals are found from the reduced costs, when asked for.
     """
-    return SparseValues(key, x, y, dict(ledger.slot_of), dict(ledger.row_of), ModelValues(ledger, key, x, y, own))
+    return SparseValues(key, x, y, ledger.slots_then(), dict(ledger.row_of), ModelValues(ledger, key, x, y, own))
 
 
 def limit_duals(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError, UnknownHandleError
 from copter.problem.explanation import Facts
+from copter.problem.slots_then import table_of
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
@@ -140,7 +141,7 @@ class SparseValues:
     values : ndarray (k,)
     y : ndarray (rows,)
         Prices by row slot, in the signs of the model's sense.
-    slot_of, row_of : dict
+    slot_of, row_of : mapping, dict
         Slot of every request and row of every resource at the time of the solve.
     behind : Behind
     """
@@ -148,7 +149,7 @@ class SparseValues:
     key: Keys
     values: Floats
     y: Floats
-    slot_of: dict[Hashable, int]
+    slot_of: Mapping[Hashable, int]
     row_of: dict[Hashable, int]
     behind: Behind
     _starts: list[Offsets] = field(default_factory=list, repr=False)
@@ -156,7 +157,7 @@ class SparseValues:
     def slots(self, requests: Sequence[Hashable]) -> Keys:
         """Return the slots of requests; raises UnknownHandleError for a request unknown at the solve."""
         try:
-            return np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int64, count=len(requests))
+            return np.fromiter(map(table_of(self.slot_of).__getitem__, requests), dtype=np.int64, count=len(requests))
         except (KeyError, TypeError):
             wrong = next(each for each in requests if each not in self.slot_of)
             raise UnknownHandleError(f"request {wrong!r} was not in the model that this solution is of") from None

@@ -7,8 +7,13 @@ import numpy as np
 from copter.errors import InvalidDataError
 from copter.model.columns import slots_in_order
 from copter.model.model import Model
-from copter.shims.feasibility import exceeded
+from copter.shims.feasibility import exceeded, exceeded_by
+from copter.shims.greedy import are_plain
 from copter.shims.plan import IDLE, IntegerPlan
+from copter.shims.tally import tally_columns
+
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
+Ints = np.ndarray[tuple[int], np.dtype[np.int32]]
 
 
 def require_feasible(model: Model, plan: IntegerPlan) -> None:
@@ -19,6 +24,8 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     """
     matrix = model.ledger.matrix
     n = matrix.n_slots
+    if holds_at_once(model, plan):
+        return
     if plan.column_of_slot.shape != (n,) or plan.share_key.shape != plan.share.shape:
         raise InvalidDataError(f"the shim's plan has columns for {len(plan.column_of_slot)} slots, the model has {n}")
     slot = np.flatnonzero(plan.column_of_slot != IDLE).astype(np.int32)
@@ -59,6 +66,30 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
         raise InvalidDataError(f"the shim's plan uses less of resource {resource!r} than its lower bound")
     if matrix.n_with_rows:
         require_own_rows(model, key, value)
+
+
+def holds_at_once(model: Model, plan: IntegerPlan) -> bool:
+    """Return whether a plan of whole columns is seen to hold in two passes over the slots; False proves nothing."""
+    matrix, m = model.ledger.matrix, model.ledger.matrix.n_rows
+    if len(plan.share_key) or len(plan.share) or matrix.n_with_rows or not are_plain(matrix, plan.column_of_slot):
+        return False
+
+    def terms() -> tuple[Ints, Floats, Floats]:
+        slots = np.flatnonzero(plan.column_of_slot != IDLE).astype(np.int32)
+        flat = matrix.gather(slots, np.arange(len(slots) + 1, dtype=np.int32), plan.column_of_slot[slots])
+        return flat.row, flat.coefficient, np.ones(len(flat.row))
+
+    sums = tally_columns(matrix, plan.column_of_slot)
+    if len(exceeded_by(matrix.row_upper[:m], sums, terms)):
+        return False
+    if not np.isfinite(matrix.row_lower[:m]).any():
+        return True
+
+    def negative() -> tuple[Ints, Floats, Floats]:
+        row, coefficient, value = terms()
+        return row, -coefficient, value
+
+    return not len(exceeded_by(-matrix.row_lower[:m], (-sums[0], *sums[1:]), negative))
 
 
 def require_own_rows(

@@ -69,7 +69,7 @@ def plan_of(
         kept_previous=False,
         column_of_slot=column_of_slot,
         generation=matrix.generation[: matrix.n_slots].copy(),
-        slot_of=dict(model.ledger.slot_of),
+        slot_of=model.ledger.slots_then(),
         status=worth.status,
         bound_is_certified=worth.certified,
         share_key=key,

@@ -16,10 +16,10 @@ from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.settings import Settings
 from copter.shims.feasibility import exceeded, exceeded_by
-from copter.shims.greedy import bound_slots, fill, integer_slots, offer, takeable
+from copter.shims.greedy import fill, offer, survey, takeable
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.shims.shares import Shares
-from copter.shims.tally import tally_columns
+from copter.shims.tally import exact_parts, tally_columns
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -69,10 +69,8 @@ class Draft:
         self.left: Floats = matrix.row_upper[:rows].copy()
         finite = np.where(np.isfinite(self.left), np.abs(self.left), 0.0)
         self.room: Floats = np.minimum(SLACK * (1.0 + finite), MOST_SLACK)
-        _, self.fixed = matrix.limits()
-        self.sizes = matrix.sizes_of(np.arange(matrix.n_slots, dtype=np.int32))
+        self.sizes, self.whole, self.bound, _ = survey(matrix)
         self.alive = self.sizes > 0
-        self.whole = integer_slots(matrix)
         self.column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
         self.conflict: list[int] = []
         self.shares: Shares | None = None
@@ -86,12 +84,11 @@ class Draft:
 
     def force(self) -> None:
         """Take the columns to which integer requests are fixed, and columns with a lower bound above zero."""
-        slabs = self.matrix.slabs
-        bound = bound_slots(self.matrix)
+        slabs, bound = self.matrix.slabs, self.bound
         for slot in bound[self.whole[bound]].tolist():
-            lower, upper, fixed = slabs[slot].lower_each, slabs[slot].upper_each, bool(self.fixed[slot])
+            lower, upper, fixed = slabs[slot].lower_each, slabs[slot].upper_each, self.matrix.fixed_of(slot)
             must = [] if lower is None else np.flatnonzero(lower > 0.0).tolist()
-            must = sorted({*must, self.matrix.fixed_of(slot)} if fixed else must)
+            must = sorted({*must, fixed} if fixed >= 0 else must)
             if len(must) > 1 or (upper is not None and bool((upper < 0.0).any())):
                 self.conflict.append(slot)
             elif must:
@@ -175,7 +172,17 @@ class Draft:
 
     def value(self) -> float:
         """Return the cost of the plan (as minimised), rounded once."""
-        return fsum(self.terms().tolist())
+        return fsum(exact_parts(self.terms()))
+
+    def is_worth_more(self, other: Draft) -> bool:
+        """Return whether the exact cost of the plan is below another's; only requests that differ are compared."""
+        parts = []
+        for one, against in ((self, other), (other, self)):
+            slots = np.flatnonzero((one.column != against.column) & (one.column != IDLE)).astype(np.int32)
+            cost = self.matrix.costs_at(slots, one.column[slots])
+            cost = cost if one.shares is None else np.concatenate((cost, one.shares.cost * one.share))
+            parts.append(cost)
+        return fsum(exact_parts(np.concatenate((parts[0], -parts[1])))) < 0.0
 
     def terms(self) -> Floats:
         """Return the cost of each column of the plan."""
@@ -228,14 +235,15 @@ class Draft:
         If the LP was not solved to optimality, the columns at 1 may together exceed a resource: then the most valuable
         columns are taken first.
         """
-        free = ~self.forced[slots]
-        slots, columns, x = slots[free], columns[free], x[free]
+        if self.forced.any():
+            free = ~self.forced[slots]
+            slots, columns, x = slots[free], columns[free], x[free]
         taken = x >= whole
         self.offer_dearest(slots[taken], columns[taken])
-        cost = self.matrix.costs_at(slots, columns)
         partial = np.flatnonzero(~taken & (x > support))
-        self.offer(slots, columns, partial[np.lexsort((cost[partial], -x[partial]))])
-        return len(np.unique(slots[partial]))
+        slots, columns, x = slots[partial], columns[partial], x[partial]
+        self.offer(slots, columns, np.lexsort((self.matrix.costs_at(slots, columns), -x)))
+        return len(np.unique(slots))
 
     def offer_dearest(self, slots: Ints, columns: Ints) -> None:
         """Offer columns of different slots, dearest first; if all fit, the order does not matter."""
@@ -360,4 +368,4 @@ def drafts_know(model: Model) -> bool:
     rows = matrix.n_rows
     if matrix.n_with_rows or bool(np.isfinite(matrix.row_lower[:rows]).any()):
         return False
-    return not bool(np.any(matrix.limits()[0][integer_slots(matrix)] != 1.0))
+    return survey(matrix)[3]

@@ -15,6 +15,7 @@ from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution
 from copter.shims.draft import Draft
 from copter.shims.plan import IDLE, IntegerPlan, no_keys, no_shares
+from copter.shims.tally import exact_parts
 
 PROVEN = 1e-6  # relative gap within which a plan counts as equal to its certified bound
 
@@ -42,7 +43,7 @@ def planned(
         kept_previous=kept_previous,
         column_of_slot=draft.column,
         generation=draft.matrix.generation[: draft.matrix.n_slots].copy(),
-        slot_of=dict(model.ledger.slot_of),
+        slot_of=model.ledger.slots_then(),
         status=worth.status,
         bound_is_certified=worth.certified,
         share_key=no_keys() if shares is None else shares.key,
@@ -73,7 +74,7 @@ def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least
     sign, bound = model.ledger.sign, solution.bound
     if least is not None and least > sign * (bound - model.offset):
         bound = sign * least + model.offset
-    objective = fsum([model.offset, *(sign * terms).tolist()])
+    objective = fsum([model.offset, *(sign * part for part in exact_parts(terms))])
     gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
     return Worth(objective, bound, gap, solution.bound_is_certified and sign * objective >= sign * bound)
 
@@ -123,7 +124,7 @@ def without_plan(
         kept_previous=False,
         column_of_slot=np.full(matrix.n_slots, IDLE, dtype=np.int32),
         generation=matrix.generation[: matrix.n_slots].copy(),
-        slot_of=dict(model.ledger.slot_of),
+        slot_of=model.ledger.slots_then(),
         status=status,
         conflict=conflict,
         short=short,

@@ -6,7 +6,6 @@ import numpy as np
 
 from copter.model.matrix.layout cimport Block, Pattern
 from copter.model.matrix.block_matrix cimport BlockMatrix
-from copter.model.matrix.list_of_lists cimport Slab
 
 cdef enum:
     ASKED_EVERY = 20_000  # columns visited between two looks at the clock
@@ -43,27 +42,60 @@ cdef int checked(BlockMatrix matrix, int slot, int column) except -1:
 
 def integer_slots(BlockMatrix matrix):
     """Return whether each slot holds a request whose columns must be whole, (n_slots,) bool."""
-    cdef Py_ssize_t slot
-    cdef Slab slab
-    found = np.zeros(matrix.n_slots, dtype=bool)
-    cdef unsigned char[::1] view = found.view(np.uint8)
-    for slot in range(matrix.n_slots):
-        slab = matrix.slabs[slot]
-        view[slot] = slab is not None and matrix.blocks[slot].n_columns > 0 and slab.integer
-    return found
+    return survey(matrix)[1]
 
 
-def bound_slots(BlockMatrix matrix):
-    """Return fixed slots and those with bounds on single columns, ascending, (n,) int32; only these can be forced."""
+def survey(BlockMatrix matrix):
+    """Read all slots once.
+
+    Returns
+    -------
+    sizes : ndarray (n_slots,) int32
+        Number of columns; zero for an empty slot.
+    whole : ndarray (n_slots,) bool
+        Whether a slot holds a request whose columns must be whole.
+    bound : ndarray int32
+        Fixed slots and those with bounds on single columns, ascending; only these can be forced.
+    units : bool
+        Whether all integer requests have the limit 1.
+    """
+    cdef Py_ssize_t slot, n = matrix.n_slots, count = 0
+    cdef const Block* block
+    cdef bint units = True
+    sizes, whole, bound = np.empty(n, dtype=np.int32), np.empty(n, dtype=bool), np.empty(n, dtype=np.int32)
+    cdef int[::1] size = sizes, listed = bound
+    cdef unsigned char[::1] integer = whole.view(np.uint8)
+    with nogil:
+        for slot in range(n):
+            block = &matrix.blocks[slot]
+            size[slot], integer[slot] = block.n_columns, block.n_columns > 0 and block.integer
+            if integer[slot] and block.limit != 1.0:
+                units = False
+            if block.n_columns > 0 and (block.fixed >= 0 or block.lower_each != NULL or block.upper_each != NULL):
+                listed[count] = <int>slot
+                count += 1
+    return sizes, whole, bound[:count].copy(), units
+
+
+def are_plain(BlockMatrix matrix, const int[::1] column_of_slot):
+    """Return whether every slot has no bounds on single columns, is not fixed and can take its column at value one.
+
+    A column below zero is none, which such a slot can take too.
+    """
     cdef Py_ssize_t slot
     cdef const Block* block
-    found = np.zeros(matrix.n_slots, dtype=bool)
-    cdef unsigned char[::1] view = found.view(np.uint8)
-    for slot in range(matrix.n_slots):
-        block = &matrix.blocks[slot]
-        view[slot] = block.n_columns > 0 and (
-            block.fixed >= 0 or block.lower_each != NULL or block.upper_each != NULL)
-    return np.flatnonzero(found).astype(np.int32)
+    cdef int j
+    cdef bint plain = column_of_slot.shape[0] == matrix.n_slots
+    with nogil:
+        for slot in range(matrix.n_slots if plain else 0):
+            block, j = &matrix.blocks[slot], column_of_slot[slot]
+            if block.n_columns > 0 and (block.fixed >= 0 or block.lower_each != NULL or block.upper_each != NULL):
+                plain = False
+                break
+            if j < -1 or j >= block.n_columns or (j >= 0 and not may_be_one(block, j)):
+                plain = False
+                break
+    return plain
 
 
 def takeable(BlockMatrix matrix, const int[::1] slots, const int[::1] columns):

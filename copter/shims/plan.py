@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from copter.errors import EditNotAllowedError, UnknownHandleError
 from copter.methods.integer.solution import IntegerStatus
 from copter.model.matrix.moves import Moves
 from copter.model.model import Model
+from copter.problem.slots_then import table_of
 from copter.problem.solution import Solution
 from copter.problem.values import ranges, sums_before
 
@@ -72,7 +73,7 @@ class IntegerPlan:
     kept_previous: bool
     column_of_slot: Ints
     generation: NDArray[np.int64]
-    slot_of: dict[Hashable, int]
+    slot_of: Mapping[Hashable, int]
     status: IntegerStatus = IntegerStatus.FEASIBLE
     bound_is_certified: bool = False
     conflict: tuple[Hashable, ...] = ()
@@ -158,7 +159,7 @@ class IntegerPlan:
 
     def _slots(self, requests: Sequence[Hashable]) -> Keys:
         try:
-            return np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int64, count=len(requests))
+            return np.fromiter(map(table_of(self.slot_of).__getitem__, requests), dtype=np.int64, count=len(requests))
         except (KeyError, TypeError):
             return np.array([self._slot(request) for request in requests], dtype=np.int64)
 

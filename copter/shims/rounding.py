@@ -108,11 +108,13 @@ def rounded(
     if not draft.holds() and not draft.can_be_relieved():
         return draft, 0, False
     kept = draft.previous(previous) if previous is not None else None
-    chosen = draft.whole[slots]
-    fractional = draft.round(slots[chosen], columns[chosen], x[chosen], shim.whole, shim.support)
+    if draft.shares is not None:
+        chosen = draft.whole[slots]
+        slots, columns, x = slots[chosen], columns[chosen], x[chosen]
+    fractional = draft.round(slots, columns, x, shim.whole, shim.support)
     draft.fill(stop)
     draft.repair()
-    if kept is not None and kept.holds() and (not draft.holds() or kept.value() < draft.value()):
+    if kept is not None and kept.holds() and (not draft.holds() or kept.is_worth_more(draft)):
         kept.fill(stop)
         kept.repair()
         draft = kept

@@ -208,7 +208,7 @@ def plan_at(model: Model, lp: LinearProgram, solution: Solution, x: Floats, kept
         kept_previous=kept,
         column_of_slot=column_of_slot,
         generation=matrix.generation[: matrix.n_slots].copy(),
-        slot_of=dict(model.ledger.slot_of),
+        slot_of=model.ledger.slots_then(),
         status=worth.status,
         bound_is_certified=worth.certified,
         share_key=key[order],

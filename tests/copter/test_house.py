@@ -23,7 +23,7 @@ STUBS = sorted((ROOT / "copter").rglob("*.pyi"))
 # Letter of a page's equations -> the page, how many there are, and the code that cites them.
 PAGES = {
     "F": ("method/formulation.md", 12, "*.py*"),
-    "A": ("method/algorithm.md", 17, "*.py*"),
+    "A": ("method/algorithm.md", 18, "*.py*"),
     "P": ("method/presolve.md", 15, "methods/presolve/*.py"),
     "I": ("method/interior.md", 15, "methods/interior/*.py*"),
     "M": ("method/integer.md", 16, "methods/integer/*.py*"),

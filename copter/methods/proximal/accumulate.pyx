@@ -45,23 +45,33 @@ def group_least(const int[::1] start, const double[::1] value, double[::1] least
             least[g] = best
 
 
-def thresholds(const int[::1] slots, const int[::1] start, const double[::1] value, double rounding,
-               double[::1] threshold):
-    """Write each slot's threshold: its group's least value or zero, whichever is less, lowered by a relative rounding.
+def least_columns(const int[::1] slots, const int[::1] start, const long[::1] key, const double[::1] value,
+                  double[::1] least, int[::1] column):
+    """Write each slot's least value and its column, as `key` has it (slot << 32 | column); infinity and -1 without a
+    group.
 
-    threshold: ndarray (n_slots,); slots without a group get that of a group whose values are all zero.
+    least, column: ndarray (n_slots,)
     """
-    cdef Py_ssize_t g, j
+    cdef Py_ssize_t g, j, best
+    with nogil:
+        for j in range(least.shape[0]):
+            least[j], column[j] = INFINITY, -1
+        for g in range(slots.shape[0]):
+            best = start[g]
+            for j in range(start[g] + 1, start[g + 1]):
+                if value[j] < value[best]:
+                    best = j
+            least[slots[g]], column[slots[g]] = value[best], <int>key[best]
+
+
+def thresholds(const double[::1] least, double rounding, double[::1] threshold):
+    """Write each slot's threshold: its least value or zero, whichever is less, lowered by a relative rounding."""
+    cdef Py_ssize_t j
     cdef double best
     with nogil:
-        for j in range(threshold.shape[0]):
-            threshold[j] = -rounding
-        for g in range(slots.shape[0]):
-            best = 0.0
-            for j in range(start[g], start[g + 1]):
-                if value[j] < best:
-                    best = value[j]
-            threshold[slots[g]] = best - rounding * (1.0 - best)
+        for j in range(least.shape[0]):
+            best = min(least[j], 0.0)
+            threshold[j] = best - rounding * (1.0 - best)
 
 
 def raise_new(Groups columns, const long[::1] new, const double[::1] reduced, double[::1] x):
@@ -184,3 +194,32 @@ def idle_columns(const int[::1] start, const double[::1] reduced, const double[:
                     largest = fabs(cost[j])
             for j in range(start[g], start[g + 1]):
                 idle[j] = x[j] == lower[j] and lower[j] != upper[j] and reduced[j] - least > slack * largest
+
+
+def snap(const double[::1] lower, const double[::1] upper, double share, double[::1] x, double[::1] span):
+    """Put columns on a bound that is within a share of their span, in place; writes the spans, one for infinite ones."""
+    cdef Py_ssize_t j
+    cdef double near
+    with nogil:
+        for j in range(x.shape[0]):
+            span[j] = upper[j] - lower[j]
+            if not isfinite(span[j]):
+                span[j] = 1.0
+            near = share * span[j]
+            if x[j] <= lower[j] + near:
+                x[j] = lower[j]
+            if x[j] >= upper[j] - near:
+                x[j] = upper[j]
+
+
+def rooms(Groups columns, const double[::1] x, double share, double[::1] room, unsigned char[::1] tight):
+    """Write each group's limit less its sum, and whether that is at most a share of one plus a finite limit."""
+    cdef Py_ssize_t g, j
+    cdef double total, limit
+    with nogil:
+        for g in range(columns.count):
+            total, limit = 0.0, columns.limit[g]
+            for j in range(columns.start[g], columns.start[g + 1]):
+                total += x[j]
+            room[g] = limit - total
+            tight[g] = room[g] <= share * (1.0 + (limit if isfinite(limit) else 0.0))

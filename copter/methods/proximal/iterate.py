@@ -43,10 +43,12 @@ class Iterate:
         self.own_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.pass_s = 0.0  # seconds of the last pricing pass
 
-    def refresh(self, matrix: BlockMatrix) -> None:
+    def refresh(self, matrix: BlockMatrix, reach: float = 0.0) -> None:
         """Follow the edits: surviving rows keep their duals, surviving columns their values.
 
-        New columns that must be in the working set start at the bound that the sign of their reduced cost selects.
+        New columns that must be in the working set start at the bound that the sign of their reduced cost selects. In a
+        warm solve with a positive `reach` requests without working columns get those that are best at the last prices
+        and at prices 1 + reach times as high and as low (equation A18).
         """
         y = np.zeros(matrix.n_rows)
         generation = matrix.row_generation[: matrix.n_rows].copy()
@@ -59,7 +61,8 @@ class Iterate:
             alive = (slot < matrix.n_slots) & (self.own_generation == matrix.generation[slot])
             self.own_key, self.own_dual = self.own_key[alive], self.own_dual[alive]
             self.own_generation = self.own_generation[alive]
-        self.ws.refresh(matrix, None if self.cold else y)
+        seeds = None if self.cold or not 0.0 < reach < np.inf else np.outer([1.0, 1.0 / (1.0 + reach), 1.0 + reach], y)
+        self.ws.refresh(matrix, None if self.cold else y, seeds)
 
     def hold_own(self, matrix: BlockMatrix, key: NDArray[np.int64], dual: Floats) -> None:
         """Store the duals of own rows, by ascending key."""
@@ -109,12 +112,10 @@ class Iterate:
             return
         idle = np.empty(ws.size, dtype=np.uint8)
         idle_columns(ws.start, ws.reduced_costs(self.y), ws.cost, ws.lower, ws.upper, ws.x, KEEP_SLACK, idle)
-        if not idle.any():
-            return
-        resident = matrix.resident_mask()[ws.slots]
+        groups = np.flatnonzero(np.add.reduceat(idle, ws.start[:-1], dtype=np.int32))
+        for group in groups[matrix.resident_of(ws.slots[groups])].tolist():
+            idle[ws.start[group] : ws.start[group + 1]] = 0
         keep = idle == 0
-        if resident.any():
-            keep |= np.repeat(resident, np.diff(ws.start))
         if not keep.all():
             ws.keep(keep)
 

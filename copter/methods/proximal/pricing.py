@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.proximal.accumulate import thresholds
+from copter.methods.proximal.accumulate import least_columns, thresholds
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.proximal_point import blocks_minimum, rows_value, signed_prices
-from copter.methods.proximal.working_set import WorkingSet
+from copter.methods.proximal.working_set import ROUNDING, WorkingSet
 from copter.model.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
@@ -21,7 +21,6 @@ Ints = NDArray[np.int32]
 SMALL_MODEL = 500_000  # columns to price below which one thread is faster than several
 HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
 SAFE = 1.01  # factor on the rounding margin that covers the rounding of the margin itself
-ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold count as equal to it
 
 
 @dataclass(slots=True)
@@ -69,10 +68,11 @@ def price_all(
     """
     y = signed_prices(y, rows)
     reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
-    threshold = np.empty(matrix.n_slots)
-    thresholds(ws.slots, ws.start, reduced, ROUNDING, threshold)
+    least, best, threshold = np.empty(matrix.n_slots), np.empty(matrix.n_slots, np.int32), np.empty(matrix.n_slots)
+    least_columns(ws.slots, ws.start, ws.key, reduced, least, best)
+    thresholds(least, ROUNDING, threshold)
     threads = 1 if matrix.work_of_pass(screen) < SMALL_MODEL else n_threads
-    smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds, screen)
+    smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds, screen, least, best)
     value, size, error, terms = matrix.dual_value(smallest)
     if np.isnan(value):
         return Priced(y, -np.inf, False, np.inf, np.zeros(0), slot, column)

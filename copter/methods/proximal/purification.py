@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.methods.proximal.accumulate import rooms, snap
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.purify import Walk, WalkRows
 from copter.methods.proximal.working_set import WorkingSet
@@ -34,11 +35,8 @@ def purify(ws: WorkingSet, rows: Rows, must_stop: Callable[[], bool] = lambda: F
     """
     if ws.size == 0:
         return 0
-    span = ws.upper - ws.lower
-    span[~np.isfinite(span)] = 1.0
-    near = SNAP * span
-    np.copyto(ws.x, ws.lower, where=ws.x <= ws.lower + near)
-    np.copyto(ws.x, ws.upper, where=ws.x >= ws.upper - near)
+    span = np.empty(ws.size)
+    snap(ws.lower, ws.upper, SNAP, ws.x, span)
     activity = ws.activity(len(rows.lower))
     size = TIGHT * (1.0 + np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0))
     tight = (np.abs(activity - rows.upper) <= size) | (np.abs(activity - rows.lower) <= size)
@@ -51,15 +49,17 @@ def purify(ws: WorkingSet, rows: Rows, must_stop: Callable[[], bool] = lambda: F
 
 def walk(ws: WorkingSet, rows: Rows, activity: Floats, row_tight: Bytes, span: Floats) -> Walk:
     """Prepare the walk from ws.x, which it changes in place."""
-    room = ws.limit - np.add.reduceat(ws.x, ws.start[:-1])
-    limit_tight = room <= SNAP * (1.0 + np.where(np.isfinite(ws.limit), ws.limit, 0.0))
+    room, limit_tight = np.empty(len(ws.slots)), np.empty(len(ws.slots), dtype=np.uint8)
+    rooms(ws.groups(), ws.x, SNAP, room, limit_tight)
     along = WalkRows(activity, rows.lower, rows.upper, rows.scale, row_tight)
-    return Walk(ws.groups(), ws.x, span, along, room, limit_tight.astype(np.uint8))
+    return Walk(ws.groups(), ws.x, span, along, room, limit_tight)
 
 
 def settle(ws: WorkingSet) -> None:
     """Subtract a group's excess over its limit, caused by snapping, from its column with the most room."""
-    excess = np.add.reduceat(ws.x, ws.start[:-1]) - ws.limit
+    room = np.empty(len(ws.slots))
+    rooms(ws.groups(), ws.x, SNAP, room, np.empty(len(ws.slots), dtype=np.uint8))
+    excess = -room
     for group in np.flatnonzero(excess > 0.0):
         columns = np.arange(ws.start[group], ws.start[group + 1])
         inner = columns[(ws.x[columns] > ws.lower[columns]) & (ws.x[columns] < ws.upper[columns])]

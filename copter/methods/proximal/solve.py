@@ -117,12 +117,12 @@ class Solve:
         self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
-        by_descent = choice.method == "coordinate_descent"
-        self.direction: Direction = descent_direction if by_descent else Subproblem.newton_direction
+        self.by_descent = choice.method == "coordinate_descent"
+        self.direction: Direction = descent_direction if self.by_descent else Subproblem.newton_direction
 
     def run(self) -> Outcome:
         """Solve and leave the iterate ready for the next round."""
-        self.iterate.refresh(self.matrix)
+        self.iterate.refresh(self.matrix, 0.0 if self.by_descent else self.settings.price_reach)
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
         while True:

@@ -14,6 +14,7 @@ from copter.problem.values import distinct
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
+ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold count as equal to it
 SLOT_SHIFT = 32  # a column's key is slot << 32 | column, so that keys sort by slot, then column
 
 
@@ -90,21 +91,27 @@ class WorkingSet:
         result.key, result.x, result.generation = key, x, generation
         return result
 
-    def refresh(self, matrix: BlockMatrix, y: Floats | None = None) -> None:
+    def refresh(self, matrix: BlockMatrix, y: Floats | None = None, seeds: Floats | None = None) -> None:
         """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
 
-        All data are gathered again. `y`: as for :meth:`grow`.
+        All data are gathered again. `y`: as for :meth:`grow`. `seeds` (k, rows): requests without a working column get
+        those that are best at each of these prices.
         """
-        slot = self.slot_of_column
-        alive = self.generation == matrix.generation[slot] if self.size else np.zeros(0, dtype=bool)
-        self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
-        fresh, at = self.unknown(*matrix.required_columns())
+        alive, unused, required = matrix.followed(self.key, self.generation)
+        if alive is not None:
+            self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
+        nothing = np.zeros(0, dtype=np.int32)
+        wanted = matrix.required_columns() if required else (nothing, nothing)
+        if seeds is not None and len(unused):
+            best = matrix.improving(unused, seeds, -ROUNDING)
+            wanted = best if not required else (np.append(wanted[0], best[0]), np.append(wanted[1], best[1]))
+        fresh, at = self.unknown(*wanted)
         if len(fresh):
             self.key, self.x = np.insert(self.key, at, fresh), np.insert(self.x, at, 0.0)
         self.generation = matrix.generation[self.slot_of_column]
         self.gather(matrix)
         if y is not None and len(fresh):
-            self.start_by_price(np.searchsorted(self.key, fresh), y)
+            self.start_by_price(at + np.arange(len(at)), y)
 
     def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
         """Add columns; return how many were not in yet.

@@ -77,9 +77,8 @@ cdef class BlockMatrix(PricedMatrix):
     def any_integer(self, const int[::1] slots):
         """Return whether the columns of any of these slots must be whole in an integer plan; some may be free."""
         cdef Py_ssize_t i
-        cdef list slabs = self.slabs
         for i in range(slots.shape[0]):
-            if slabs[slots[i]] is not None and (<Slab>slabs[slots[i]]).integer:
+            if self.blocks[slots[i]].n_columns and self.blocks[slots[i]].integer:
                 return True
         return False
 
@@ -296,6 +295,54 @@ cdef class BlockMatrix(PricedMatrix):
             at += block.n_columns
         return first, start, row, value, lower, upper
 
+    def followed(self, const long[::1] key, const long[::1] generation):
+        """Compare columns that were kept with the slabs that there are now.
+
+        Parameters
+        ----------
+        key : ndarray (n,) int64
+            slot << 32 | column, ascending.
+        generation : ndarray (n,) int64
+            Generation of each key's slot when it was kept.
+
+        Returns
+        -------
+        alive : ndarray (n,) bool or None
+            Whether each column's slab is still there; None if all are.
+        fresh : ndarray int32
+            Slots whose slabs have no such column, ascending.
+        required : bool
+            Whether there are resident or fixed slabs.
+        """
+        cdef Py_ssize_t j = 0, n = key.shape[0]
+        cdef int slot, count = 0
+        cdef bint required = False, known, gone = False
+        cdef const long[::1] now = self.generation
+        cdef Block* block
+        mask, fresh = np.ones(n, dtype=bool), np.empty(self.n_slots, dtype=np.int32)
+        cdef unsigned char[::1] alive = mask.view(np.uint8)
+        cdef int[::1] found = fresh
+        with nogil:
+            for slot in range(self.n_slots):
+                block, known = &self.blocks[slot], False
+                while j < n and key[j] >> 32 == slot:  # ends: j grows to the number of keys
+                    if generation[j] == now[slot]:
+                        known = True
+                    else:
+                        alive[j] = 0
+                        gone = True
+                    j += 1
+                if block.n_columns > 0:
+                    if block.resident or block.fixed >= 0:
+                        required = True
+                    if not known:
+                        found[count] = slot
+                        count += 1
+            for j in range(j, n):
+                alive[j] = 0
+                gone = True
+        return mask if gone else None, fresh[:count].copy(), required
+
     def required_columns(self):
         """Return (slot, column), int32 arrays, of the columns that any working set must hold: resident, fixed ones."""
         cdef int slot, j
@@ -368,7 +415,7 @@ cdef class BlockMatrix(PricedMatrix):
         cdef int slot
         cdef Slab slab
         cdef double total = 0.0
-        for slot in range(self.n_slots):
+        for slot in range(self.n_slots if self.has_single else 0):
             if self.blocks[slot].n_columns and self.blocks[slot].single_precision:
                 slab = self.slabs[slot]
                 if slab.rounding > 0.0 and self.blocks[slot].scale != 0.0:
@@ -383,6 +430,15 @@ cdef class BlockMatrix(PricedMatrix):
         lower, upper = self.free_bounds_of(slot)
         below = float(np.maximum(-lower, 0.0).sum())
         return min(float(np.maximum(np.abs(lower), np.abs(upper)).sum()), block.limit + 2.0 * below)
+
+    def resident_of(self, const int[::1] slots):
+        """Return whether each of these slots' slabs is resident, (n,) bool."""
+        cdef Py_ssize_t i
+        found = np.empty(slots.shape[0], dtype=bool)
+        cdef unsigned char[::1] view = found.view(np.uint8)
+        for i in range(slots.shape[0]):
+            view[i] = self.blocks[slots[i]].resident
+        return found
 
     def resident_mask(self):
         """Return whether each slot's slab is resident, (n_slots,) bool: all its columns are in every working set."""

@@ -33,13 +33,14 @@ cdef struct Block:
     int single_column        # the only exception's column, if there is exactly one
     char resident            # 1: every column is in the working set, so pricing skips the block
     char single_precision    # 1: cost is float32, otherwise float64
+    char integer             # 1: the columns must be whole in an integer plan
     double scale
     double offset
     double most              # upper limit on the columns' costs; inf for none
+    double single_cost
     double limit             # sum of the block's columns <= limit
     double least             # sum of the block's columns >= least; -inf for none
     double upper             # upper bound of every column, unless upper_each is given
-    double single_cost
     Pattern* pattern
     const void* cost
     const int* exception_column   # columns of the exceptions, if there are several
@@ -49,6 +50,11 @@ cdef struct Block:
     double* private_lower    # bounds of the private rows, as many as the pattern says; NULL for none
     double* private_upper
     long long stamp           # a number that no other costs of the matrix have had
+    # Of all columns but `best`, the least reduced cost at a share of the prices of a pass (screen.pyx), as scale and
+    # offset have changed since; prices is the pass's number, 0 for no such bound.
+    int best, prices
+    double rest, factor       # factor: the present scale over that of the pass
+    long long usage           # stamp of the pattern at that time
 
 
 cdef struct Near:

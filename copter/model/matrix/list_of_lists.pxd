@@ -21,7 +21,7 @@ cdef class SavedSlab:
     cdef Block block
     cdef Slab slab
     cdef tuple held
-    cdef object generation
+    cdef long generation
 
 
 cdef class ListOfLists(RowLists):
@@ -31,6 +31,8 @@ cdef class ListOfLists(RowLists):
     cdef readonly int n_slots
     cdef readonly list slabs
     cdef readonly object generation
+    cdef long[::1] ages  # the same array
+    cdef bint has_single  # whether costs have ever been float32
     cdef readonly long long n_columns
     cdef readonly int n_with_rows
     cdef readonly list free_slots

@@ -14,6 +14,7 @@ from libc.string cimport memcpy, memset
 
 from copter.model.matrix.layout cimport Block, has_rows
 from copter.model.matrix.row_lists cimport RowLists
+from copter.model.matrix.screen cimport rescaled
 from copter.model.matrix.template cimport Template, address, double_pointer, int_pointer
 
 
@@ -75,14 +76,14 @@ cdef class ListOfLists(RowLists):
     def __cinit__(self):
         self.blocks = NULL
         self.capacity = 0
-        self.stamps = 0
+        self.stamps, self.has_single = 0, False
 
     def __init__(self):
         RowLists.__init__(self)
         self.slabs = []
         self.free_slots = []
         self.fixed_slots = {}
-        self.generation = np.zeros(0, dtype=np.int64)
+        self.ages = self.generation = np.zeros(0, dtype=np.int64)
 
     def __dealloc__(self):
         free(self.blocks)
@@ -106,6 +107,7 @@ cdef class ListOfLists(RowLists):
             self.generation = np.concatenate(
                 (self.generation, np.zeros(room - len(self.generation), dtype=np.int64))
             )
+            self.ages = self.generation
         return 0
 
     cdef long long next_stamp(self) noexcept nogil:
@@ -138,13 +140,13 @@ cdef class ListOfLists(RowLists):
             self.slabs.append(None)
         self.hang(slot, slab, limit, upper if is_number(upper) else INFINITY, scale, offset, least)
         self.hold_private(slot, private_bounds, place)
-        self.generation[slot] += 1
+        self.ages[slot] += 1
         return slot
 
     def retract_slab(self, int slot, bint reused):
         """Undo :meth:`add_slab`, which must be the last edit not yet undone; `reused`: its slot was a freed one."""
         self.remove_slab(slot)
-        self.generation[slot] -= 2
+        self.ages[slot] -= 2
         if not reused:
             self.free_slots.pop()
             self.n_slots -= 1
@@ -188,6 +190,8 @@ cdef class ListOfLists(RowLists):
         block.most = INFINITY
         block.pattern = &slab.template.pattern
         block.single_precision = slab.cost.dtype.char == "f"
+        block.integer = slab.integer
+        self.has_single |= block.single_precision
         block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
         block.lower_each = double_pointer(slab.lower_each)
         block.upper_each = double_pointer(slab.upper_each)
@@ -222,7 +226,7 @@ cdef class ListOfLists(RowLists):
         block.fixed = -1
         self.fixed_slots.pop(slot, None)
         self.slabs[slot] = None
-        self.generation[slot] += 1
+        self.ages[slot] += 1
         self.free_slots.append(slot)
 
     def save_slab(self, int slot):
@@ -231,7 +235,7 @@ cdef class ListOfLists(RowLists):
         cdef Slab slab
         saved.block = self.block_at(slot)[0]
         slab = self.slabs[slot]
-        saved.slot, saved.slab, saved.generation = slot, slab, self.generation[slot]
+        saved.slot, saved.slab, saved.generation = slot, slab, self.ages[slot]
         saved.held = (slab.template, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column,
                       slab.exception_cost, slab.rounding, slab.integer, slab.private_bounds)
         return saved
@@ -279,7 +283,7 @@ cdef class ListOfLists(RowLists):
         template.pattern.n_users += 1
         self.blocks[saved.slot] = saved.block
         self.n_with_rows += has_rows(&self.blocks[saved.slot])
-        self.generation[saved.slot] = saved.generation
+        self.ages[saved.slot] = saved.generation
         if saved.block.fixed >= 0:
             self.fixed_slots[saved.slot] = None
         else:
@@ -314,6 +318,7 @@ cdef class ListOfLists(RowLists):
             raise ValueError(f"costs have shape {cost.shape} and type {cost.dtype}, the slab {block.n_columns} columns")
         slab.cost, slab.rounding = cost, rounding
         block.single_precision = cost.dtype.char == "f"
+        self.has_single |= block.single_precision
         block.cost, block.stamp = cost_pointer(cost), self.next_stamp()
         block.scale, block.offset, block.most = scale, offset, INFINITY
         self.set_exceptions(slot, None, None)
@@ -336,7 +341,8 @@ cdef class ListOfLists(RowLists):
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
             block.cost, block.stamp = &values[at], self.next_stamp()
-            block.scale, block.offset, block.most, block.n_exceptions = scale, offset, INFINITY, 0
+            block.scale, block.offset, block.most = scale, offset, INFINITY
+            block.n_exceptions = block.prices = 0
             block.exception_column, block.exception_cost = NULL, NULL
             at += block.n_columns
 
@@ -354,13 +360,14 @@ cdef class ListOfLists(RowLists):
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
             block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
-            block.scale, block.offset, block.most, block.n_exceptions = scale, offset, INFINITY, 0
+            block.scale, block.offset, block.most = scale, offset, INFINITY
+            block.n_exceptions = block.prices = 0
             block.exception_column, block.exception_cost = NULL, NULL
 
     def set_scale(self, int slot, double scale, double offset):
         """Change scale and offset of a slab's costs, and forget their most: O(1)."""
         cdef Block* block = self.block_at(slot)
-        block.scale, block.offset, block.most = scale, offset, INFINITY
+        block.scale, block.offset, block.most, block.prices = scale, offset, INFINITY, 0
 
     def set_exceptions(self, int slot, columns, costs):
         """Set the columns (ascending) whose costs do not follow scale and offset; None for no such column."""
@@ -369,7 +376,7 @@ cdef class ListOfLists(RowLists):
         count = 0 if columns is None else len(columns)
         if count and (columns[0] < 0 or columns[count - 1] >= block.n_columns or len(costs) != count):
             raise ValueError(f"exceptions must be of columns 0 to {block.n_columns - 1}, ascending, each with its cost")
-        block.n_exceptions = <int>count
+        block.n_exceptions, block.prices = <int>count, 0
         slab.exception_column = np.ascontiguousarray(columns, dtype=np.int32) if count > 1 else None
         slab.exception_cost = np.ascontiguousarray(costs, dtype=np.float64) if count > 1 else None
         block.exception_column = int_pointer(slab.exception_column)
@@ -379,17 +386,42 @@ cdef class ListOfLists(RowLists):
 
     def rescale(self, const int[::1] slots, const double[::1] scale, const double[::1] offset,
                 const int[::1] column, const double[::1] cost, const double[::1] most=None):
-        """Set scale, offset and at most one exception (column -1: none) of many slabs, in one call."""
-        cdef Py_ssize_t i
+        """Set scale, offset and at most one exception (column -1: none) of many slabs, all or none of them.
+
+        Returns what :meth:`take_back_scales` needs to undo it.
+        """
+        cdef Py_ssize_t i, n = slots.shape[0]
         cdef Block* block
-        for i in range(slots.shape[0]):
-            block = self.block_at(slots[i])
-            if column[i] < -1 or column[i] >= block.n_columns:
+        numbers, places = np.empty((n, 4)), np.empty((n, 2), dtype=np.int32)
+        cdef double[:, ::1] number = numbers
+        cdef int[:, ::1] place = places
+        for i in range(n):
+            if not 0 <= slots[i] < self.n_slots or self.blocks[slots[i]].n_columns == 0 or not (
+                    -1 <= column[i] < self.blocks[slots[i]].n_columns):
+                self.take_back_scales(slots[:i], numbers, places)
                 raise IndexError(f"slot {slots[i]} has no column {column[i]}")
+            block = &self.blocks[slots[i]]
+            number[i, 0], number[i, 1], number[i, 2] = block.scale, block.offset, block.most
+            number[i, 3], place[i, 0], place[i, 1] = block.single_cost, block.n_exceptions, block.single_column
+            if block.prices and block.most == INFINITY and (most is None or most[i] == INFINITY):
+                rescaled(block, scale[i], offset[i], column[i])
+            else:
+                block.prices = 0
             block.scale, block.offset = scale[i], offset[i]
             block.most = INFINITY if most is None else most[i]
             block.n_exceptions = column[i] >= 0
             block.single_column, block.single_cost = column[i], cost[i]
+        return numbers, places
+
+    def take_back_scales(self, const int[::1] slots, const double[:, ::1] number, const int[:, ::1] place):
+        """Undo :meth:`rescale`."""
+        cdef Py_ssize_t i
+        cdef Block* block
+        for i in range(slots.shape[0] - 1, -1, -1):  # a slot may be listed twice
+            block = self.block_at(slots[i])
+            block.prices = 0
+            block.scale, block.offset, block.most = number[i, 0], number[i, 1], number[i, 2]
+            block.single_cost, block.n_exceptions, block.single_column = number[i, 3], place[i, 0], place[i, 1]
 
     def set_fixed(self, int slot, int column):
         """Fix one column at its upper bound and all others at their lower bounds; -1 frees them."""
@@ -413,7 +445,7 @@ cdef class ListOfLists(RowLists):
         slab.template.pattern.n_users -= 1
         slab.template = template
         template.pattern.n_users += 1
-        block.pattern = &template.pattern
+        block.pattern, block.prices = &template.pattern, 0
 
     def set_limits(self, int slot, double limit, lower, upper, double least=-INFINITY):
         """Change a slab's limit, least sum and bounds; a bound is a float for all columns or an array (n,), kept."""
@@ -457,9 +489,9 @@ cdef class ListOfLists(RowLists):
 
     def set_integer(self, int slot, bint integer):
         """Set whether a slab's columns must be whole in an integer plan."""
-        self.block_at(slot)
+        cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
-        slab.integer = integer
+        slab.integer = block.integer = integer
 
     # Contents of a slab --------------------------------------------------------------------------------------------
 
@@ -476,7 +508,8 @@ cdef class ListOfLists(RowLists):
 
     def set_most(self, int slot, double most):
         """Change the upper limit on the costs of a slab's columns other than its exceptions."""
-        self.block_at(slot).most = most
+        cdef Block* block = self.block_at(slot)
+        block.most, block.prices = most, 0
 
     def limit_of(self, int slot):
         """Return the upper bound of the sum of a slab's columns."""
@@ -584,8 +617,8 @@ cdef class ListOfLists(RowLists):
                 self.blocks[target] = self.blocks[slot]
                 memset(&self.blocks[slot], 0, sizeof(Block))
                 self.slabs[target], self.slabs[slot] = slab, None
-                self.generation[target] += 1
-                self.generation[slot] += 1
+                self.ages[target] += 1
+                self.ages[slot] += 1
             target += 1
         self.fixed_slots = {int(moved[slot]): None for slot in sorted(self.fixed_slots)}
         del self.slabs[target:]

@@ -14,6 +14,7 @@ cdef class PricedMatrix(ListOfLists):
     cdef bint keeps(self, const double[::1] y, double* ratio) except -1
     cdef bint is_near(self, int i, const double* ratio, double threshold, double* smallest, int* column,
                       double* reduced, int* found) noexcept nogil
+    cdef bint is_known(self, int i, const double* ratio, double least, int best) noexcept nogil
     cdef bint find_near(self, int i, double smallest) noexcept nogil
     cdef double price_error(self, const Block* block) noexcept nogil
     cdef void price_slot(self, int i, double weight, double threshold, double* smallest, int* column, double* reduced,

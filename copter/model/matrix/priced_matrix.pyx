@@ -5,14 +5,14 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, fabs, isinf, isnan
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from copter.model.matrix.fetch cimport fetch_cost, fetch_head, fetch_near, fetch_pattern
 from copter.model.matrix.layout cimport MAX_SEGMENTS, Block, Near, Pattern, cost_of, exception_at, exception_cost_at
 from copter.model.matrix.list_of_lists cimport ListOfLists
 from copter.model.matrix.price cimport price_block, price_pattern
-from copter.model.matrix.screen cimport is_screened, near_columns, ratio_of
+from copter.model.matrix.screen cimport hold_rest, is_screened, is_settled, near_columns, ratio_of
 from copter.model.matrix.template cimport Template
 
 from copter.runtime import threads as _threads
@@ -21,7 +21,7 @@ cdef enum:
     OFTEN = 16  # patterns priced between two looks at the clock
     FEW = 4  # slots priced between two looks at the clock
     AHEAD = 2  # patterns that are prefetched before they are priced
-    EARLIER = 32  # passes whose prices are kept, because near columns were found at them
+    EARLIER = 256  # passes whose prices are kept, because near columns were found at them
     LEAST_COLUMNS = 256  # columns below which a slab is priced as fast as its near columns
     LEAST_OF_MANY = 48  # the same where the costs of all columns do not stay in the processor's memory
     MANY_COLUMNS = 4_000_000
@@ -42,6 +42,18 @@ cdef inline double now_s() noexcept nogil:
 cdef inline double offset_size(const Block* block) noexcept nogil:
     """Return |offset| of a block's costs, plus |most| if it has one, to which a cost's rounding error is relative."""
     return fabs(block.offset) + (fabs(block.most) if block.most < INFINITY else 0.0)
+
+
+cdef inline int with_column(int* listed, int count, int column) noexcept nogil:
+    """Insert a column into an ascending list, unless it is there; returns the list's new length."""
+    cdef int at = count
+    while at > 0 and listed[at - 1] > column:  # ends: at falls to 0
+        at -= 1
+    if at > 0 and listed[at - 1] == column:
+        return count
+    memmove(listed + at + 1, listed + at, (count - at) * sizeof(int))
+    listed[at] = column
+    return count + 1
 
 
 cdef class PricedMatrix(ListOfLists):
@@ -83,7 +95,7 @@ cdef class PricedMatrix(ListOfLists):
         return cost_of(block, column)
 
     def price(self, const double[::1] y, const double[::1] threshold, int n_threads, double weight=1.0,
-              double seconds=INFINITY, bint screen=False):
+              double seconds=INFINITY, bint screen=False, const double[::1] least=None, const int[::1] best=None):
         """Price each slab that is not resident at the row prices y (n_rows,).
 
         Parameters
@@ -101,6 +113,9 @@ cdef class PricedMatrix(ListOfLists):
             Whether the next passes are likely to be at similar prices: near columns are looked for, and where an
             earlier pass has found some, only these are priced (equation A17). The results are the same, except that a
             smallest reduced cost above zero may be a lower one that is not negative.
+        least, best : ndarray (n_slots,) float64 and int32, optional
+            For slabs of which columns are known, the least reduced cost of these and its column, else -1. Where an
+            earlier pass has shown that all others cost more, a screened pass takes it as the slab's smallest.
 
         Returns
         -------
@@ -129,7 +144,9 @@ cdef class PricedMatrix(ListOfLists):
         cdef double[:, ::1] reduced_view = reduced
         screen = screen and weight == 1.0 and self.n_rows > 0
         cdef double[EARLIER] ratio
-        cdef bint searches = screen and self.keeps(y, ratio)
+        cdef bint searches = screen and self.keeps(y, ratio), knows = screen and least is not None and best is not None
+        if knows and (least.shape[0] < n or best.shape[0] < n):
+            raise ValueError(f"{len(least)} least reduced costs and {len(best)} columns for {n} slots")
         patterns = <Pattern**>malloc((len(self.templates) + 1) * sizeof(Pattern*))
         if patterns == NULL:
             raise MemoryError("no memory for a pricing pass")
@@ -164,7 +181,11 @@ cdef class PricedMatrix(ListOfLists):
             if seconds < INFINITY and (i % FEW and isnan(smallest_view[i - i % FEW]) or not i % FEW and now_s() > end):
                 smallest_view[i] = NAN
                 continue
-            if screen and i + 8 * AHEAD < n:
+            if knows and best[i] >= 0 and self.is_known(i, ratio, least[i], best[i]):
+                smallest_view[i] = least[i]
+                screened += 1
+                continue
+            if screen and i + 8 * AHEAD < n and not (knows and self.blocks[i + 8 * AHEAD].prices):
                 fetch_near(self.near[i + 8 * AHEAD])
             if screen and self.is_near(i, ratio, threshold[i], &smallest_view[i], &column_view[i, 0],
                                        &reduced_view[i, 0], &found_view[i]):
@@ -179,7 +200,7 @@ cdef class PricedMatrix(ListOfLists):
                 searched += 1
         if screen:
             self.last_work = priced + NEAR_WORK * screened
-            self.passes += searched > 0
+            self.passes += 1
             self.debt += LENT * searched - screened - (0 if searches else n // RESTED + 1)
             self.debt = max(self.debt, 0)
         self.columns_priced, self.slabs_screened = self.columns_priced + priced, self.slabs_screened + screened
@@ -194,6 +215,45 @@ cdef class PricedMatrix(ListOfLists):
                 slot_of[k], column_of[k], value_of[k] = i, column_view[i, j], reduced_view[i, j]
                 k += 1
         return smallest, slots, columns, values
+
+    def improving(self, const int[::1] slots, const double[:, ::1] prices, double threshold):
+        """Return (slot, column), int32, of the best columns of slabs at each of several row prices (k, n_rows).
+
+        They are the best column of each segment whose reduced cost is below the threshold, each column once, by slot
+        and ascending. Resident and fixed slabs have none.
+        """
+        cdef Py_ssize_t i, k, e, most = max(prices.shape[0], 1) * MAX_SEGMENTS
+        cdef int[MAX_SEGMENTS] column
+        cdef double[MAX_SEGMENTS] reduced
+        cdef int found, count, n = 0
+        cdef double smallest
+        cdef Block* block
+        cdef Pattern* priced = NULL
+        if prices.shape[1] < self.n_rows:
+            raise ValueError(f"{prices.shape[1]} prices for {self.n_rows} rows")
+        counts, columns = np.zeros(slots.shape[0], dtype=np.int32), np.empty((slots.shape[0], most), dtype=np.int32)
+        cdef int[::1] count_of = counts
+        cdef int[:, ::1] listed = columns
+        for k in range(prices.shape[0] if self.n_rows else 0):
+            priced = NULL
+            for i in range(slots.shape[0]):
+                block, found = self.block_at(slots[i]), 0
+                if block.resident or block.fixed >= 0:
+                    continue
+                if block.pattern != priced:
+                    priced = block.pattern
+                    price_pattern(priced, &prices[k, 0])
+                price_block(block, 1.0, threshold, &smallest, column, reduced, &found)
+                for e in range(found):
+                    count_of[i] = with_column(&listed[i, 0], count_of[i], column[e])
+        slot, flat = np.repeat(slots, counts), np.empty(counts.sum(), dtype=np.int32)
+        cdef int[::1] view = flat
+        for i in range(slots.shape[0]):
+            count = count_of[i]
+            for e in range(count):
+                view[n + e] = listed[i, e]
+            n += count
+        return slot, flat
 
     def work_of_pass(self, bint screen):
         """Return the columns that the next pass is likely to price: all, or as many as the last screened pass."""
@@ -226,7 +286,17 @@ cdef class PricedMatrix(ListOfLists):
             return False
         if near.usage != block.pattern.stamp or near.prices <= self.passes + 1 - EARLIER:
             return False
-        return is_screened(block, near, ratio[near.prices % EARLIER], threshold, smallest, column, reduced, found)
+        if not is_screened(block, near, ratio[near.prices % EARLIER], threshold, smallest, column, reduced, found):
+            return False
+        hold_rest(block, near, ratio[near.prices % EARLIER], self.passes + 1)
+        return True
+
+    cdef bint is_known(self, int i, const double* ratio, double least, int best) noexcept nogil:
+        """Return whether the known column `best` is surely the best one of a slab."""
+        cdef Block* block = &self.blocks[i]
+        if block.prices == 0 or block.prices <= self.passes + 1 - EARLIER:
+            return False
+        return is_settled(block, ratio[block.prices % EARLIER], least, best)
 
     cdef bint find_near(self, int i, double smallest) noexcept nogil:
         """Look for the near columns of a slab that has been priced; returns whether it was worth a try."""

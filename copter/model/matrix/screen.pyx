@@ -26,6 +26,7 @@ cdef enum:
 
 cdef double LOW = 0.6  # low prices, as a share of those of the pass
 cdef double RISE = 0.3  # a column is near if it may be the best one after prices have risen by this share
+cdef double HIGH = 0.9  # the same as LOW, of prices at which no near column but the best is needed
 cdef double SLACK = 64.0 * 2.0 ** -53  # bound on the relative rounding errors of a comparison
 
 
@@ -65,6 +66,55 @@ cdef inline double least_later(const Block* block, const Near* near) noexcept no
         return INFINITY
     rest -= SLACK * (factor * (fabs(near.rest) + near.size + fabs(near.offset)) + fabs(block.offset) + fabs(shift))
     return rest if rest < block.most else block.most
+
+
+cdef bint is_settled(const Block* block, double ratio, double least, int column) noexcept nogil:
+    """Return whether `column`, whose reduced cost is `least`, is surely a block's best: the others are not read.
+
+    ratio: as for :func:`is_screened`, of the prices of the block's bound.
+    """
+    return (column == block.best and block.fixed < 0 and not block.resident and block.rest >= least
+            and 0.0 < block.factor <= ratio * (LOW / HIGH) * (1.0 - SLACK) and block.usage == block.pattern.stamp)
+
+
+cdef void rescaled(Block* block, double scale, double offset, int exception) noexcept nogil:
+    """Let a block's bound follow a change of scale and offset; `exception` is the only single column's, -1 for none."""
+    cdef double factor = scale / block.scale if block.scale != 0.0 else 0.0, shift = offset - factor * block.offset
+    if not 0.0 < factor < INFINITY or (exception >= 0 and exception != block.best):
+        block.prices = 0
+        return
+    block.factor *= factor
+    if block.rest < INFINITY:
+        block.rest = factor * block.rest + shift - SLACK * (
+            factor * (fabs(block.rest) + block.pattern.priced_size + fabs(block.offset)) + fabs(offset) + fabs(shift))
+
+
+cdef void hold_rest(Block* block, const Near* near, double ratio, int prices) noexcept nogil:
+    """Note the least reduced cost of all columns but the best for later passes, if that is possible.
+
+    ratio: as for :func:`is_screened`. prices: number of the running pass.
+    """
+    cdef const double* usage = block.pattern.priced_usage
+    cdef int single = block.single_column if block.n_exceptions else -1, best = single, e, j
+    cdef double least = block.single_cost - usage[single] if single >= 0 else INFINITY, value, rest
+    block.prices = 0
+    if block.most < INFINITY or block.n_exceptions > 1 or not block.scale / near.scale <= HIGH * ratio:
+        return
+    for e in range(near.count):
+        j = columns(near)[e]
+        value = block.scale * bases(near)[e] + block.offset - usage[j]
+        if j != single and value < least:
+            least, best = value, j
+    if best < 0 or (single >= 0 and best != single):
+        return
+    rest = least_later(block, near)
+    for e in range(near.count):
+        j = columns(near)[e]
+        if j != best:
+            rest = min(rest, block.scale * bases(near)[e] + block.offset - HIGH * usage[j])
+    if rest < INFINITY:
+        rest -= SLACK * (fabs(rest) + block.pattern.priced_size + fabs(block.offset))
+    block.best, block.prices, block.rest, block.factor, block.usage = best, prices, rest, 1.0, block.pattern.stamp
 
 
 cdef bint is_screened(const Block* block, const Near* near, double ratio, double threshold, double* smallest,

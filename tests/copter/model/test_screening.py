@@ -93,6 +93,50 @@ def test_a_screened_pass_gives_what_a_whole_one_gives(seed: int, threads: int) -
         y = -np.maximum(np.abs(y), 0.01)
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2))
+@settings(max_examples=150, deadline=None)
+def test_slabs_whose_known_column_is_surely_the_best_are_not_read(seed: int, threads: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix, template = matrix_of(rng, 12)
+    y = -rng.uniform(0.05, 0.3, KINDS)
+    for _ in range(20):
+        if rng.random() < 0.5:
+            edited(matrix, template, rng)
+        y = -np.maximum(np.abs(y * np.exp(rng.normal(0.0, rng.choice([0.0, 0.02, 0.1]), KINDS))), 0.01)
+        slots = np.arange(matrix.n_slots, dtype=np.int32)
+        reduced = matrix.flat_reduced_costs(slots, COLUMNS * len(slots), y).reshape(-1, COLUMNS)
+        best = np.argmin(np.where(rng.random(reduced.shape) < rng.choice([0.0, 0.05]), np.inf, reduced), axis=1)
+        least = reduced[slots, best]
+        best = np.where(rng.random(len(slots)) < 0.1, -1, best).astype(np.int32)
+        least[best < 0] = np.inf
+        threshold = np.minimum(least, 0.0) - 1e-12
+        smallest, *found = matrix.price(y, threshold, threads, screen=True, least=least, best=best)
+        whole, *others = matrix.price(y, threshold, threads)
+        below = ~(whole >= 0.0)
+        np.testing.assert_allclose(smallest[below], whole[below], rtol=1e-12)
+        assert np.all(smallest[~below] >= 0.0)
+        for one, other in zip(found, others, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    with pytest.raises(ValueError, match="11 least reduced costs"):
+        matrix.price(y, threshold, 1, screen=True, least=least[1:], best=best)
+
+
+def test_known_columns_stay_the_best_while_prices_and_costs_move_little() -> None:
+    rng = np.random.default_rng(1)
+    matrix, _ = matrix_of(rng, 50)
+    y, slots = -rng.uniform(0.6, 0.9, KINDS), np.arange(50, dtype=np.int32)
+    best = np.argmin(matrix.flat_reduced_costs(slots, COLUMNS * 50, y).reshape(-1, COLUMNS), axis=1).astype(np.int32)
+    single = matrix.costs_at(slots, best) - 0.5  # staying is worth something
+    for number in range(20):
+        prices = y * rng.uniform(0.97, 1.03, KINDS)
+        scale = np.array([matrix.scale_of(each)[0] for each in slots]) * 0.999
+        matrix.rescale(slots, scale, np.full(50, 0.1), best, single)
+        least = matrix.flat_reduced_costs(slots, COLUMNS * 50, prices).reshape(-1, COLUMNS)[slots, best]
+        lie = least - (0.01 if number > 1 else 0.0)  # taken as it is where the slab is not read
+        smallest = matrix.price(prices, np.minimum(lie, 0.0), 1, screen=True, least=lie, best=best)[0]
+        assert number < 2 or np.count_nonzero(smallest == lie) > 40
+
+
 def test_a_round_prices_few_columns_while_prices_and_costs_move_little() -> None:
     rng = np.random.default_rng(1)
     matrix, _ = matrix_of(rng, 50)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import fsum
 
 import numpy as np
 import pytest
 
 from copter import Model
 from copter.shims.feasibility import exceeded
-from copter.shims.greedy import bound_slots, integer_slots
-from copter.shims.tally import tally, tally_columns
+from copter.shims.greedy import are_plain, integer_slots, survey
+from copter.shims.tally import exact_parts, tally, tally_columns
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -93,6 +94,48 @@ def test_slots_that_are_whole_and_slots_that_can_be_forced() -> None:
     model = made()
     matrix, slot = model.ledger.matrix, model.ledger.slot_of
     assert set(np.flatnonzero(integer_slots(matrix)).tolist()) == {slot["x"], slot["y"]}
-    bound = set(bound_slots(matrix).tolist())
+    sizes, _, forcible, units = survey(matrix)
+    bound = set(forcible.tolist())
     assert {slot["x"], slot["z"]} <= bound
     assert all(matrix.slabs[at] is not None for at in bound)
+    assert sizes[list(slot.values())].tolist() == [3, 3, 3]
+    assert sorted(sizes.tolist()) == [0, 3, 3, 3]
+    assert units
+    model.update_integrality("z", True)
+    model.update_limit("z", 2.0)
+    assert not survey(matrix)[3]
+
+
+def test_plans_are_plain_where_every_slot_may_take_its_column_at_one() -> None:
+    model = Model(sense="max")
+    model.add_resources("a", 4)
+    for name in ("gone", "x", "y"):
+        model.add_request(name, [1.0, 2.0], usage={"a": [1.0, 2.0]}, integer=True)
+    model.remove_request("gone")
+    matrix, slot = model.ledger.matrix, model.ledger.slot_of
+    column = np.full(matrix.n_slots, -1, dtype=np.int32)
+    column[slot["x"]] = 1
+    assert are_plain(matrix, column)
+    assert not are_plain(matrix, column[:1])
+    for wrong in (2, -2):
+        column[slot["y"]] = wrong
+        assert not are_plain(matrix, column)
+    column[slot["y"]] = -1
+    model.update_limit("x", 0.5)  # the column may not be one
+    assert not are_plain(matrix, column)
+    model.update_limit("x", 1.0)
+    assert are_plain(matrix, column)
+    model.fix("y", 0)  # must be looked at closely: the slot takes no column
+    assert not are_plain(matrix, column)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_have_the_exact_sum_of_all_values(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=500) * 10.0 ** rng.integers(-200, 200, 500)
+    values = np.concatenate((values, -values[:400], [0.0, 1e-300]))
+    rng.shuffle(values)
+    parts = exact_parts(values)
+    assert sum(map(Fraction, parts)) == sum(map(Fraction, values.tolist()))
+    assert fsum(parts) == fsum(values.tolist())
+    assert fsum(exact_parts(np.zeros(0))) == 0.0

@@ -17,6 +17,7 @@ from copter.methods.proximal.accumulate import (
     easy_minimum,
     group_least,
     idle_columns,
+    least_columns,
     point_sums,
     raise_new,
     reduced_costs,
@@ -121,7 +122,13 @@ def test_sums_over_entries(seed: int) -> None:
     least, easy = np.empty(len(groups)), np.empty(len(groups), dtype=np.uint8)
     group_least(problem.start, x, least)
     threshold, slots = np.empty(2 * len(groups)), 2 * np.arange(len(groups), dtype=np.int32)
-    thresholds(slots, problem.start, x, 1e-3, threshold)
+    lowest, column = np.empty(2 * len(groups)), np.empty(2 * len(groups), dtype=np.int32)
+    key = np.repeat(slots.astype(np.int64), np.diff(problem.start)) << 32 | np.arange(len(x))
+    least_columns(slots, problem.start, key, x, lowest, column)
+    np.testing.assert_array_equal(lowest[::2], least)
+    np.testing.assert_array_equal(x[column[::2]], least)
+    assert set(column[1::2].tolist()) == {-1}
+    thresholds(lowest, 1e-3, threshold)
     np.testing.assert_allclose(threshold[::2], np.minimum(least, 0.0) - 1e-3 * (1.0 - np.minimum(least, 0.0)))
     np.testing.assert_array_equal(threshold[1::2], -1e-3)
     total, found = 0.0, easy_minimum(problem.start, problem.limit, problem.lower, problem.upper, x, easy)

@@ -30,9 +30,11 @@ class Matrix:
         self.resident = np.array(resident, dtype=bool)
         self.asked: dict[str, Any] = {}
 
-    def price(self, y: Floats, threshold: Floats, threads: int, weight: float, seconds: float, screen: bool) -> Any:
+    def price(self, y: Floats, threshold: Floats, threads: int, weight: float, seconds: float, *more: Any) -> Any:
         self.asked = {"threshold": threshold.copy(), "threads": threads, "weight": weight, "seconds": seconds}
-        self.asked["screen"] = screen
+        self.asked["screen"], least, best = more
+        np.testing.assert_array_equal(threshold, np.minimum(least, 0.0) - 1e-12 * (1.0 - np.minimum(least, 0.0)))
+        assert len(best) == len(least)
         return self.smallest, np.array([7], dtype=np.int32), np.array([3], dtype=np.int32), None
 
     def work_of_pass(self, screen: bool) -> int:

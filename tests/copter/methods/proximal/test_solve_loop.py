@@ -109,7 +109,7 @@ class Parts:
         made.ws.grow = grow  # type: ignore[method-assign]
         made.refreshed = made.shrunk = 0  # type: ignore[attr-defined]
 
-        def refresh(matrix: Any) -> None:
+        def refresh(matrix: Any, reach: float) -> None:
             made.refreshed += 1  # type: ignore[attr-defined]
 
         def shrink(matrix: Any) -> None:

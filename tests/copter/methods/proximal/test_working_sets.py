@@ -242,3 +242,34 @@ def test_a_working_set_of_keys_knows_nothing_else() -> None:
     assert ws.activity_of(np.ones(2), 2).tolist() == [5.0, 2.0]
     assert ws.reduced_costs(np.array([-1.0, 0.5])).tolist() == [-4.0 + 2.0 - 0.5, -2.0 + 3.0 - 0.5]
     assert grown(matrix, (0, 0), (0, 1), (1, 0)).least_of_groups(np.array([3.0, 2.0, 7.0])).tolist() == [2.0, 7.0]
+
+
+def test_requests_without_working_columns_get_those_that_are_best_at_prices_around_the_last() -> None:
+    rng = np.random.default_rng(3)
+    model = Model("max")
+    model.add_resources("a", 4.0)
+    model.add_resources("b", 4.0)
+    units = np.arange(1.0, 9.0)
+    shape = model.add_template({"a": np.append(units, 0 * units), "b": np.append(0 * units, units)})
+    values = np.sqrt(np.outer(rng.uniform(1.0, 3.0, 6), np.append(units, units)))
+    for at, value in enumerate(values):
+        model.add_request(at, value, template=shape)
+    model.fix(5, 3)
+    matrix, slot = model.ledger.matrix, model.ledger.slot_of
+    rows = [model.ledger.row_of[name] for name in "ab"]
+    first = WorkingSet()
+    first.grow(matrix, np.array([slot[0]], dtype=np.int32), np.array([2], dtype=np.int32))
+    price = np.zeros(matrix.n_rows)
+    price[rows] = -0.4, -0.6
+    seeds = np.outer([1.0, 0.5, 2.0], price)
+    first.refresh(matrix, price, seeds)
+    expected = {slot[0] << 32 | 2, slot[5] << 32 | 3}
+    for at in range(1, 5):
+        for row in seeds:
+            reduced = -values[at] - np.append(row[rows[0]] * units, row[rows[1]] * units)
+            best = [int(np.argmin(reduced[:8])), 8 + int(np.argmin(reduced[8:]))]
+            expected |= {slot[at] << 32 | j for j in best if reduced[j] < 0.0}
+    assert first.key.tolist() == sorted(expected)
+    again = first.key.copy()
+    first.refresh(matrix, price, 3.0 * seeds)  # all have columns now
+    assert first.key.tolist() == again.tolist()
