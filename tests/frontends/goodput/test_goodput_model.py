@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -27,6 +29,15 @@ from copter_frontends.vocabulary import Cluster, Configuration, UnknownGpuTypeEr
 KINDS = ("t4", "rtx", "quad", "v100", "a100", "p100", "k80")
 SMALL = configurations_of(Cluster.of(dict.fromkeys(KINDS, (4, 8))))
 MODEL = GoodputModel(SMALL)
+LOADED = """
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput.batch_kernel import best_batches
+from copter_frontends.vocabulary import Configuration
+print(len(best_batches.signatures))
+model = GoodputModel([Configuration(1, 1, "t4")])
+
+print(len(best_batches.signatures))
+"""
 
 
 def slow_noise(application: Application, progress: float, total: int) -> float:
@@ -192,3 +203,8 @@ def test_a_row_of_a_ten_thousand_gpu_cluster_agrees_with_the_slow_twin_at_its_en
     for at in (0, 3, 181, 1270):
         found, _ = slow_best(APPLICATIONS["ncf"], places[at], 0.5, APPLICATIONS["ncf"].max_batch_size)
         assert row[at] == pytest.approx(found, rel=1e-12)
+
+
+def test_a_model_loads_its_kernel_when_it_is_made() -> None:
+    made = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert made.stdout.split() == ["0", "1"]
