@@ -168,7 +168,7 @@ TABLES = [
     Table("copter_figure_4_2", "copter_figures.py 4.2 --gpus 2500 --hours 1 --seeds 2", "0, 1"),
     Table(
         "copter_figure_4_5",
-        "copter_figures.py 4.5 --gpus 1792 --hours 0.25 --seeds 2 --policies lp-star,copter",
+        "copter_figures.py 4.5 --gpus 1792 --hours 0.25 --seeds 2 --policies lp-star,copter,pop-copter --parts 4,16",
         "0, 1",
     ),
     *(
