@@ -14,8 +14,9 @@ from copter.model.matrix.bounds import sizes_of_slots, write_blocks
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
-ROOM = 0.25  # most columns, or entries, that smaller blocks get beyond their own, as a share of all
-SPARE = 16  # one more slot for every so many
+ROOM = 0.1  # most columns, or entries, that smaller blocks get beyond their own at first, as a share of all
+MOST_ROOM = 0.4  # the same once requests have not fitted in again and again
+SPARE = 16  # one block without a request for every so many with one
 LEAST_SPARE = 2  # and so many more
 UNKNOWN = -2  # stamp of a block whose usage is to be compared
 
@@ -44,9 +45,12 @@ class Room:
     changed: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, matrix: BlockMatrix) -> Room:
-        """Return the program of a model's matrix, with room for requests of usual size in every slot."""
-        columns, entries = (roomy(each) for each in sizes_of_slots(matrix))
+    def of(cls, matrix: BlockMatrix, share: float = ROOM) -> Room:
+        """Return the program of a model's matrix, with gaps of up to a share of all columns, and of all entries.
+
+        Slots that come next to be used have room for requests of usual size.
+        """
+        columns, entries = (roomy(each, matrix.free_slots, share) for each in sizes_of_slots(matrix))
         column_start, end = sums_before(columns), sums_before(entries)
         n, blocks, m = int(column_start[-1]), len(columns), matrix.n_rows
         start = np.repeat(end[:-1], columns)
@@ -80,10 +84,16 @@ class Room:
         return write_blocks(matrix, self.program, self.stamps, self.generation, self.changed)
 
 
-def roomy(sizes: Ints) -> Ints:
-    """Return sizes with room: those of small and empty blocks are raised to a usual one, and spare blocks have it."""
+def roomy(sizes: Ints, free: list[int], share: float) -> Ints:
+    """Return sizes with room: small ones become usual ones, and so do some of the slots without a request.
+
+    These are the last ones of `free` and, if there are too few of them, new ones at the end.
+    """
     live = np.sort(sizes[sizes > 0])
     padding = live * np.arange(len(live)) - (np.cumsum(live) - live)
-    usual = live[np.searchsorted(padding, ROOM * live.sum(), side="right") - 1] if len(live) else 1
-    spare = np.zeros(len(sizes) // SPARE + LEAST_SPARE, dtype=np.int32)
-    return np.maximum(np.concatenate((sizes, spare)), usual).astype(np.int32)
+    usual = live[np.searchsorted(padding, share * live.sum(), side="right") - 1] if len(live) else 1
+    spare = len(live) // SPARE + LEAST_SPARE
+    next_used = free[max(len(free) - spare, 0) :]
+    found = np.append(np.where(sizes > 0, np.maximum(sizes, usual), 0), np.full(spare - len(next_used), usual))
+    found[next_used] = usual
+    return found.astype(np.int32)

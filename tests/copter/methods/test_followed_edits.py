@@ -196,8 +196,8 @@ def test_many_rows_go_by_interior_points_without_gaps() -> None:
 
 
 def test_room_is_for_usual_sizes() -> None:
-    sizes = np.array([10] * 30 + [0, 4, 8, 40], dtype=np.int32)
-    room = roomy(sizes)
-    assert room[:34].tolist() == [10] * 33 + [40]
-    assert room[34:].tolist() == [10] * 4
-    assert roomy(np.zeros(3, dtype=np.int32)).tolist() == [1] * 5
+    sizes = np.array([10] * 30 + [0, 4, 8, 40, 0, 0, 0, 0, 0], dtype=np.int32)
+    room = roomy(sizes, [34, 35, 36, 37, 38, 30], 0.1)
+    assert room.tolist() == [10] * 33 + [40, 0, 0, 10, 10, 10]  # the next four that will be used
+    assert roomy(sizes, [30], 0.02).tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8, 8]
+    assert roomy(np.zeros(3, dtype=np.int32), [2, 1, 0], 0.1).tolist() == [1, 1, 0]
