@@ -50,7 +50,7 @@ class Room:
 
         Slots that come next to be used have room for requests of usual size.
         """
-        columns, entries = (roomy(each, matrix.free_slots, share) for each in sizes_of_slots(matrix))
+        columns, entries = roomy(sizes_of_slots(matrix), matrix.free_slots, share)
         column_start, end = sums_before(columns), sums_before(entries)
         n, blocks, m = int(column_start[-1]), len(columns), matrix.n_rows
         start = np.repeat(end[:-1], columns)
@@ -84,16 +84,20 @@ class Room:
         return write_blocks(matrix, self.program, self.stamps, self.generation, self.changed)
 
 
-def roomy(sizes: Ints, free: list[int], share: float) -> Ints:
-    """Return sizes with room: small ones become usual ones, and so do some of the slots without a request.
+def roomy(sizes: tuple[Ints, Ints], free: list[int], share: float) -> tuple[Ints, Ints]:
+    """Return (columns, entries) of slots with room: small ones become usual ones, as do some slots without a request.
 
     These are the last ones of `free` and, if there are too few of them, new ones at the end.
     """
-    live = np.sort(sizes[sizes > 0])
-    padding = live * np.arange(len(live)) - (np.cumsum(live) - live)
-    usual = live[np.searchsorted(padding, share * live.sum(), side="right") - 1] if len(live) else 1
-    spare = len(live) // SPARE + LEAST_SPARE
+    has_request = sizes[0] > 0
+    spare = int(has_request.sum()) // SPARE + LEAST_SPARE
     next_used = free[max(len(free) - spare, 0) :]
-    found = np.append(np.where(sizes > 0, np.maximum(sizes, usual), 0), np.full(spare - len(next_used), usual))
-    found[next_used] = usual
-    return found.astype(np.int32)
+    found = []
+    for each in sizes:
+        live = np.sort(each[has_request])
+        padding = live * np.arange(len(live)) - (np.cumsum(live) - live)
+        usual = live[np.searchsorted(padding, share * live.sum(), side="right") - 1] if len(live) else 1
+        room = np.append(np.where(has_request, np.maximum(each, usual), 0), np.full(spare - len(next_used), usual))
+        room[next_used] = usual
+        found.append(room.astype(np.int32))
+    return found[0], found[1]

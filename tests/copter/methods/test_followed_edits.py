@@ -196,8 +196,20 @@ def test_many_rows_go_by_interior_points_without_gaps() -> None:
 
 
 def test_room_is_for_usual_sizes() -> None:
-    sizes = np.array([10] * 30 + [0, 4, 8, 40, 0, 0, 0, 0, 0], dtype=np.int32)
+    columns = np.array([10] * 30 + [0, 4, 8, 40, 0, 0, 0, 0, 0], dtype=np.int32)
+    sizes = columns, np.where(columns == 4, 0, 2 * columns).astype(np.int32)
     room = roomy(sizes, [34, 35, 36, 37, 38, 30], 0.1)
-    assert room.tolist() == [10] * 33 + [40, 0, 0, 10, 10, 10]  # the next four that will be used
-    assert roomy(sizes, [30], 0.02).tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8, 8]
-    assert roomy(np.zeros(3, dtype=np.int32), [2, 1, 0], 0.1).tolist() == [1, 1, 0]
+    assert room[0].tolist() == [10] * 33 + [40, 0, 0, 10, 10, 10]  # the next four that will be used
+    assert room[1].tolist() == [20] * 33 + [80, 0, 0, 20, 20, 20]
+    assert roomy(sizes, [30], 0.02)[0].tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8, 8]
+    nothing = np.zeros(3, dtype=np.int32)
+    assert [each.tolist() for each in roomy((nothing, nothing), [2, 1, 0], 0.1)] == [[1, 1, 0]] * 2
+
+
+def test_requests_without_usage_have_blocks_too() -> None:
+    model = Model("max")
+    model.add_resources("gpu", 2.0)
+    session = Session(model)
+    for request in range(30):
+        model.add_request(request, [1.0, 2.0], {"gpu": [0.0, 0.0]} if request % 3 else {"gpu": [1.0, 2.0]}, limit=1.0)
+        assert_solved(session)
