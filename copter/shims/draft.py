@@ -16,7 +16,7 @@ from copter.model.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.settings import Settings
 from copter.shims.feasibility import exceeded, exceeded_by
-from copter.shims.greedy import fill, offer, survey, takeable
+from copter.shims.greedy import carried, fill, offer, survey, takeable
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.shims.shares import Shares
 from copter.shims.tally import exact_parts, tally_columns
@@ -334,20 +334,17 @@ class Draft:
             self.share, self.left = before, left
 
     def previous(self, plan: IntegerPlan) -> Draft:
-        """Return a draft with this draft's required columns, plus the previous plan's columns as far as they fit."""
+        """Return a draft with this draft's required columns, plus the previous plan's columns as far as they fit.
+
+        Rows may still be exceeded by rounding: :meth:`repair` is the caller's.
+        """
         draft = copy(self) if self.shares is None else Draft(self.model)
         draft.left, draft.column = draft.left.copy(), draft.column.copy()
-        matrix = self.matrix
-        known = min(len(plan.column_of_slot), matrix.n_slots)
-        same = plan.generation[:known] == matrix.generation[:known]
-        column = np.full(matrix.n_slots, IDLE, dtype=np.int32)
-        column[:known][same] = plan.column_of_slot[:known][same]
-        column[~self.whole | self.forced] = IDLE
-        column[column >= self.sizes] = IDLE
-        slots = np.flatnonzero(column != IDLE).astype(np.int32)
-        draft.offer_dearest(slots, column[slots])
+        matrix, free = self.matrix, (self.whole & ~self.forced).view(np.uint8)
+        draft.offer_dearest(*carried(self.sizes, free, matrix.generation, plan.column_of_slot, plan.generation))
         if draft.shares is not None:
-            key, share = plan.shares_of_slots(same)
+            known = min(len(plan.column_of_slot), matrix.n_slots)
+            key, share = plan.shares_of_slots(plan.generation[:known] == matrix.generation[:known])
             union = draft.shares.key if self.shares is None else np.union1d(self.shares.key, key)
             whole = self.whole[np.minimum(union >> 32, matrix.n_slots - 1)]
             draft.left = draft.left + draft.shares.use(draft.share, len(draft.left))
@@ -355,7 +352,6 @@ class Draft:
             draft.share = draft.shares.base
             draft.left = draft.left - draft.shares.use(draft.share, len(draft.left))
             draft.give(draft.shares.within(draft.shares.spread(key, share)))
-        draft.repair()
         return draft
 
 

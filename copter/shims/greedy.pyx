@@ -98,6 +98,30 @@ def are_plain(BlockMatrix matrix, const int[::1] column_of_slot):
     return plain
 
 
+def carried(const int[::1] sizes, const unsigned char[::1] free, const long[::1] generation, const int[::1] column,
+            const long[::1] then):
+    """Return (slots, columns), int32, of a former plan that are still to be had, by slot.
+
+    Parameters
+    ----------
+    sizes, free : ndarray (n_slots,) int32 and uint8
+        Number of columns, and whether a slot may be given any column.
+    generation : ndarray int64
+        Of the slots now.
+    column, then : ndarray (k,) int32 and int64
+        The former plan's columns, negative for none, and the slots' generations at that time.
+    """
+    cdef Py_ssize_t slot, count = 0, known = min(sizes.shape[0], column.shape[0])
+    slots, columns = np.empty(known, dtype=np.int32), np.empty(known, dtype=np.int32)
+    cdef int[::1] slot_of = slots, column_of = columns
+    with nogil:
+        for slot in range(known):
+            if 0 <= column[slot] < sizes[slot] and free[slot] and generation[slot] == then[slot]:
+                slot_of[count], column_of[count] = <int>slot, column[slot]
+                count += 1
+    return slots[:count], columns[:count]
+
+
 def takeable(BlockMatrix matrix, const int[::1] slots, const int[::1] columns):
     """Return whether each column's own bounds allow the value one, (n,) bool."""
     cdef Py_ssize_t i

@@ -114,9 +114,11 @@ def rounded(
     fractional = draft.round(slots, columns, x, shim.whole, shim.support)
     draft.fill(stop)
     draft.repair()
-    if kept is not None and kept.holds() and (not draft.holds() or kept.is_worth_more(draft)):
-        kept.fill(stop)
+    if kept is not None and (not draft.holds() or kept.is_worth_more(draft)):
         kept.repair()
-        draft = kept
+        if kept.holds() and (not draft.holds() or kept.is_worth_more(draft)):
+            kept.fill(stop)
+            kept.repair()
+            draft = kept
     draft.improve_shares(left_s)
     return draft, fractional, draft is kept

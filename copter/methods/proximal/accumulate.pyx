@@ -197,7 +197,7 @@ def idle_columns(const int[::1] start, const double[::1] reduced, const double[:
 
 
 def snap(const double[::1] lower, const double[::1] upper, double share, double[::1] x, double[::1] span):
-    """Put columns on a bound that is within a share of their span, in place; writes the spans, 1 for infinite ones."""
+    """Put columns on a bound within a share of their span, in place; writes the spans, one for infinite ones."""
     cdef Py_ssize_t j
     cdef double near
     with nogil:

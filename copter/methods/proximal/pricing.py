@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.methods.proximal.accumulate import least_columns, thresholds
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.proximal_point import blocks_minimum, rows_value, signed_prices
-from copter.methods.proximal.working_set import ROUNDING, WorkingSet
+from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
@@ -21,6 +21,7 @@ Ints = NDArray[np.int32]
 SMALL_MODEL = 500_000  # columns to price below which one thread is faster than several
 HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
 SAFE = 1.01  # factor on the rounding margin that covers the rounding of the margin itself
+ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold count as equal to it
 
 
 @dataclass(slots=True)

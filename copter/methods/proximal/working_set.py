@@ -14,7 +14,6 @@ from copter.problem.values import distinct
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold count as equal to it
 SLOT_SHIFT = 32  # a column's key is slot << 32 | column, so that keys sort by slot, then column
 
 
@@ -103,7 +102,7 @@ class WorkingSet:
         nothing = np.zeros(0, dtype=np.int32)
         wanted = matrix.required_columns() if required else (nothing, nothing)
         if seeds is not None and len(unused):
-            best = matrix.improving(unused, seeds, -ROUNDING)
+            best = matrix.improving(unused, seeds)
             wanted = best if not required else (np.append(wanted[0], best[0]), np.append(wanted[1], best[1]))
         fresh, at = self.unknown(*wanted)
         if len(fresh):

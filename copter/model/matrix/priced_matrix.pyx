@@ -216,11 +216,11 @@ cdef class PricedMatrix(ListOfLists):
                 k += 1
         return smallest, slots, columns, values
 
-    def improving(self, const int[::1] slots, const double[:, ::1] prices, double threshold):
+    def improving(self, const int[::1] slots, const double[:, ::1] prices):
         """Return (slot, column), int32, of the best columns of slabs at each of several row prices (k, n_rows).
 
-        They are the best column of each segment whose reduced cost is below the threshold, each column once, by slot
-        and ascending. Resident and fixed slabs have none.
+        They are the best column of each segment, if its reduced cost is negative: each column once, by slot and
+        ascending. Resident and fixed slabs have none.
         """
         cdef Py_ssize_t i, k, e, most = max(prices.shape[0], 1) * MAX_SEGMENTS
         cdef int[MAX_SEGMENTS] column
@@ -243,7 +243,7 @@ cdef class PricedMatrix(ListOfLists):
                 if block.pattern != priced:
                     priced = block.pattern
                     price_pattern(priced, &prices[k, 0])
-                price_block(block, 1.0, threshold, &smallest, column, reduced, &found)
+                price_block(block, 1.0, 0.0, &smallest, column, reduced, &found)
                 for e in range(found):
                     count_of[i] = with_column(&listed[i, 0], count_of[i], column[e])
         slot, flat = np.repeat(slots, counts), np.empty(counts.sum(), dtype=np.int32)

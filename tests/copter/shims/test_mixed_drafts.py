@@ -318,6 +318,7 @@ def test_the_plan_before_is_repaired_where_a_little_has_gone() -> None:
     assert plan.objective == 3.0
     model.set_count("r", 1.0 - 4e-10)
     kept = Draft(model).previous(plan)
+    kept.repair()
     assert kept.holds()
     assert kept.column.tolist() == [IDLE, 0]
 
