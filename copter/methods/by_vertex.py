@@ -47,11 +47,11 @@ class VertexSolve:
     @classmethod
     def start(cls, given: Round) -> VertexSolve:
         """Prepare a solve of the current model; its program is the last one where only bounds are others."""
-        ledger, seen, entries = given.model.ledger, given.iterate.program, given.iterate.rounds().entries
+        ledger, seen = given.model.ledger, given.iterate.program
         matrix, mark = ledger.matrix, ledger.changes.mark
-        program = None
-        if seen is not None and entries is not None:
-            changed = ledger.changes.since(seen[1])
+        program = entries = None
+        if seen is not None:
+            entries, changed = seen[1], ledger.changes.since(seen[2])
             program = None if changed is None else patched(seen[0], matrix, entries.slots, changed)
         if program is None or entries is None:
             slots = np.sort(slots_in_order(ledger))
@@ -61,7 +61,7 @@ class VertexSolve:
             entries = Entries(
                 start, index, value, program.column_start, program.private_start, slots, matrix.generation[slots], rows
             )
-        given.iterate.program, n = (program, mark), program.n_columns
+        given.iterate.program, n = (program, entries, mark), program.n_columns
         numbers = Minimised(program.cost, program.lower[n:], program.upper[n:], program.lower[:n], program.upper[:n])
         return cls(given, entries, program, numbers)
 

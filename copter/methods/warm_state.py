@@ -9,7 +9,7 @@ from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.proximal.iterate import FIRST_SIGMA, Iterate
 from copter.methods.simplex.resumed import Resumed
-from copter.methods.simplex.rounds import RoundBasis
+from copter.methods.simplex.rounds import Entries, RoundBasis
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.changes import Mark
 
@@ -24,7 +24,7 @@ class WarmState(Iterate):
     vertex : RoundBasis or None
         Basis of a small model's whole program; None until it is solved by pivots.
     program : tuple or None
-        The program of that basis, and the mark of the edits at which it was the model's program.
+        The last whole program, its entries, and the mark of the edits at which it was the model's program.
     whole : Resumed
         The last optimum of the whole program, if the interior-point method or pivots have found one.
     version : int
@@ -35,7 +35,7 @@ class WarmState(Iterate):
         super().__init__(sigma)
         self.basis: WarmBasis | None = None
         self.vertex: RoundBasis | None = None
-        self.program: tuple[BlockProgram, Mark] | None = None
+        self.program: tuple[BlockProgram, Entries, Mark] | None = None
         self.whole = Resumed()
         self.version = -1
 

@@ -24,9 +24,10 @@ def kept_program(session: Session) -> BlockProgram | None:
 def assert_kept_program_is_the_models(session: Session) -> None:
     """A program that was patched since the last whole one is what a whole one would be (K14)."""
     assert_room_is_the_models(session)
-    basis, matrix, vertex = session._iterate.basis, session.model.ledger.matrix, session._iterate.vertex
-    if session._iterate.program is not None and vertex is not None and vertex.entries is not None:
-        (program, mark), slots, generation = session._iterate.program, vertex.entries.slots, vertex.entries.generation
+    basis, matrix = session._iterate.basis, session.model.ledger.matrix
+    if session._iterate.program is not None:
+        program, entries, mark = session._iterate.program
+        slots, generation = entries.slots, entries.generation
     elif isinstance(basis, WarmBasis) and basis.kept is not None and basis.seen is not None:
         mark, slots, generation = basis.seen[1], basis.kept.slots, basis.kept.generation
         program = basis.kept.program

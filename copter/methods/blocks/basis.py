@@ -123,14 +123,15 @@ class WarmBasis:
 
     def follow(self, matrix: BlockMatrix) -> Room:
         """Return a model's program; where its room suffices, program and basis follow the edits in place (K14)."""
-        room, kept = self.room, self.kept
+        room, kept, self.kept = self.room, self.kept, None  # after an error no basis is behind its program
         if room is None or not room.follow(matrix):
             self.room_share = ROOM if room is None else min(2.0 * self.room_share, MOST_ROOM)
             self.room = room = Room.of(matrix, self.room_share)
         elif kept is not None and kept.program is room.program:
             self.stays = self.stays and not room.changed.any()
             if not self.stays and not renewed(kept, room):
-                self.kept = None
+                kept = None
+        self.kept = kept
         return room
 
     def solve(

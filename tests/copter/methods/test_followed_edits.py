@@ -10,6 +10,7 @@ import pytest
 from judge import assert_optimal
 
 from copter import Model, Session, Settings, Status, choose
+from copter.methods.blocks import basis
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.room import Room, roomy
 from tests.copter.highs import highs
@@ -172,6 +173,18 @@ def test_a_round_without_time_leaves_a_basis_that_follows_later_edits() -> None:
         for _ in range(3):
             edited.edit()
         assert session.solve(deadline_s=1e-9).status is Status.TIME_LIMIT
+    assert_solved(session)
+
+
+def test_after_an_error_between_program_and_basis_a_round_begins_from_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    edited = Edited(8, alike=False)
+    session = Session(edited.model)
+    assert_solved(session)
+    edited.edit()
+    with monkeypatch.context() as broken:
+        broken.setattr(basis, "renewed", lambda *_: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            session.solve()
     assert_solved(session)
 
 

@@ -180,3 +180,15 @@ def test_many_requests_over_few_rows_are_left_to_their_blocks() -> None:
         assert choose.for_model(small, Settings())[0] is choose.SMALL
     eliminated = choose.ModelFacts(columns=3_000, rows=200, private_rows=False, has_basis=True, requests=301)
     assert choose.SMALL not in choose.for_model(eliminated, Settings())
+
+
+def test_a_round_without_time_leaves_no_program_with_entries_of_another() -> None:
+    model = covering(60, 400)
+    session = Session(model, Settings(threads=1))
+    assert session.solve().status is Status.OPTIMAL
+    for request in range(100, 110):
+        model.add_request(request, [0.1] * 8, {request % 60: [1.0] * 8}, limit=INF, upper=9.0)
+    assert session.solve(deadline_s=1e-9).status is Status.TIME_LIMIT
+    solution = session.solve()
+    assert solution.why == choose.SMALL.why
+    assert solution.objective == pytest.approx(highs(model.to_linear_program())[1], rel=1e-9)

@@ -71,8 +71,9 @@ def test_jobs_take_turns_and_every_gpu_is_used() -> None:
     shared, simulation = run(TimeSharing(180.0))
     assert sum(start == start for start in shared) == 24  # all have started
     assert sum(start == start for start in alone) < 24
-    restarts = simulation.result().jobs["restarts"]
-    assert 1 <= restarts.min() <= restarts.max() <= restarts.min() + 1  # nobody is passed over
+    result = simulation.result().jobs
+    assert result["restarts"].min() >= 1
+    assert result["gpu_seconds"].max() <= 2.0 * result["gpu_seconds"].min()  # nobody is passed over
 
 
 def test_impossible_settings_are_refused() -> None:
