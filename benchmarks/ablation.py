@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ablation_switches import variants
+from ablation_switches import Variant, reason, variants
 from ablation_worker import WORKLOADS, kind_of
 
 WORKER = Path(__file__).with_name("ablation_worker.py")
@@ -40,8 +40,14 @@ pricing passes and proximal steps, both over those of the solver as it is; the w
 rough: most runs take less than a tenth of a second, beside other work; where all answers and the work are the same to
 the last digit, no time is told, and what saves time without changing the way shows nothing here. **Fails** is the
 number of answers with another status or another objective, or the error. A workload in which the thing is never
-reached is not counted. An empty verdict says that these workloads give no reason for the thing, not that none has
-one: deadlines and the tests' own programs are not among them.
+reached is not counted.
+
+A verdict **stays** says what a workload loses without the thing: answers, a fifth more time or work, or a fifth more
+columns between whole numbers, which a shim must round. Of a method, an accelerator or a reduction the time is told even
+where the work is the same: it is then the least of several runs in turns. A constant of which these workloads notice
+nothing is a **guard** or a **part**. A guard holds where they do not go: of the clock (how often it is looked at), of
+memory, of a method's end (steps and work after which it is given up), of rounding, of a division. A part is a value
+that a thing that stays must have, and that need not be exact: half and double of it do as well. What is neither goes.
 
 Workloads: {workloads}.
 
@@ -149,8 +155,17 @@ def page(results: list[Result], date: str, before: str = "") -> str:
             worth[each.name] = max(worth.get(each.name, ""), verdict(by_key[each.key]), key=len)
         rows = [row(each.name, each.change, by_key[each.key], worth[each.name]) for each in chosen]
         kept = [earlier.get((each.name, each.change)) if each.key not in known else None for each in chosen]
-        text += "".join(old or new for old, new in zip(kept, rows, strict=True)) + "\n"
+        lines = [with_reason(old or new, each) for old, new, each in zip(kept, rows, chosen, strict=True)]
+        text += "".join(lines) + "\n"
     return text
+
+
+def with_reason(line: str, variant: Variant) -> str:
+    """A row with the reason for a thing that no workload needs."""
+    cells = line.rstrip("\n").split("|")
+    if not cells[-2].strip().startswith("stays"):
+        cells[-2] = f" {reason(variant)} "
+    return "|".join(cells) + "\n"
 
 
 def slowest(results: Iterable[Result]) -> Result | None:
@@ -161,7 +176,7 @@ def slowest(results: Iterable[Result]) -> Result | None:
 
 def costs(result: Result) -> bool:
     """Whether a change took another way: equal answers by equal work differ in time by little but noise."""
-    return not result.get("same") or result["work"] != 1.0
+    return result.get("timed", False) or not result.get("same") or result["work"] != 1.0
 
 
 def verdict(results: list[Result]) -> str:
@@ -172,6 +187,8 @@ def verdict(results: list[Result]) -> str:
     if worst is None:
         return ""
     most = max(float(each["work"]) for each in results if each.get("work") is not None)
+    if max(each.get("fractional", 1.0) for each in results) >= SLOWER:
+        return "stays: more to round"
     return "stays: slower" if max(most, worst["time"] if costs(worst) else 1.0) >= SLOWER else ""
 
 

@@ -39,6 +39,53 @@ OF_SETTINGS = (
     "interior_rows",
     "basis_columns",
 )
+GUARDS = {  # why a constant is there that nothing depends on between half and double, by ends of names
+    "guard: of the clock": "SLICE SLICE_S CHUNK FIRST_CHUNK CHECK_FLOPS LOOK_S GRACE_S UNFINISHED OFTEN "
+    "choose.py:PATIENCE",
+    "guard: of memory": "room.py:SHARE saved_basis.py:MOST_ROWS blocks/solve.py:MOST_ROWS MOST_ENTRIES MOST_AUGMENTED "
+    "DENSE_ROWS MOST_FILL SIMPLEX_ENTRIES SIMPLEX_ROWS MOST_FLOPS",
+    "guard: of a method's end": "max_proximal_steps MAX_NEWTON_STEPS MAX_TRIALS MAX_VIOLATED_STEPS MAX_STEPS STALL "
+    "STALLED TRUST_EXITS ROUNDS FACE_ROUNDS REFINEMENTS PATIENCE CLOSINGS MOST_FAILURES MOST_TROUBLE MOST_IDLE "
+    "MOST_LOOKS MOST_TRIED MOST_UPDATES MOST_WORK CONE_WORK COMPLETIONS PASSES COLD_COLUMN_WORK COLUMN_WORK "
+    "RESUMED_WORK DIRECT_WORK SIMPLEX_WORK SPARSE_WORK TIGHTENINGS MOST_COLD GUESSES FLIPS KEPT",
+    "guard: of rounding": "TIE PIVOT LEAST_PIVOT LEAST_ENTRY TINY AGREEMENT DRIFT REST USED_UP ROUNDING ROUNDED SNAP "
+    "TIGHT LEVEL STILL DEPENDENT REGULARISATION RAY_TOLERANCE SAFE SMALL_MOVE NO_STEP OUTWARD SLOPE DELTA LIFT "
+    "SINGULAR ACCURATE ROUGH CLOSED LEAST_CLOSED CLEAR VALUE NOTHING iteration.py:NEAR LEAST_GOAL GOAL ENOUGH "
+    "WELL_WITHIN RAY_CLEANING TOLERANCE FEASIBLE FITTING SHARP CANCELLED CLOSER BETWEEN IMPROVES RATE AT_REST "
+    "PERTURBED",
+    "guard: of a division": "path_following.py:SMALL column_equations.py:LEAST LARGEST LEAST_ROOM MOST_WEIGHT "
+    "LEAST_WEIGHT REST MOST MOST_FREE_WEIGHT FREE_WEIGHT WEIGHT",
+}
+OWNERS = {  # what stays and has the other constants, by the longest beginning of their names
+    "": "a setting that callers may need",
+    "choose.py": "the order of methods",
+    "methods/": "the loops around the methods",
+    "methods/path_following.py": "interior points",
+    "methods/proximal": "proximal method (rounds)",
+    "methods/proximal/settling.py": "settled groups",
+    "methods/proximal/proximal_point.py SETTLE": "settled groups",
+    "methods/proximal/purif": "walk to a vertex",
+    "methods/proximal/descent.py": "coordinate descent opens a cold solve",
+    "methods/proximal/coordinate_descent.py": "the method coordinate_descent",
+    "methods/blocks": "interior points on blocks (rounds)",
+    "methods/blocks/basis.py": "pivots from the last basis (rounds)",
+    "methods/blocks/block_": "pivots from the last basis (rounds)",
+    "methods/blocks/screen.py": "screen: likely rows first",
+    "methods/blocks/remainder.py": "useless columns left out",
+    "methods/blocks/start.py": "shares of limits as a start",
+    "methods/blocks/structure.py": "blocks of linear programs",
+    "methods/simplex": "simplex method of linear programs",
+    "methods/simplex/shift.py": "pivots from the last optimum of a whole model (rounds)",
+    "methods/simplex/kept.py": "pivots from the last optimum of a whole model (rounds)",
+    "methods/simplex/slim.py": "pivots from the last optimum of a whole model (rounds)",
+    "methods/interior": "interior points of linear programs",
+    "methods/interior/dense_columns.py": "dense columns cut",
+    "methods/interior/column_equations.py": "columns' equations",
+    "methods/interior/augmented_system.py": "augmented system",
+    "methods/interior/refinement.py": "iterative refinement",
+    "methods/interior/polish.py": "polish onto the face",
+    "methods/interior/method.py FAR_START": "second run farther inside",
+}
 Change = Callable[[], Any]
 
 
@@ -73,6 +120,19 @@ class Variant:
     def key(self) -> str:
         """The name in the file of results."""
         return f"{self.kind}: {self.name}: {self.change}"
+
+
+def reason(variant: Variant) -> str:
+    """Why a thing is there that no workload needs as it is: what it guards, or what it is a part of."""
+    place, _, name = variant.name.rpartition(" ")
+    for why, names in GUARDS.items():
+        for each in names.split():
+            file, _, end = each.rpartition(":")
+            if name == end and place.endswith(file):
+                return why
+    if variant.kind not in ("setting", "constant"):
+        return ""
+    return f"part: {OWNERS[max((each for each in OWNERS if variant.name.startswith(each)), key=len)]}"
 
 
 @contextmanager
@@ -192,7 +252,7 @@ def none_easy(*arguments: Any) -> float:
 
 def switched_off() -> list[Variant]:
     """Every method, accelerator and reduction, switched off."""
-    pivots = ("_PIVOTS", "_COLD_PIVOTS", "_ROW_PIVOTS")
+    pivots = ("PIVOTS", "_COLD_PIVOTS", "_ROW_PIVOTS")
     table: list[tuple[str, str, Change, dict[str, Any]]] = [
         ("method", "pivots from the last basis (rounds)", without_choices(*pivots), {}),
         ("method", "pivots from an empty basis (rounds)", without_choices("_COLD_PIVOTS"), {}),
@@ -218,7 +278,7 @@ def switched_off() -> list[Variant]:
         ("accelerator", "the last program patched", put_in("blocks.program", "patched", no_answer), {}),
         ("accelerator", "basis carried through edits", put_in("blocks.basis", "carried", no_answer), {}),
         ("accelerator", "trust radius", nothing, {"price_reach": float("inf")}),
-        ("accelerator", "settled groups", put_in("proximal.proximal_point", "SETTLE_COLUMNS", 10**12), {}),
+        ("accelerator", "settled groups", put_in("proximal.settling", "WORTH", 0.0), {}),
         ("accelerator", "minima over plain groups", put_in("proximal.proximal_point", "easy_minimum", none_easy), {}),
         ("accelerator", "coordinate descent opens a cold solve", nothing, {"descent_sweeps": 0}),
         ("accelerator", "walk to a vertex", put_in("proximal.purification", "WALK_ROWS", 0), {}),

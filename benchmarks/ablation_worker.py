@@ -22,7 +22,8 @@ from ablation_switches import Variant, variants
 from families import Instance, make_family
 from families.protocol import SolverOptions
 from judge import faults
-from lp_problems import LpProblem, problems_of
+from lp_problems import problems_of
+from made_programs import MADE, Edited
 from numpy.typing import NDArray
 
 import copter
@@ -40,10 +41,19 @@ WORKLOADS = {  # rounds of a tape; of the sets of programs none
     "kennington": 0,
     "lp_small_highs": 0,
     "miplib": 0,
+    "netlib:reduced": 0,
+    "netlib:plain": 0,
+    "infeasible:interior": 0,
+    "kennington:interior": 0,
+    "made": 0,
+    "figures": 0,
+    "few-columns": 40,
+    "edits": 25,
     "networks": 0,
     "sia-1000": 6,
     "sia-1000:cold": 2,
     "sia-10000": 3,
+    "sia-1000000": 3,
     "sia-1000:descent": 6,
     "sia-10000:descent": 3,
     "hadar-1000": 12,
@@ -68,8 +78,16 @@ FAMILIES = {  # of the controlled studies: scale and kind of change
     "multicommodity": ("multicommodity", 200, None, "churn"),
 }
 DESCENT = {"method": "coordinate_descent"}
+INTERIOR: dict[str, Any] = {"method": "interior"}
+PLAIN = INTERIOR | {"presolve": False}
 OF_ONE_METHOD = {  # settings of a workload
-    "netlib:interior": {"method": "interior"},
+    "netlib:interior": INTERIOR,
+    "netlib:reduced": INTERIOR,
+    "netlib:plain": PLAIN,
+    "infeasible:interior": INTERIOR,
+    "kennington:interior": INTERIOR,
+    "made": INTERIOR,
+    "figures": PLAIN,
     "sia-1000:descent": DESCENT,
     "sia-10000:descent": DESCENT,
 }
@@ -78,6 +96,10 @@ PROGRAMS = {
     "stocfor1",
     "netlib:interior": "adlittle,afiro,lotfi,share1b,stocfor1",
     "netlib:all": "",
+    "netlib:reduced": "bore3d,greenbeb,nesm,scfxm1,scfxm3,ship08s,ship12s,stair,wood1p",
+    "netlib:plain": "adlittle,scagr25,scfxm3,sctap3,share1b",
+    "infeasible:interior": "bgdbg1,bgindy,box1,cplex2,ex73a,galenet,gas11,itest6,klein2,mondou2,pilot4i,reactor,vol1",
+    "kennington:interior": "",
     "infeasible:all": "",
     "infeasible": "bgdbg1,box1,chemcom,ex73a,galenet,itest6,klein2,mondou2,reactor,vol1",
     "kennington": "ken-07,pds-02",
@@ -85,8 +107,10 @@ PROGRAMS = {
     "miplib": "",
 }
 NETWORKS = ("UsCarrier poisson-high-intra x1", "UsCarrier poisson-high-intra x8", "UsCarrier poisson-high-intra x64")
+WHOLE = 1e-6  # distance from a whole number up to which a value counts as one
 AGREES = 4e-6  # relative difference of objectives that two answers within tolerance may have
 LIMIT = 8.0  # times the work's usual seconds, after which a variant counts as not ending
+PART_RUNS = 4  # most runs of a method, an accelerator or a reduction, in turns with the solver as it is
 AGAIN = 1.12  # times the usual seconds from which on a variant is measured once more, and the faster run counts
 
 
@@ -105,16 +129,19 @@ class Run:
     work : int
         Iterations, pricing passes and proximal steps together.
     answers : list of (status, objective)
+    fractional : int
+        Columns of models strictly between whole numbers: what a shim must round.
     """
 
     seconds: float
     work: int
     answers: list[tuple[str, float]]
+    fractional: int = 0
 
 
 def kind_of(workload: str) -> str:
-    """Where a workload comes from: a tape, a family, files of programs, or published networks."""
-    if workload == "networks":
+    """Where a workload comes from: a tape, a family, files of programs, programs made here, or published networks."""
+    if workload in MADE or workload == "networks":
         return workload
     return "programs" if workload in PROGRAMS else "family" if workload in FAMILIES else "tape"
 
@@ -164,12 +191,24 @@ def of_networks(
         yield time.process_time() - begun, solution
 
 
+def of_models(models: list[Edited], settings: dict[str, Any]) -> Iterator[tuple[float, copter.Solution]]:
+    """(seconds, solution) of every round of the models."""
+    for each in models:
+        model, edits = each()
+        session = copter.Session(model, copter.Settings(**settings))
+        for edit in edits:
+            edit()
+            begun = time.process_time()
+            solution = session.solve()
+            yield time.process_time() - begun, solution
+
+
 def of_programs(
-    programs: list[tuple[LpProblem, copter.LinearProgram]], settings: dict[str, Any]
+    programs: list[copter.LinearProgram], settings: dict[str, Any]
 ) -> Iterator[tuple[float, copter.Solution]]:
     """(seconds, solution) of every program; one that the checker finds fault with is called wrong."""
     asked = copter.Settings(**settings)
-    for _, lp in programs:
+    for lp in programs:
         begun = time.process_time()
         solution = copter.solve(lp, asked)
         spent = time.process_time() - begun
@@ -184,17 +223,20 @@ class Workload:
     def __init__(self, name: str, tapes: Path) -> None:
         tape, self.cold = name.partition(":")[0], name.endswith(COLD)
         self.name, self.path, self.last = name, tapes / f"{tape}.tape", WORKLOADS.get(name, 0)
-        self.programs: list[tuple[LpProblem, copter.LinearProgram]] = []
+        self.programs: list[copter.LinearProgram] = []
         every = published.instances("total") if name == "networks" else ()
         found = {kind: one for one in every if (kind := one.name.rpartition(" ")[0]) in NETWORKS}
         self.networks = [network_of(one) for one in found.values()]
+        self.models: list[Edited] = []
         if name in PROGRAMS:
             only = PROGRAMS[name].split(",") if PROGRAMS[name] else []
             for problem in problems_of(name.partition(":")[0]):
                 if not only or problem.name in only:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        self.programs.append((problem, copter.read_mps(str(problem.path))))
+                        self.programs.append(copter.read_mps(str(problem.path)))
+        elif name in MADE:
+            self.programs, self.models = MADE[name](self.last)
 
     def run(self, settings: dict[str, Any]) -> Run:
         """Solve everything."""
@@ -204,6 +246,8 @@ class Workload:
             parts = of_networks(self.networks, settings)
         elif self.programs:
             parts = of_programs(self.programs, settings)
+        elif self.models:
+            parts = of_models(self.models, settings)
         elif self.name in FAMILIES:
             parts = of_family(*FAMILIES[self.name], self.last, settings)
         else:
@@ -212,6 +256,9 @@ class Workload:
             run.seconds += seconds
             run.work += solution.iterations + solution.pricing_passes + solution.proximal_steps
             run.answers.append((solution.status.value, solution.objective))
+            if self.path.exists():
+                value = solution.working_columns_by_slot()[2]
+                run.fractional += int(np.count_nonzero(np.abs(value - np.rint(value)) > WHOLE))
         return run
 
     def reached(self) -> set[str]:
@@ -262,8 +309,8 @@ def wrong_of(run: Run, usual: Run) -> int:
 def measured(workload: Workload, variant: Variant, usual: Run) -> dict[str, Any]:
     """A variant's figures as ratios to the solver as it is."""
     found: dict[str, Any] = {"key": variant.key, "workload": workload.name, "wrong": 0, "why": ""}
-    fastest, faster = None, usual.seconds
-    for _ in range(2):
+    fastest, faster, is_part = None, usual.seconds, variant.kind not in ("constant", "setting")
+    for _ in range(PART_RUNS if is_part else 2):
         limited(LIMIT * (usual.seconds + 3.0))
         try:
             with variant.on():
@@ -276,10 +323,11 @@ def measured(workload: Workload, variant: Variant, usual: Run) -> dict[str, Any]
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         fastest = run if fastest is None or run.seconds < fastest.seconds else fastest
         same = fastest.work == usual.work and fastest.answers == usual.answers
-        if same or fastest.seconds <= AGAIN * faster:
+        if fastest.seconds <= AGAIN * faster or (same and not is_part):
             break
         faster = min(faster, workload.run({}).seconds)
     found |= {"wrong": wrong_of(fastest, usual), "time": fastest.seconds / faster}
+    found |= {"fractional": (fastest.fractional + 1) / (usual.fractional + 1), "timed": is_part}
     return found | {"work": fastest.work / max(usual.work, 1), "same": fastest.answers == usual.answers}
 
 

@@ -60,8 +60,8 @@ WITH_BASIS: Final = 1.5
 PERTURBED: Final = 1e-7
 """Tolerance from which the optimum of a small model's blocks is near enough: its costs are perturbed."""
 
-ROUND_WORK: Final = 1e8
-"""Work after which a small model's pivots are given up; a unit takes about three nanoseconds."""
+MOST_FAILURES: Final = 5
+"""Most consecutive failures of warm pivots that count (:func:`after_failure`)."""
 
 COLD_COLUMN_WORK: Final = 300.0
 """Work per column after which pivots from an empty basis are given up above `SMALL_COLUMNS`: a tenth of what the block
@@ -90,7 +90,9 @@ DIRECT_WORK: Final = 2e7
 """Work after which the simplex method gives up a program as given; a unit is about three nanoseconds."""
 
 SIMPLEX_WORK: Final = 1e8
-"""Work after which the simplex method gives up a presolved program: the interior-point method needs about as much."""
+"""Work after which the simplex method gives up a presolved program, or a small model in a round: the interior-point
+method needs about as much.
+"""
 
 SPARSE_WORK: Final = 3e8
 """`SIMPLEX_WORK` for programs, such as networks, in which each step of the simplex method touches few rows."""
@@ -196,7 +198,13 @@ def is_small(facts: ModelFacts, settings: Settings) -> bool:
 
 def round_work(columns: int, warm: bool) -> float:
     """Return the work after which pivots of a model's whole program are given up; `warm` if there is a basis."""
-    return ROUND_WORK if columns <= SMALL_COLUMNS else (COLUMN_WORK if warm else COLD_COLUMN_WORK) * columns
+    return SIMPLEX_WORK if columns <= SMALL_COLUMNS else (COLUMN_WORK if warm else COLD_COLUMN_WORK) * columns
+
+
+def after_failure(failures: int) -> tuple[int, int]:
+    """Return the count of consecutive failures of warm pivots after one more, and for how many rounds they rest."""
+    failures = min(failures + 1, MOST_FAILURES)
+    return failures, 2**failures // 2
 
 
 def many_rows(facts: ModelFacts, settings: Settings) -> bool:

@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-PROGRESS = 0.9  # an iteration stalls if no residual or gap falls below this share of its least value so far
+NEARLY = 0.9  # a figure counts as no smaller than another above this share of it; a step of this length counts as long
+STALL = 12  # the method ends after this many iterations in a row in which no residual or gap becomes smaller
 CORRECTIONS = 2  # most centrality corrections of an iteration, after Mehrotra's corrector
-LONG = 0.9  # steps of at least this length are not corrected
 LONGER = 0.18  # length that a correction aims to add to a step
 GAIN = 0.01  # least gain of one step length for a correction to be kept
-LOSS = 0.9  # least share of the other step length that a correction must keep
 BACK_OFF = 0.9995  # share of the way to the boundary that a step goes
 SEED = 20_151  # of the random costs that choose a vertex: the same program always gets the same vertex
 SMALL = 1e-30  # lower bound of mu in a quotient: keeps it finite
+LEAST_START = 1.0  # least distance of the starting point from every bound
+LEAST_GOAL = 1e-10  # least relative goal: below it, rounding stops the progress
+FACE_ROUNDS = 3  # most corrections towards the optimal face
 
 
 class Measured(Protocol):
@@ -77,7 +79,7 @@ class PathMethod(Protocol[M]):
         """Take a step of these lengths."""
 
 
-def follow(method: PathMethod[M], goal: float, most: int, stall: int, stop: Stop[M]) -> tuple[M, bool]:
+def follow(method: PathMethod[M], goal: float, most: int, stop: Stop[M]) -> tuple[M, bool]:
     """Iterate to the goal, `most` iterations or a stall; returns (measure of the last point, whether `stop` ended it).
 
     Parameters
@@ -87,8 +89,6 @@ def follow(method: PathMethod[M], goal: float, most: int, stall: int, stop: Stop
     goal : float
         The iteration ends when :attr:`Measured.worst` is at most this.
     most : int
-    stall : int
-        Iterations in a row without progress, after which the method ends.
     stop : callable
         Called before every iteration; True ends it.
     """
@@ -97,7 +97,7 @@ def follow(method: PathMethod[M], goal: float, most: int, stall: int, stop: Stop
     while method.iterations < most:
         if stop(method.iterations, measured):
             return measured, True
-        if not measured.worst > goal or since >= stall:
+        if not measured.worst > goal or since >= STALL:
             break
         step(method, measured.mu)
         method.iterations += 1
@@ -105,7 +105,7 @@ def follow(method: PathMethod[M], goal: float, most: int, stall: int, stop: Stop
         if not np.isfinite(measured.worst):
             break
         now = method.figures(measured)
-        better = now < PROGRESS * least
+        better = now < NEARLY * least
         least = np.where(better, now, least)
         since = 0 if better.any() else since + 1
         if method.look(measured):
@@ -119,11 +119,11 @@ def step(method: PathMethod[M], mu: float) -> None:
     target = share * mu
     ahead, behind = method.centre(target, share)
     for _ in range(CORRECTIONS):
-        if min(ahead, behind) > LONG:
+        if min(ahead, behind) > NEARLY:
             break
         one, other = method.correct(target, min(1.0, ahead + LONGER), min(1.0, behind + LONGER))
         idle = one < ahead + GAIN and other < behind + GAIN
-        if idle or one < LOSS * ahead or other < LOSS * behind:
+        if idle or one < NEARLY * ahead or other < NEARLY * behind:
             method.take_back()
             break
         ahead, behind = one, other

@@ -40,7 +40,7 @@ def test_a_compiled_constant_is_changed_in_place() -> None:
     """No pivot is large enough for the simplex method: it gives up, and afterwards it does not."""
     lp = copter.LinearProgram([1.0, 2.0], [[1.0, 1.0]], row_lower=1.0)
     usual = copter.solve(lp)
-    with switches.poked("copter.methods.simplex.dual_steps", "LEAST_ENTRY", "double", 1e9):
+    with switches.poked("copter.methods.simplex.tableau", "LEAST_ENTRY", "double", 1e9):
         without = copter.solve(lp)
     assert (usual.method, without.method) == ("simplex", "presolve")
     assert copter.solve(lp).method == "simplex"
@@ -50,7 +50,7 @@ def test_every_constant_has_both_changes_and_every_key_is_one_things() -> None:
     keys = [each.key for each in VARIANTS]
     assert len(set(keys)) == len(keys)
     names = {each.name for each in VARIANTS if each.kind == "constant"}
-    assert {"choose.py COLD_COLUMNS", "methods/blocks/block_dual.pyx RATE", "methods/path_following.py GAIN"} <= names
+    assert {"choose.py COLD_COLUMNS", "methods/blocks/block_items.pyx RATE", "methods/path_following.py GAIN"} <= names
     assert not any(each.name.endswith((" SEED", " HALF_ULP")) for each in VARIANTS)
 
 

@@ -8,6 +8,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.choose import after_failure
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.methods.blocks.block_dual import BlockDual
@@ -37,7 +38,6 @@ MOST_COLD = (2.0, 1.25)
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
 SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
-MOST_FAILURES = 5  # most consecutive failures that count: the basis is then unused for 2^failures / 2 rounds
 TOLERANCE = 1e-9  # largest distance of a value outside its bounds, relative to 1 or the largest bound of a row
 APART = 1e-8  # relative perturbation of costs, so that no two are equal
 LEAST_COST = 1e-3  # costs below this share of the largest are perturbed as if they had this size
@@ -175,8 +175,7 @@ class WarmBasis:
             if ending == Ending.UNFINISHED:
                 self.kept, self.answer, self.stays = now, None, False  # the next round starts from here
                 if not watch():
-                    self.failures = min(self.failures + 1, MOST_FAILURES)
-                    self.resting = 2**self.failures // 2
+                    self.failures, self.resting = after_failure(self.failures)
             return None
         self.kept, self.failures, self.stays = now, 0, follows
         n, dual = program.n_columns, now.dual

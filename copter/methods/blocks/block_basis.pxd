@@ -4,6 +4,8 @@ cdef enum:
     ARTIFICIAL = -1  # number of an artificial variable at a position of the working basis
     NEW = 2  # mark of a block that has other costs or entries
 
+cdef double TIE
+
 
 cdef class BlockBasis:
     cdef readonly int n_rows, n_blocks, n_columns, n_entries

@@ -13,7 +13,7 @@ from libc.string cimport memset
 
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
-cdef double TIE = 1e-12  # reduced costs of at most this size count as zero
+cdef double TIE = 1e-12  # reduced costs, and differences of steps, of at most this size count as zero
 
 
 cdef class BlockBasis:

@@ -7,7 +7,7 @@ Most blocks are settled: only their key is basic. A ratio test passes the breakp
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, NEW, BlockBasis
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, NEW, TIE, BlockBasis
 from copter.methods.blocks.block_items cimport RATE, BlockItems
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
@@ -30,7 +30,6 @@ cdef double PIVOT = 1e-6  # least size of a pivot
 # Most relative difference of a pivot computed by row and by column; more calls for fresh values.
 cdef double DRIFT = 1e-6
 cdef double FARTHER = 4.0  # the next ratio test's reach is this many times the last step
-cdef double TIE = 1e-12  # steps whose difference is at most this count as equal; the largest pivot among them is taken
 
 
 cdef class BlockDual(BlockItems):

@@ -12,7 +12,7 @@ from libc.math cimport INFINITY
 
 from copter.methods.blocks.column_classes cimport ColumnClasses
 
-RATE = 1e-7  # entries of a tableau row of at most this size count as zero
+cdef double RATE = 1e-7  # entries of a tableau row of at most this size count as zero
 
 cdef class BlockItems(BlockBasis):
     """A block basis with distances to breakpoints, item by item.

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.interior import BlockMethod
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.path_following import vertex_costs
+from copter.methods.path_following import FACE_ROUNDS, vertex_costs
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-ROUNDS = 3  # most corrections towards the optimal face
 LEAST_ROOM = 1e-12  # least room of a column inside its bounds, relative to the largest room
 
 
@@ -58,7 +57,7 @@ def onto_face(method: BlockMethod, face: Face) -> Floats:
     method.factorise()
     x = face.x.copy()
     left, usage, more = np.empty(rows), np.empty(n), np.empty(rows)
-    for _ in range(ROUNDS):
+    for _ in range(FACE_ROUNDS):
         state.product(x[:n], left)
         method.solve(x[n:] - left, more)
         state.usage(more, usage)

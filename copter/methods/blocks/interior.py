@@ -19,7 +19,6 @@ from copter.runtime.watch import Stopped
 Floats = NDArray[np.float64]
 
 PIVOT = 1e-13  # a pivot of the reduced matrix below this share of its diagonal entry belongs to a dependent row
-STALL = 8  # the method ends after this many iterations without progress
 LEAST_CLOSED = 0.5  # least share of the rows' residuals that a step must remove
 CLOSED = 1e-10  # residual of the rows, relative to the right-hand sides, above which a second solve follows
 SLOPE = 1e-12  # added to every diagonal entry of the reduced matrix, relative to the mean diagonal at the start
@@ -81,7 +80,7 @@ class BlockMethod:
         if not self.begun:
             start(self)
             self.begun = True
-        return follow(self, goal, max_iterations, STALL, stop)
+        return follow(self, goal, max_iterations, stop)
 
     def figures(self, measured: Figures) -> Floats:
         """Return the figures; an iteration counts as progress if one of them falls enough."""

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.choose import MOST_FAILURES
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.blocks.basis import MOST_FAILURES, Kept, WarmBasis, cold_work, dual_of
+from copter.methods.blocks.basis import Kept, WarmBasis, cold_work, dual_of
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.room import Room
 from copter.methods.blocks.working_inverse import WorkingInverse

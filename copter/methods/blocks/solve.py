@@ -13,6 +13,7 @@ from copter.methods.blocks.interior import BlockMethod
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.remainder import Remainder, has_limits_alone
 from copter.methods.blocks.screen import Mask, exceeded, is_worth_it, likely_rows, missed, near, promising
+from copter.methods.path_following import LEAST_GOAL
 from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
@@ -23,9 +24,6 @@ GOAL = 1e-3
 """Goal of the interior-point method on the scaled program, as a share of the tolerance: scaling back may lose
 digits.
 """
-
-LEAST_GOAL = 1e-10
-"""Least relative goal of the interior-point method; below it, rounding stops the progress."""
 
 ENOUGH = 1e-1
 """Residual that a point on the optimal face may have, as a share of the tolerance."""

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.block_interior import BlockInterior
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.path_following import SMALL
+from copter.methods.path_following import LEAST_START, SMALL
 from copter.problem.sums import inner
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-LEAST_START = 1.0  # least distance of Mehrotra's starting point from every bound
 INSIDE = 0.1  # least distance of a row's starting activity from its bounds, as a share of the row's size
 MOST_FREE = 0.01  # largest share of columns with neither a limit nor two bounds; with more, Mehrotra's start is used
 

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.methods.interior.column_equations import REFINEMENTS
 from copter.methods.interior.sparse_lu import SparseLU
 from copter.problem.sums import norm
 from copter.runtime.watch import Stopped
@@ -16,7 +17,6 @@ Floats = NDArray[np.float64]
 
 MOST_AUGMENTED = 1_000_000  # programs with more entries are not solved by this system
 SLOPE = 1e-12  # added to each row's diagonal entry, so that dependent rows do not make the system singular
-REFINEMENTS = 5  # most steps of iterative refinement
 ACCURATE = 1e-14  # relative residual at which refinement ends
 
 

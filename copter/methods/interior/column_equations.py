@@ -14,7 +14,7 @@ from copter.problem.sums import inner, norm
 
 Floats = NDArray[np.float64]
 
-REFINEMENTS = 4  # most steps of iterative refinement
+REFINEMENTS = 5  # most solves with one factorisation for a step, the first included
 ACCURATE = 1e-13  # residual relative to the right sides at which refinement ends
 AT_REST = 1e-14  # columns with theta below this share of the largest theta are kept fixed
 LEAST = 1e-100  # least theta, so that its inverse is finite
@@ -63,7 +63,7 @@ class ColumnEquations:
         n = self.columns
         dt, dy = np.zeros(len(known)), np.zeros(len(short))
         size = norm(known) + norm(short)
-        for _ in range(1 + REFINEMENTS):
+        for _ in range(REFINEMENTS):
             left = short - self.matrix @ dt[:n] - self.sign * dt[n:]
             wrong = known - np.concatenate((self.transposed @ dy, self.sign * dy)) + dt / self.theta
             if norm(left) + norm(wrong) <= ACCURATE * size:

@@ -14,7 +14,7 @@ from copter.methods.interior.divergence import is_farkas
 from copter.methods.interior.normal_equations import NormalEquations
 from copter.methods.interior.point import Direction, Misfit, Point, misfit_of
 from copter.methods.interior.standard_form import StandardForm
-from copter.methods.path_following import SMALL, follow
+from copter.methods.path_following import LEAST_START, SMALL, follow
 from copter.problem.sums import inner
 from copter.runtime.watch import Stopped
 
@@ -26,8 +26,6 @@ WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
 NEAR = 1e-6  # relative residual below which a point is near an optimum: its prices are kept, and no ray is searched
 NOTHING = 1e-15  # once the mean complementarity is below this, its fall no longer counts as progress
-STALL = 12  # the method ends after this many iterations in a row without progress
-LEAST_START = 1.0  # least distance by which the starting point is moved inside each bound
 KEPT = 4  # most points whose prices are kept
 HALFWAY = 1e-2  # another system of equations continues from the last point with at least this relative residual
 
@@ -90,7 +88,7 @@ class PredictorCorrector:
         self.best, self.best_misfit = self.point.copy(), misfit_of(self.form, self.point)
         try:
             with np.errstate(all="ignore"):
-                _, stopped = follow(self, self.goal, self.max_iterations, STALL, self.stop)
+                _, stopped = follow(self, self.goal, self.max_iterations, self.stop)
         except Stopped:
             stopped = True
         converged = self.best_misfit.worst <= self.goal

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.methods.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.methods.interior.column_equations import ColumnEquations, suits
 from copter.methods.interior.dense_columns import without_dense_columns
-from copter.methods.interior.iteration import LEAST_START, PredictorCorrector, Progress, System
+from copter.methods.interior.iteration import PredictorCorrector, Progress, System
 from copter.methods.interior.normal_equations import NormalEquations, is_dear
 from copter.methods.interior.point import Misfit, Point
 from copter.methods.interior.polish import polished
@@ -19,6 +19,7 @@ from copter.methods.interior.refinement import error_program, magnification
 from copter.methods.interior.standard_form import StandardForm, standard_form
 from copter.methods.interior.verdicts import elastic, recession
 from copter.methods.interior.vertex import vertices
+from copter.methods.path_following import LEAST_GOAL, LEAST_START
 from copter.problem.checker import Judged, check, is_improving_ray, is_infeasibility_ray, supported_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.scaling import equilibrate
@@ -31,7 +32,6 @@ Callback = Callable[[int, float, float], bool | None]
 Original = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 GOAL = 1e-4  # tolerance on the scaled problem, as a share of the settings' tolerance
-LEAST_GOAL = 1e-10  # least tolerance on the scaled problem: below it rounding stops progress
 WORTH_POLISHING = 1e-3  # a point with a larger relative residual is not polished, because its face is unknown
 WORTH_REFINING = 1e-1  # a point with a larger residual is not refined
 FAR_START = 1e3  # least distance of a second run's starting point from every bound

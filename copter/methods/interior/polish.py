@@ -13,10 +13,10 @@ from copter.methods.interior.iteration import System
 from copter.methods.interior.point import Point
 from copter.methods.interior.sparse_lu import SparseLU
 from copter.methods.interior.standard_form import StandardForm
+from copter.methods.path_following import FACE_ROUNDS
 
 Floats = NDArray[np.float64]
 
-ROUNDS = 3  # most corrections towards the optimal face
 DELTA = 1e-13  # added to the diagonal of the normal equations, whose largest weight is 1
 LEAST_ROOM = 1e-3  # least room of a column inside its bounds; a column moves in proportion to its room
 SLOPE = 1e-11  # added to the diagonal of the rows of the augmented system
@@ -67,7 +67,7 @@ def by_normal_equations(form: StandardForm, system: System, point: Point) -> tup
     theta = (face.room / max(float(face.room.max(initial=0.0)), 1e-300)) ** 2
     system.factorise(theta, DELTA)
     t, y = face.t, point.y
-    for _ in range(ROUNDS):
+    for _ in range(FACE_ROUNDS):
         t = t + theta * (form.transpose @ system.solve(form.right - form.matrix @ t))
         t = np.where(form.free, t, np.clip(t, 0.0, form.width))
         wrong = np.where(face.inside, form.cost - form.transpose @ y, 0.0)
@@ -92,7 +92,7 @@ def by_augmented_system(
     except RuntimeError:  # singular to working precision
         return None
     t, y = face.t.copy(), point.y
-    for _ in range(ROUNDS):
+    for _ in range(FACE_ROUNDS):
         short = np.concatenate((np.zeros(len(inside)), form.right - form.matrix @ t))
         t[inside] += room * factor.solve(short)[: len(inside)]
         t = np.where(form.free, t, np.clip(t, 0.0, form.width))

@@ -15,12 +15,11 @@ from copter.problem.linear_program import LinearProgram
 Floats = NDArray[np.float64]
 
 MOST = 1e8  # largest factor by which residuals are scaled up
-LEAST = 1e-300  # lower bound of a violation, so that its inverse is finite
 
 
 def magnification(violation: float) -> float:
     """Return a power of two that scales a violation to about one."""
-    return float(np.exp2(np.floor(np.log2(min(1.0 / max(violation, LEAST), MOST)))))
+    return float(np.exp2(np.floor(np.log2(1.0 / max(violation, 1.0 / MOST)))))
 
 
 def error_program(lp: LinearProgram, x: Floats, y: Floats, primal: float, dual: float) -> LinearProgram:

@@ -70,8 +70,6 @@ class Progress:
     # longest single step in x: for an unbounded program it is a ray, and its relative rounding error is the least
     displacement: Floats
     left_trust_region: bool = False  # whether the prices left the trust region and were moved back to its edge
-    # the full price step if y was shortened; for an infeasible program it tends to a ray
-    price_step: Floats | None = None
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:

@@ -241,8 +241,7 @@ class Solve:
         if ray is not None:
             self.ray = ray
             return Status.DUAL_INFEASIBLE
-        direction = progress.y if progress.price_step is None else progress.price_step
-        proven, priced = farkas(self.matrix, iterate.ws, self.rows, direction, self.settings.n_threads)
+        proven, priced = farkas(self.matrix, iterate.ws, self.rows, progress.y, self.settings.n_threads)
         if proven:
             self.ray = priced.y
             return Status.PRIMAL_INFEASIBLE

@@ -1,6 +1,9 @@
 from copter.methods.simplex.entries cimport Entries
 
 
+cdef double TINY
+
+
 cdef class BasisFactor:
     cdef readonly int rows, updates, most_updates
     cdef readonly double work

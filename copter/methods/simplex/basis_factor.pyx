@@ -15,7 +15,7 @@ from copter.methods.simplex.entries cimport append, ensure, free_entries, link, 
 
 cdef double THRESHOLD = 0.1  # a pivot has at least this share of the largest |entry| of its column
 cdef double LEAST_PIVOT = 1e-9  # a smaller pivot counts as zero: its column depends on others
-cdef double TINY = 1e-14  # entries of smaller size are dropped in elimination and solves
+cdef double TINY = 1e-14  # entries of smaller size count as zero, in elimination, solves and rows of the tableau
 cdef int SEARCHED = 4  # rows and columns searched for each pivot, at least one of them with a candidate
 cdef int MOST_UPDATES = 100  # column exchanges between two factorisations
 # Operations of one factorisation, about a tenth of a second: the clock is not asked within it.

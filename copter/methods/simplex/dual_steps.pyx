@@ -3,18 +3,17 @@
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
-from copter.methods.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau
+from copter.methods.simplex.tableau cimport (
+    AGREEMENT, BLOCKED, DONE, LEAST_ENTRY, MOST_TROUBLE, PAUSED, STUCK, Tableau,
+)
 
-cdef double LEAST_ENTRY = 1e-9  # least |entry| of a tableau row that may be a pivot
 cdef double LEAST_PIVOT = 1e-7  # least size of a pivot, unless the factors are fresh
-cdef double AGREEMENT = 1e-7  # largest relative difference of a pivot computed by row and by column
 cdef double NO_STEP = 1e-12  # dual steps of at most this size count as zero
 cdef double LEAST_WEIGHT = 1e-4  # lower bound of a steepest edge weight
 # Rows are compared again if the true weight of the best one exceeds its stored weight this many times.
 cdef double FORGOTTEN = 4.0
 cdef double ROUNDING = 1e-12  # share of a violation that rounding may leave after the flips of all columns
 cdef double ROUNDED_UP = 1.0 + 1e-15  # factor that covers the rounding of one product
-cdef int MOST_TROUBLE = 60  # pivots in a row that disagree before the run ends STUCK
 cdef double MOST_LOOKS = 60.0  # visits to each candidate before a ratio test ends at a breakpoint already passed
 
 

@@ -2,11 +2,10 @@
 
 from libc.math cimport INFINITY, fabs
 
-from copter.methods.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau
+from copter.methods.simplex.tableau cimport (
+    AGREEMENT, BLOCKED, DONE, LEAST_ENTRY, MOST_TROUBLE, PAUSED, STUCK, Tableau,
+)
 
-cdef double LEAST_PIVOT = 1e-9  # a column's entry of smaller size does not block a step
-cdef double AGREEMENT = 1e-7  # largest relative difference of a pivot computed by row and by column
-cdef int MOST_TROUBLE = 60  # pivots in a row that disagree before the run ends STUCK
 cdef double MOST_WEIGHT = 1e12  # reference weights are reset to one above this
 cdef int MOST_IDLE = 20  # steps without progress for each row before the run ends STUCK: the method may be cycling
 
@@ -102,7 +101,7 @@ cdef double longest(Tableau t, int q, double sign, int *leaving) noexcept nogil:
     for k in range(t.spot_count):
         i = t.spots[k]
         rate = -sign * t.alpha[i]
-        if fabs(rate) <= LEAST_PIVOT:
+        if fabs(rate) <= LEAST_ENTRY:
             continue
         j = t.head[i]
         gap = (t.upper[j] - t.x[j] if rate > 0.0 else t.x[j] - t.lower[j]) + t.primal_tolerance
@@ -111,7 +110,7 @@ cdef double longest(Tableau t, int q, double sign, int *leaving) noexcept nogil:
     for k in range(t.spot_count):
         i = t.spots[k]
         rate = -sign * t.alpha[i]
-        if fabs(rate) <= LEAST_PIVOT or fabs(rate) <= largest:
+        if fabs(rate) <= LEAST_ENTRY or fabs(rate) <= largest:
             continue
         j = t.head[i]
         gap = max(t.upper[j] - t.x[j] if rate > 0.0 else t.x[j] - t.lower[j], 0.0)

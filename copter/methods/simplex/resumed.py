@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.choose import after_failure
 from copter.methods.simplex.kept import KeptBasis
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
@@ -13,7 +14,6 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-MOST_FAILURES = 5  # most consecutive failures that count: the method then rests for 2^failures / 2 programs
 VERDICTS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE)
 
 
@@ -62,6 +62,5 @@ class Resumed:
         if found is not None:  # its time was over: the next program goes on from here
             return None
         self.basis = None
-        self.failures = min(self.failures + 1, MOST_FAILURES)
-        self.resting = 2**self.failures // 2
+        self.failures, self.resting = after_failure(self.failures)
         return None

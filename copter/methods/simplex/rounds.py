@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.choose import after_failure
 from copter.methods.simplex.carry import carry
 from copter.methods.simplex.form import FEASIBLE, FITTING, Form, Minimised, bounds_of, costs_of, form_of
 from copter.methods.simplex.pivots import GivenUp, Pivots
@@ -21,8 +22,6 @@ Ages = NDArray[np.int64]
 
 Moved = tuple[NDArray[np.uint8], Ints, Ints]  # blocks, columns and private rows, see carry
 Figures = tuple[float, float, float, float, float, float, float, float, float]  # results of prove_point
-
-MOST_FAILURES = 5  # most consecutive failures that count: the method then rests for 2^failures / 2 rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +117,7 @@ class RoundBasis:
             return None
         except (ArithmeticError, GivenUp):
             self.form = self.entries = None
-            self.failures = min(self.failures + 1, MOST_FAILURES)
-            self.resting = 2**self.failures // 2
+            self.failures, self.resting = after_failure(self.failures)
             return None
 
     def pivoted(

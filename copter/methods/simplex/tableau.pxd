@@ -1,6 +1,10 @@
 from copter.methods.simplex.basis_factor cimport BasisFactor
 
 
+cdef double LEAST_ENTRY
+cdef double AGREEMENT
+cdef int MOST_TROUBLE
+
 cdef enum Outcome:
     DONE = 0  # no violation is left
     BLOCKED = 1  # no column (or row) stops the step: `ray` proves that the program is infeasible (or unbounded)

@@ -11,12 +11,14 @@ from libc.math cimport fabs, isfinite
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
-from copter.methods.simplex.basis_factor cimport BasisFactor
+from copter.methods.simplex.basis_factor cimport TINY, BasisFactor
 
 cdef double LISTED = 1e-100  # stands for an entry that has cancelled to zero, so that it is not listed twice
 cdef int MOST_SPOILT = 3  # flips are taken back if they newly violate more than this many rows each
 cdef double DENSE = 1.0  # entries for each variable from which a row of the tableau is computed as a dense one
-cdef double TINY = 1e-14  # entries of a tableau row of smaller size count as zero
+cdef double LEAST_ENTRY = 1e-9  # least |entry| of a row or column of the tableau that may be a pivot
+cdef double AGREEMENT = 1e-7  # largest relative difference of a pivot computed by row and by column
+cdef int MOST_TROUBLE = 60  # pivots in a row that disagree before a run ends STUCK
 
 
 cdef class _Store:

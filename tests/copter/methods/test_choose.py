@@ -38,7 +38,7 @@ def jobs(rows: int, requests: int, seed: int, private: bool = False) -> Model:
 @pytest.mark.parametrize(("columns", "warm", "share"), [(5_001, False, 300.0), (5_001, True, 2_000.0)])
 def test_large_programs_pivot_for_less_than_the_block_methods_take(columns: int, warm: bool, share: float) -> None:
     assert choose.round_work(columns, warm) == share * columns
-    assert choose.round_work(5_000, warm) == choose.ROUND_WORK
+    assert choose.round_work(5_000, warm) == choose.SIMPLEX_WORK
 
 
 def small_program(seed: int) -> LinearProgram:

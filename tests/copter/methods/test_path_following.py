@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from copter.methods.path_following import BACK_OFF, CORRECTIONS, follow
+from copter.methods.path_following import BACK_OFF, CORRECTIONS, STALL, follow
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Told:
         self.moved.append((ahead, behind))
 
 
-def run(method: Told, goal: float = 1e-8, most: int = 50, stall: int = 3) -> tuple[Point, bool]:
-    return follow(method, goal, most, stall, lambda iteration, measured: measured.worst == 0.25)
+def run(method: Told, goal: float = 1e-8, most: int = 50) -> tuple[Point, bool]:
+    return follow(method, goal, most, lambda iteration, measured: measured.worst == 0.25)
 
 
 def test_it_ends_at_the_goal_at_the_limit_and_where_it_is_told_to() -> None:
@@ -77,7 +77,7 @@ def test_slow_progress_is_progress_but_none_is_a_stall() -> None:
     assert slow.iterations == 30
     stuck = Told([1.0, *[0.95] * 30], long)
     run(stuck)
-    assert stuck.iterations == 3
+    assert stuck.iterations == STALL
 
 
 def test_no_step_is_taken_from_a_point_that_is_no_number() -> None:

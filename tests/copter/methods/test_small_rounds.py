@@ -159,7 +159,7 @@ def test_moved_bounds_take_a_few_pivots() -> None:
 
 
 def test_a_round_without_work_left_is_solved_by_the_next_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("copter.choose.ROUND_WORK", 1.0)
+    monkeypatch.setattr("copter.choose.SIMPLEX_WORK", 1.0)
     model = covering(20, 160)
     session = Session(model, Settings(threads=1))
     solution = session.solve()

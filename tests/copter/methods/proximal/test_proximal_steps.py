@@ -143,7 +143,6 @@ def test_sigma_doubles_after_an_easy_feasible_step_and_halves_after_a_violated_o
     assert (found.proximal_steps, found.newton_steps, found.sigma) == (5, 20 + 21 + 3 + 1 + 1, 16.0)
     assert not found.converged
     assert not found.left_trust_region
-    assert found.price_step is None
     assert script.slacks == [[0.0], [0.25], [0.25], [0.25], [0.25]], "the first is the activity within the rows"
 
 

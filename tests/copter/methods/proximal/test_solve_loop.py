@@ -375,9 +375,6 @@ def test_a_proof_that_nothing_is_feasible_ends_the_solve(parts: Parts) -> None:
     assert solve.ray is not None
     assert solve.ray.tolist() == [8.0]
     assert parts.direction.tolist() == [-3.0]
-    parts.progress = replace(parts.progress, price_step=np.array([-9.0]))
-    stalled(parts)
-    assert parts.direction.tolist() == [-9.0]
 
 
 def test_no_certificate_is_looked_for_after_the_deadline(parts: Parts) -> None:
