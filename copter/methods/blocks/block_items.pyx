@@ -1,4 +1,4 @@
-"""Distances of the settled blocks' variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K13).
+"""Distances of the nonbasic variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K13).
 
 An item is a column or a block's sum, numbered as the variables are. An item's distance is its reduced cost, with the
 sign that must stay positive. The distance is stored once; later it is the stored one less the moves of two classes of
@@ -49,9 +49,13 @@ cdef class BlockItems(BlockBasis):
 
     cdef void fill(self) noexcept nogil:
         """Compute the reduced costs of all columns."""
-        cdef int j
+        cdef int j, e
+        cdef double total
         for j in range(self.n_columns):
-            self.now[j] = self.cost[j] - self.dot(j, &self.y[0])
+            total = self.cost[j]
+            for e in range(self.start[j], self.start[j + 1]):
+                total -= self.value[e] * self.y[self.row[e]]
+            self.now[j] = total
 
     cdef void lay(self) noexcept nogil:
         """Store the distances of all items from the reduced costs just computed; moves restart at zero."""
@@ -78,7 +82,7 @@ cdef class BlockItems(BlockBasis):
         self.n_pairs = self.pair_start[0] = self.pair_start[1] = 0
         for v in range(self.n_items):
             self.pair_of[v] = -1
-            if self.base[v] < INFINITY and self.plus[v] != self.minus[v]:
+            if self.base[v] < INFINITY and self.plus[v] != self.minus[v] and self.count[self.block(v)] == 0:
                 c = self.find_pair(v, mask)
                 self.pair_of[v] = c
                 self.pair_start[c + 2] += 1
@@ -115,13 +119,13 @@ cdef class BlockItems(BlockBasis):
         self.base[s] = INFINITY
         if k < self.n_columns:
             key_cost, key_class = self.now[k], self.classes.class_of[k]
-            if self.count[g] == 0 and self.low[s] < self.high[s]:
+            if self.place[s] < 0 and self.low[s] < self.high[s]:
                 if self.at_upper[s]:
                     self.plus[s], self.minus[s], self.base[s] = key_class, 0, -key_cost + moved[key_class]
                 else:
                     self.plus[s], self.minus[s], self.base[s] = 0, key_class, key_cost - moved[key_class]
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            if j == k or self.count[g] > 0 or self.low[j] == self.high[j]:
+            if j == k or self.place[j] >= 0 or self.low[j] == self.high[j]:
                 self.base[j] = INFINITY
                 continue
             c = self.classes.class_of[j]

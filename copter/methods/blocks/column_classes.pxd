@@ -9,9 +9,11 @@ cdef class ColumnClasses:
     cdef int[::1] place, moving, late, class_of, class_start, class_row, table
     cdef double[::1] class_value, rate, slope, moved
     cdef unsigned char[::1] was_late
+    cdef bint listed  # whether the columns of every row are listed
     cdef bint covers(self, const double* y) noexcept nogil
     cdef void choose(self, const double* y, bint again) noexcept nogil
     cdef void classify(self) noexcept nogil
+    cdef bint assign(self, int j) noexcept nogil
     cdef void list_rows(self) noexcept nogil
     cdef void isolate(self) noexcept nogil
     cdef int size_of(self, int j) noexcept nogil
