@@ -270,11 +270,14 @@ cdef class BlockDual(BlockItems):
     cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil:
         """Pass the breakpoints up to `end`, as in :meth:`choose_column`; return -1 if they do not suffice."""
         cdef int v, count = 0
-        cdef double here
+        cdef double here, farthest = end
         self.astray = False
         self.visits += 1
         self.ahead.size = self.ahead.most = 0
+        self.classes.look_ahead(side * min(end, 1e30))  # finite, or equal slopes would differ
         self.hard_breakpoints(side, &end)
+        if end < farthest:
+            self.classes.look_ahead(side * end)
         self.scan_all(side, end)
         while self.ahead.size > 0:  # ends: flips are at most FLIPS for each variable
             here = self.ahead.step[0]
@@ -294,17 +297,16 @@ cdef class BlockDual(BlockItems):
 
     cdef void scan_all(self, double side, double end) noexcept nogil:
         """Collect the breakpoints of the settled blocks."""
-        cdef int c, e, t, p, m
-        cdef double rate, reach
+        cdef int c, e, t, n = self.n_pairs
+        cdef double reach
+        cdef const double* ahead = &self.classes.ahead[0]
         if self.classes.alone:
             for t in range(self.n_blocks):
                 self.scan_once(t, side, end)
             return
-        for c in range(self.n_pairs):
-            p, m = self.plus_of[c], self.minus_of[c]
-            rate = side * (self.classes.slope[p] - self.classes.slope[m])
-            reach = end * rate + (self.classes.moved[p] - self.classes.moved[m])
-            if rate > RATE and self.least[c] < reach:
+        for c in range(n):
+            reach = ahead[self.plus_of[c]] - ahead[self.minus_of[c]]
+            if self.least[c] < reach:
                 for e in range(self.pair_start[c], self.pair_start[c + 1]):
                     if self.base[self.item[e]] < reach:
                         self.scan_once(self.block(self.item[e]), side, end)
@@ -347,11 +349,12 @@ cdef class BlockDual(BlockItems):
     cdef void hard_item(self, int v, double side, double* end) noexcept nogil:
         """Do :meth:`consider` by the stored distance of a variable, which is infinite if it is basic or fixed."""
         cdef int p = self.plus[v], m = self.minus[v]
-        cdef double rate = side * (self.classes.slope[p] - self.classes.slope[m]), price = self.base[v]
-        if rate <= RATE or price == INFINITY:
+        cdef double rate, price
+        if not self.base[v] <= self.classes.ahead[p] - self.classes.ahead[m]:
             return
-        price -= self.classes.moved[p] - self.classes.moved[m]
-        if price <= end[0] * rate:
+        rate = side * (self.classes.slope[p] - self.classes.slope[m])
+        price = self.base[v] - (self.classes.moved[p] - self.classes.moved[m])
+        if rate > RATE and price <= end[0] * rate:
             if self.high[v] - self.low[v] == INFINITY:
                 end[0] = max(price, 0.0) / rate
             self.ahead.add(v, max(price, 0.0) / rate)

@@ -189,16 +189,19 @@ cdef class BlockItems(BlockBasis):
     cdef int first_within(self, int first, int last, double side, double* end) noexcept nogil:
         """Return the item among first to last - 1 that meets its breakpoint first, at a step below `end`; else -1.
 
-        `end` becomes its step.
+        `end` becomes its step; no class may be looked ahead of less than `end`.
         """
         cdef int v, best = -1
         cdef const double* slope = &self.classes.slope[0]
         cdef const double* moved = &self.classes.moved[0]
+        cdef const double* ahead = &self.classes.ahead[0]
         cdef const double* base = &self.base[0]
         cdef const int* plus = &self.plus[0]
         cdef const int* minus = &self.minus[0]
         cdef double price, rate, step = end[0]
         for v in range(first, last):
+            if not base[v] < ahead[plus[v]] - ahead[minus[v]]:
+                continue
             rate = side * (slope[plus[v]] - slope[minus[v]])
             price = base[v] - (moved[plus[v]] - moved[minus[v]])
             if (rate > RATE) & (price < step * rate):

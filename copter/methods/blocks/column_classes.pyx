@@ -32,7 +32,7 @@ cdef class ColumnClasses:
         cdef int size = 4
         self.n_rows, self.n_columns = n_rows, len(start) - 1
         self.start, self.row, self.value = start, row, value
-        self.slope, self.moved = np.zeros((2, self.n_columns + 1))
+        self.slope, self.moved, self.ahead = np.zeros((3, self.n_columns + 1))
         self.class_of = np.zeros(max(self.n_columns, 1), dtype=np.int32)
         self.n_classes, self.n_moving, self.n_late, self.work, self.late_work = 1, 0, 0, 0, 0
         self.alone = self.listed = False
@@ -207,3 +207,9 @@ cdef class ColumnClasses:
         cdef int c
         for c in range(1, self.n_classes):
             self.moved[c] += step * self.slope[c]
+
+    cdef void look_ahead(self, double step) noexcept nogil:
+        """Compute the classes' moves as they will be after a step along the slopes."""
+        cdef int c
+        for c in range(self.n_classes):
+            self.ahead[c] = self.moved[c] + step * self.slope[c]
