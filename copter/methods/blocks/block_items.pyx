@@ -9,6 +9,7 @@ ratio test looks at pairs of classes, and at the items of a pair only if its nea
 import numpy as np
 
 from libc.math cimport INFINITY
+from libc.string cimport memset
 
 from copter.methods.blocks.column_classes cimport ColumnClasses
 
@@ -51,11 +52,16 @@ cdef class BlockItems(BlockBasis):
         """Compute the reduced costs of all columns."""
         cdef int j, e
         cdef double total
+        cdef const int* start = &self.start[0]
+        cdef const int* row = &self.row[0] if self.n_entries else NULL
+        cdef const double* value = &self.value[0] if self.n_entries else NULL
+        cdef const double* y = &self.y[0]
+        cdef double* now = &self.now[0]
         for j in range(self.n_columns):
             total = self.cost[j]
-            for e in range(self.start[j], self.start[j + 1]):
-                total -= self.value[e] * self.y[self.row[e]]
-            self.now[j] = total
+            for e in range(start[j], start[j + 1]):
+                total -= value[e] * y[row[e]]
+            now[j] = total
 
     cdef void lay(self) noexcept nogil:
         """Store the distances of all items from the reduced costs just computed; moves restart at zero."""
@@ -76,9 +82,10 @@ cdef class BlockItems(BlockBasis):
 
     cdef void pair(self) noexcept nogil:
         """Sort the items by their pair of classes: those of pair c are item[pair_start[c]:pair_start[c + 1]]."""
-        cdef int v, c, mask = <int>len(self.table) - 1
-        for v in range(mask + 1):
-            self.table[v] = -1
+        cdef int v, c, mask = <int>len(self.table) - 1, used = mask + 1
+        if <long long>self.classes.n_classes * self.classes.n_classes <= used:  # then pairs are not hashed
+            mask, used = -1, self.classes.n_classes * self.classes.n_classes
+        memset(&self.table[0], 0xff, used * sizeof(int))
         self.n_pairs = self.pair_start[0] = self.pair_start[1] = 0
         for v in range(self.n_items):
             self.pair_of[v] = -1
@@ -96,10 +103,14 @@ cdef class BlockItems(BlockBasis):
                 self.pair_start[c + 1] += 1
 
     cdef int find_pair(self, int v, int mask) noexcept nogil:
-        """Return the number of an item's pair of classes; register the pair if it is new."""
-        cdef int c, at
+        """Return the number of an item's pair of classes; register the pair if it is new.
+
+        A negative mask says that the table has a place for every pair of classes.
+        """
+        cdef int c, at = self.plus[v] * self.classes.n_classes + self.minus[v]
         cdef unsigned int hashed = <unsigned int>self.plus[v] * 2654435761u ^ <unsigned int>self.minus[v] * 2246822519u
-        at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
+        if mask >= 0:
+            at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
         while self.table[at] >= 0:  # ends: half of the table is free
             c = self.table[at]
             if self.plus_of[c] == self.plus[v] and self.minus_of[c] == self.minus[v]:
