@@ -102,7 +102,7 @@ class CouplingSolve:
         model, iterate = given.model, given.iterate
         basis, mark = iterate.pivots(), model.ledger.changes.mark
         if has_room(model, given.settings):
-            room = basis.follow(model.ledger.matrix)
+            room = basis.follow(model.ledger)
             program, slots, generation = room.program, room.slots, room.generation
         else:
             program, slots, generation = program_now(model, basis)

@@ -26,6 +26,8 @@ cdef inline void add_term(Tally* tally, double term) noexcept nogil:
 cdef inline void add_column(Tally* tally, double cost, double slack, double low, double high) noexcept nogil:
     """Add a column's least share of the bound for its reduced cost, which rounding may have moved by `slack`."""
     cdef double near = low if cost > 0.0 else high
+    if low == 0.0 and cost > slack:
+        return  # the most usual case
     if cost != 0.0:
         if fabs(near) == INFINITY:
             tally.wrong += cost * cost

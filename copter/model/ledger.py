@@ -200,7 +200,7 @@ class Ledger:
         try:
             started = 0.0 if self.tape is None else time.perf_counter()
             self.version = version + 1
-            if name not in OF_BOUNDS:
+            if name not in OF_REQUESTS:
                 self.changes.anything()
             result = OPERATIONS[name](self, *arguments)
             spent = 0.0 if self.tape is None else time.perf_counter() - started
@@ -369,6 +369,7 @@ class Ledger:
         template = self._hung(source, shared=False) if isinstance(source, tuple) else self._template(source)
         rest = (limit, lower, upper, scale, offset, integer, rounding, least)
         self._hang(request, self.version, template, cost, *rest, None if bounds is None else bounds.copy(), 0)
+        self._contents_change([self.slot_of[request]])
 
     @uncollected()
     def _op_add_many(
@@ -394,6 +395,7 @@ class Ledger:
         ):
             rest = (limit, lower, upper, scale, offset, integer, rounding, least[at], table, at)
             self._hang(request, first + at, template, cost, *rest)
+        self._contents_change([self.slot_of[request] for request in requests])
         self.version = first + max(len(requests) - 1, 0)
 
     @uncollected()
@@ -426,6 +428,7 @@ class Ledger:
             limit, low, high, rounded, least, bounds = numbers
             rest = (limit, low, high, self.sign, 0.0, whole[at], rounded, least, bounds, 0)
             self._hang(request, version + at, template, costs, *rest)
+        self._contents_change([self.slot_of[request] for request in requests])
         self.version = version + max(len(requests) - 1, 0)
 
     @uncollected()
@@ -507,8 +510,9 @@ class Ledger:
 
     def _remove(self, requests: list[Hashable]) -> None:
         matrix, own = self.matrix, list[Template]()
-        for request in requests:
-            slot = self.slot_of[request]
+        slots = [self.slot_of[request] for request in requests]
+        self._contents_change(slots)
+        for request, slot in zip(requests, slots, strict=True):
             template, saved = matrix.slabs[slot].template, matrix.save_slab(slot)
             self._undo.append((self._put_back, (request, saved, self.added_at[request], self.columns_at[request])))
             matrix.remove_slab(slot)
@@ -550,6 +554,10 @@ class Ledger:
         """Record that bounds of the requests in these slots are about to change."""
         self.changes.bounds(slots, len(self.slot_of))
 
+    def _contents_change(self, slots: Ints | list[int]) -> None:
+        """Record that requests come to these slots or leave them, or that their costs change."""
+        self.changes.contents(np.asarray(slots, dtype=np.int32), len(self.slot_of))
+
     def _op_limits(self, request: Hashable, limit: float, lower: Bound, upper: Bound, least: float = -np.inf) -> None:
         slot = self._kept(request)
         self._bounds_change(np.array([slot], dtype=np.int32))
@@ -580,11 +588,14 @@ class Ledger:
     # Operations: costs ----------------------------------------------------------------------------------------------
 
     def _op_cost(self, request: Hashable, cost: Costs, scale: float, offset: float, rounding: float) -> None:
-        self.matrix.set_cost(self._kept(request), cost, scale, offset, rounding)
+        slot = self._kept(request)
+        self._contents_change([slot])
+        self.matrix.set_cost(slot, cost, scale, offset, rounding)
 
     def _op_costs(self, requests: list[Hashable], costs: Floats, scale: float, offset: float) -> None:
         """Set the costs of many requests, given one after the other or as the rows of a matrix."""
         slots = self.slots(requests)
+        self._contents_change(slots)
         self._note(self.matrix.restore_costs, slots, self.matrix.save_costs(slots))
         self.matrix.set_costs(slots, costs, scale, offset)
 
@@ -594,6 +605,7 @@ class Ledger:
         """Set the costs of many requests: request k gets costs[start[w]:start[w + 1]] with w = which[k]."""
         slots, ends = self.slots(requests), start.tolist()
         vectors = [self._known(costs[a:b]) for a, b in pairwise(ends)]
+        self._contents_change(slots)
         self._note(self.matrix.restore_costs, slots, self.matrix.save_costs(slots))
         self.matrix.share_costs(slots, vectors, which, scale, offset)
 
@@ -611,11 +623,14 @@ class Ledger:
         self, request: Hashable, scale: float, offset: float, columns: Ints | None, costs: Floats | None
     ) -> None:
         slot = self._kept(request)
+        self._contents_change([slot])
         self.matrix.set_scale(slot, scale, offset)
         self.matrix.set_exceptions(slot, columns, costs)
 
     def _op_exceptions(self, request: Hashable, columns: Ints, costs: Floats) -> None:
-        self.matrix.set_exceptions(self._kept(request), columns, costs)
+        slot = self._kept(request)
+        self._contents_change([slot])
+        self.matrix.set_exceptions(slot, columns, costs)
 
     def _op_rescale(
         self,
@@ -627,12 +642,16 @@ class Ledger:
         most: Floats | None = None,
     ) -> None:
         slots = self.slots(requests)
+        self._contents_change(slots)
         self._note(self.matrix.take_back_scales, slots, *self.matrix.rescale(slots, scale, offset, column, cost, most))
 
 
-# OF_BOUNDS: operations that change bounds only. They record which requests; a new row invalidates kept programs.
 FEW = 50  # from this many removed requests on, it pays to pause garbage collection
+# Operations on bounds, and on contents of requests: they record which requests. A new row, like all other operations,
+# invalidates kept programs.
 OF_BOUNDS = frozenset(("count", "rows", "limits", "sums", "private_bounds", "fix", "integer"))
+OF_COSTS = frozenset(("cost", "costs", "shared_costs", "scale", "exceptions", "rescale"))
+OF_REQUESTS = OF_BOUNDS | OF_COSTS | {"add", "add_many", "add_own", "remove"}
 
 # Operations by their names in the journal.
 OPERATIONS: dict[str, Callable[..., Any]] = {

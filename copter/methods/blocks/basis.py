@@ -16,7 +16,7 @@ from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.room import MOST_ROOM, ROOM, Room
 from copter.methods.blocks.solve import MOST_ROWS
 from copter.methods.blocks.working_inverse import WorkingInverse
-from copter.model.matrix import BlockMatrix
+from copter.model.ledger import Ledger
 from copter.model.matrix.changes import Mark
 from copter.runtime.watch import Watch
 
@@ -116,15 +116,19 @@ class WarmBasis:
         self.answer: BlockAnswer | None = None
         self.room: Room | None = None
         self.room_share = ROOM
+        self.mark: Mark | None = None  # of the edits that the room contains, if that is known
         self.stays = False  # whether the room's program has not changed since the last answer
         # the kept program, and the mark of the edits that it contains
         self.seen: tuple[BlockProgram, Mark] | None = None
         self.failures = self.resting = 0  # consecutive failures; rounds left to skip: one, two, four, ...
 
-    def follow(self, matrix: BlockMatrix) -> Room:
+    def follow(self, ledger: Ledger) -> Room:
         """Return a model's program; where its room suffices, program and basis follow the edits in place (K14)."""
         room, kept, self.kept = self.room, self.kept, None  # after an error no basis is behind its program
-        if room is None or not room.follow(matrix):
+        matrix = ledger.matrix
+        edited = None if self.mark is None else ledger.changes.of_requests_since(self.mark)
+        self.mark = ledger.changes.mark
+        if room is None or not room.follow(matrix, edited):
             self.room_share = ROOM if room is None else min(2.0 * self.room_share, MOST_ROOM)
             self.room = room = Room.of(matrix, self.room_share)
         elif kept is not None and kept.program is room.program:

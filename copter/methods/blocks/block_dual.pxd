@@ -9,6 +9,7 @@ cdef class BlockDual(BlockItems):
     cdef bint looked
     cdef bint astray  # whether the last ratio test gave up
     cdef readonly Breakpoints ahead
+    cdef void reclassify(self, int g) noexcept nogil
     cdef int loop(self, int last) noexcept nogil
     cdef int choose_row(self, double* excess) noexcept nogil
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil
@@ -19,6 +20,8 @@ cdef class BlockDual(BlockItems):
     cdef void scan_once(self, int g, double side, double end) noexcept nogil
     cdef void scan_exactly(self, int g, double side, double end) noexcept nogil
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil
+    cdef void hard_item(self, int v, double side, double* end) noexcept nogil
+    cdef void hard_exactly(self, int g, double side, double* end) noexcept nogil
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil
     cdef void consider(self, int v, double cost, double entry, double side, double* end) noexcept nogil
     cdef bint step_of(self, int v, double cost, double entry, double side, double* step) noexcept nogil

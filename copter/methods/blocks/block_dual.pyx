@@ -67,7 +67,6 @@ cdef class BlockDual(BlockItems):
         cdef bint holds = True, known = changed is not None
         self.pivots = self.flips = self.passes = 0
         self.work = self.classes.work = 0
-        self.reach = INFINITY
         with nogil:
             for r in range(self.n_rows):
                 v = first + r
@@ -81,9 +80,10 @@ cdef class BlockDual(BlockItems):
                     continue
                 self.low[v], self.high[v] = least[g], most[g]
                 if known and changed[g] == NEW and not self.classes.alone:
-                    self.looked = False  # the block's columns are of other classes
+                    self.reclassify(g)
                 if self.count[g] > 0:
                     holds = self.rest_block(g)
+                    self.change(g)
                     continue
                 settled += 1
                 self.looked &= self.classes.alone or LOOSE * settled <= self.n_blocks
@@ -95,6 +95,13 @@ cdef class BlockDual(BlockItems):
                     self.relay()
                 self.refresh()
         return holds
+
+    cdef void reclassify(self, int g) noexcept nogil:
+        """Find the classes of a block's new columns; without room for new classes, all are formed anew."""
+        cdef int j
+        self.classes.listed = False
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            self.looked = self.looked and self.classes.assign(j)
 
     def begin(self, double[::1] y):
         self.looked = False
@@ -166,6 +173,7 @@ cdef class BlockDual(BlockItems):
                     if score > most:
                         most, best, best_key, excess[0] = score, p, k, over
         if best_key >= 0:
+            self.change(self.block(best_key))
             self.swap(best)
         return best
 
@@ -261,11 +269,14 @@ cdef class BlockDual(BlockItems):
     cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil:
         """Pass the breakpoints up to `end`, as in :meth:`choose_column`; return -1 if they do not suffice."""
         cdef int v, count = 0
-        cdef double here
+        cdef double here, farthest = end
         self.astray = False
         self.visits += 1
         self.ahead.size = self.ahead.most = 0
+        self.classes.look_ahead(side * min(end, 1e30))  # finite, or equal slopes would differ
         self.hard_breakpoints(side, &end)
+        if end < farthest:
+            self.classes.look_ahead(side * end)
         self.scan_all(side, end)
         while self.ahead.size > 0:  # ends: flips are at most FLIPS for each variable
             here = self.ahead.step[0]
@@ -285,17 +296,16 @@ cdef class BlockDual(BlockItems):
 
     cdef void scan_all(self, double side, double end) noexcept nogil:
         """Collect the breakpoints of the settled blocks."""
-        cdef int c, e, t, p, m
-        cdef double rate, reach
+        cdef int c, e, t, n = self.n_pairs
+        cdef double reach
+        cdef const double* ahead = &self.classes.ahead[0]
         if self.classes.alone:
             for t in range(self.n_blocks):
                 self.scan_once(t, side, end)
             return
-        for c in range(self.n_pairs):
-            p, m = self.plus_of[c], self.minus_of[c]
-            rate = side * (self.classes.slope[p] - self.classes.slope[m])
-            reach = end * rate + (self.classes.moved[p] - self.classes.moved[m])
-            if rate > RATE and self.least[c] < reach:
+        for c in range(n):
+            reach = ahead[self.plus_of[c]] - ahead[self.minus_of[c]]
+            if self.least[c] < reach:
                 for e in range(self.pair_start[c], self.pair_start[c + 1]):
                     if self.base[self.item[e]] < reach:
                         self.scan_once(self.block(self.item[e]), side, end)
@@ -327,6 +337,29 @@ cdef class BlockDual(BlockItems):
 
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil:
         """Collect the breakpoints of one unsettled block."""
+        cdef int j
+        if self.is_changed[g] or self.is_late[g]:
+            self.hard_exactly(g, side, end)
+            return
+        self.hard_item(self.n_columns + g, side, end)
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            self.hard_item(j, side, end)
+
+    cdef void hard_item(self, int v, double side, double* end) noexcept nogil:
+        """Do :meth:`consider` by the stored distance of a variable, which is infinite if it is basic or fixed."""
+        cdef int p = self.plus[v], m = self.minus[v]
+        cdef double rate, price
+        if not self.base[v] <= self.classes.ahead[p] - self.classes.ahead[m]:
+            return
+        rate = side * (self.classes.slope[p] - self.classes.slope[m])
+        price = self.base[v] - (self.classes.moved[p] - self.classes.moved[m])
+        if rate > RATE and price <= end[0] * rate:
+            if self.high[v] - self.low[v] == INFINITY:
+                end[0] = max(price, 0.0) / rate
+            self.ahead.add(v, max(price, 0.0) / rate)
+
+    cdef void hard_exactly(self, int g, double side, double* end) noexcept nogil:
+        """Do :meth:`hard_of` column by column, for a block whose items are out of date."""
         cdef int j, k = self.key[g], s = self.n_columns + g
         cdef double key_cost = 0.0, key_entry = 0.0, cost, entry
         if k < self.n_columns:

@@ -1,4 +1,4 @@
-"""Distances of the settled blocks' variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K13).
+"""Distances of the nonbasic variables to their breakpoints, kept from pivot to pivot (method/blocks.md, K13).
 
 An item is a column or a block's sum, numbered as the variables are. An item's distance is its reduced cost, with the
 sign that must stay positive. The distance is stored once; later it is the stored one less the moves of two classes of
@@ -9,6 +9,7 @@ ratio test looks at pairs of classes, and at the items of a pair only if its nea
 import numpy as np
 
 from libc.math cimport INFINITY
+from libc.string cimport memset
 
 from copter.methods.blocks.column_classes cimport ColumnClasses
 
@@ -49,9 +50,18 @@ cdef class BlockItems(BlockBasis):
 
     cdef void fill(self) noexcept nogil:
         """Compute the reduced costs of all columns."""
-        cdef int j
+        cdef int j, e
+        cdef double total
+        cdef const int* start = &self.start[0]
+        cdef const int* row = &self.row[0] if self.n_entries else NULL
+        cdef const double* value = &self.value[0] if self.n_entries else NULL
+        cdef const double* y = &self.y[0]
+        cdef double* now = &self.now[0]
         for j in range(self.n_columns):
-            self.now[j] = self.cost[j] - self.dot(j, &self.y[0])
+            total = self.cost[j]
+            for e in range(start[j], start[j + 1]):
+                total -= value[e] * y[row[e]]
+            now[j] = total
 
     cdef void lay(self) noexcept nogil:
         """Store the distances of all items from the reduced costs just computed; moves restart at zero."""
@@ -72,13 +82,14 @@ cdef class BlockItems(BlockBasis):
 
     cdef void pair(self) noexcept nogil:
         """Sort the items by their pair of classes: those of pair c are item[pair_start[c]:pair_start[c + 1]]."""
-        cdef int v, c, mask = <int>len(self.table) - 1
-        for v in range(mask + 1):
-            self.table[v] = -1
+        cdef int v, c, mask = <int>len(self.table) - 1, used = mask + 1
+        if <long long>self.classes.n_classes * self.classes.n_classes <= used:  # then pairs are not hashed
+            mask, used = -1, self.classes.n_classes * self.classes.n_classes
+        memset(&self.table[0], 0xff, used * sizeof(int))
         self.n_pairs = self.pair_start[0] = self.pair_start[1] = 0
         for v in range(self.n_items):
             self.pair_of[v] = -1
-            if self.base[v] < INFINITY and self.plus[v] != self.minus[v]:
+            if self.base[v] < INFINITY and self.plus[v] != self.minus[v] and self.count[self.block(v)] == 0:
                 c = self.find_pair(v, mask)
                 self.pair_of[v] = c
                 self.pair_start[c + 2] += 1
@@ -92,10 +103,14 @@ cdef class BlockItems(BlockBasis):
                 self.pair_start[c + 1] += 1
 
     cdef int find_pair(self, int v, int mask) noexcept nogil:
-        """Return the number of an item's pair of classes; register the pair if it is new."""
-        cdef int c, at
+        """Return the number of an item's pair of classes; register the pair if it is new.
+
+        A negative mask says that the table has a place for every pair of classes.
+        """
+        cdef int c, at = self.plus[v] * self.classes.n_classes + self.minus[v]
         cdef unsigned int hashed = <unsigned int>self.plus[v] * 2654435761u ^ <unsigned int>self.minus[v] * 2246822519u
-        at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
+        if mask >= 0:
+            at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
         while self.table[at] >= 0:  # ends: half of the table is free
             c = self.table[at]
             if self.plus_of[c] == self.plus[v] and self.minus_of[c] == self.minus[v]:
@@ -115,13 +130,13 @@ cdef class BlockItems(BlockBasis):
         self.base[s] = INFINITY
         if k < self.n_columns:
             key_cost, key_class = self.now[k], self.classes.class_of[k]
-            if self.count[g] == 0 and self.low[s] < self.high[s]:
+            if self.place[s] < 0 and self.low[s] < self.high[s]:
                 if self.at_upper[s]:
                     self.plus[s], self.minus[s], self.base[s] = key_class, 0, -key_cost + moved[key_class]
                 else:
                     self.plus[s], self.minus[s], self.base[s] = 0, key_class, key_cost - moved[key_class]
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            if j == k or self.count[g] > 0 or self.low[j] == self.high[j]:
+            if j == k or self.place[j] >= 0 or self.low[j] == self.high[j]:
                 self.base[j] = INFINITY
                 continue
             c = self.classes.class_of[j]
@@ -185,16 +200,19 @@ cdef class BlockItems(BlockBasis):
     cdef int first_within(self, int first, int last, double side, double* end) noexcept nogil:
         """Return the item among first to last - 1 that meets its breakpoint first, at a step below `end`; else -1.
 
-        `end` becomes its step.
+        `end` becomes its step; no class may be looked ahead of less than `end`.
         """
         cdef int v, best = -1
         cdef const double* slope = &self.classes.slope[0]
         cdef const double* moved = &self.classes.moved[0]
+        cdef const double* ahead = &self.classes.ahead[0]
         cdef const double* base = &self.base[0]
         cdef const int* plus = &self.plus[0]
         cdef const int* minus = &self.minus[0]
         cdef double price, rate, step = end[0]
         for v in range(first, last):
+            if not base[v] < ahead[plus[v]] - ahead[minus[v]]:
+                continue
             rate = side * (slope[plus[v]] - slope[minus[v]])
             price = base[v] - (moved[plus[v]] - moved[minus[v]])
             if (rate > RATE) & (price < step * rate):

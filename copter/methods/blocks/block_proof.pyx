@@ -47,7 +47,9 @@ def prove(program, const double[::1] x, const double[::1] y, double[::1] reduced
                 for e in range(start[j], start[j + 1]):
                     q -= value[e] * y[row[e]]
                     used += fabs(value[e] * y[row[e]])
-                    activity[row[e]] += value[e] * x[j]
+                if x[j] != 0.0:
+                    for e in range(start[j], start[j + 1]):
+                        activity[row[e]] += value[e] * x[j]
                 reduced[j] = q
                 rounding[j] = 4.0 * HALF_ULP * (start[j + 1] - start[j] + 2) * used
                 total += x[j]
@@ -89,6 +91,8 @@ cdef double sum_price(int first, int last, double least, double most, const doub
         if best < 0 or (reduced[best] >= 0.0 and needed <= 0.0):
             return 0.0 if needed <= 0.0 else fmax(floor, 0.0)
         floor = reduced[best]
+        if floor < 0.0 and room < INFINITY and upper[best] - lower[best] >= room:
+            return floor
         width = 0.0
         for j in range(first, last):
             if reduced[j] == floor:

@@ -7,11 +7,13 @@ cdef class ColumnClasses:
     cdef const double[::1] value
     cdef int[::1] row_start, column
     cdef int[::1] place, moving, late, class_of, class_start, class_row, table
-    cdef double[::1] class_value, rate, slope, moved
+    cdef double[::1] class_value, rate, slope, moved, ahead
     cdef unsigned char[::1] was_late
+    cdef bint listed  # whether the columns of every row are listed
     cdef bint covers(self, const double* y) noexcept nogil
     cdef void choose(self, const double* y, bint again) noexcept nogil
     cdef void classify(self) noexcept nogil
+    cdef bint assign(self, int j) noexcept nogil
     cdef void list_rows(self) noexcept nogil
     cdef void isolate(self) noexcept nogil
     cdef int size_of(self, int j) noexcept nogil
@@ -19,3 +21,4 @@ cdef class ColumnClasses:
     cdef void forget(self) noexcept nogil
     cdef bint spread(self, const double* rho) noexcept nogil
     cdef void move(self, double step) noexcept nogil
+    cdef void look_ahead(self, double step) noexcept nogil

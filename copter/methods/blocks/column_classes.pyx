@@ -32,10 +32,10 @@ cdef class ColumnClasses:
         cdef int size = 4
         self.n_rows, self.n_columns = n_rows, len(start) - 1
         self.start, self.row, self.value = start, row, value
-        self.slope, self.moved = np.zeros((2, self.n_columns + 1))
+        self.slope, self.moved, self.ahead = np.zeros((3, self.n_columns + 1))
         self.class_of = np.zeros(max(self.n_columns, 1), dtype=np.int32)
         self.n_classes, self.n_moving, self.n_late, self.work, self.late_work = 1, 0, 0, 0, 0
-        self.alone = False
+        self.alone = self.listed = False
         if alone:
             self.isolate()
             return
@@ -77,7 +77,6 @@ cdef class ColumnClasses:
                 self.n_moving += 1
             self.was_late[i] = 0
         self.late_work = 0
-        self.list_rows()
         self.classify()
         if WORTH * self.class_start[self.n_classes] > self.start[self.n_columns]:
             self.isolate()
@@ -85,6 +84,9 @@ cdef class ColumnClasses:
     cdef void list_rows(self) noexcept nogil:
         """List the columns with an entry in each row: those of row i are column[row_start[i]:row_start[i + 1]]."""
         cdef int i, j, e
+        if self.listed:
+            return
+        self.listed = True
         for i in range(self.n_rows + 2):
             self.row_start[i] = 0
         for e in range(self.start[self.n_columns]):
@@ -117,6 +119,17 @@ cdef class ColumnClasses:
             self.class_of[j] = self.find(j, at, mask) if at > 0 else EMPTY
         memset(&self.slope[0], 0, self.n_classes * sizeof(double))
         self.forget()
+
+    cdef bint assign(self, int j) noexcept nogil:
+        """Give an edited column the number of its class; return False if there is no room for it: then classify all."""
+        cdef int size = self.start[j + 1] - self.start[j], c = self.n_classes
+        if c > self.n_columns or self.class_start[c] + size > self.start[self.n_columns]:
+            return False
+        size = self.size_of(j)
+        self.class_of[j] = self.find(j, size, <int>len(self.table) - 1) if size > 0 else EMPTY
+        if self.n_classes > c:
+            self.slope[c] = self.moved[c] = 0.0
+        return True
 
     cdef int size_of(self, int j) noexcept nogil:
         """Append a column's entries in moving rows to the list of classes' entries; return how many."""
@@ -175,10 +188,12 @@ cdef class ColumnClasses:
             s = self.place[i]
             if s >= 0:
                 self.rate[s] = rho[i]
-            elif rho[i] != 0.0 and self.row_start[i] < self.row_start[i + 1]:
-                self.late[self.n_late], self.was_late[i] = i, 1
-                self.n_late += 1
-                self.late_work += self.row_start[i + 1] - self.row_start[i]
+            elif rho[i] != 0.0:
+                self.list_rows()
+                if self.row_start[i] < self.row_start[i + 1]:
+                    self.late[self.n_late], self.was_late[i] = i, 1
+                    self.n_late += 1
+                    self.late_work += self.row_start[i + 1] - self.row_start[i]
         for c in range(1, self.n_classes):
             total = 0.0
             for e in range(self.class_start[c], self.class_start[c + 1]):
@@ -192,3 +207,9 @@ cdef class ColumnClasses:
         cdef int c
         for c in range(1, self.n_classes):
             self.moved[c] += step * self.slope[c]
+
+    cdef void look_ahead(self, double step) noexcept nogil:
+        """Compute the classes' moves as they will be after a step along the slopes."""
+        cdef int c
+        for c in range(self.n_classes):
+            self.ahead[c] = self.moved[c] + step * self.slope[c]

@@ -79,9 +79,12 @@ class Room:
         stamps, changed = np.full(len(slots), UNKNOWN, dtype=np.int64), np.zeros(len(slots) + 1, dtype=np.uint8)
         return cls(program, slots, generation, stamps, changed)
 
-    def follow(self, matrix: BlockMatrix) -> bool:
-        """Bring the program up to the matrix, in place; returns whether it has room for all requests."""
-        return write_blocks(matrix, self.program, self.stamps, self.generation, self.changed)
+    def follow(self, matrix: BlockMatrix, edited: Ints | None = None) -> bool:
+        """Bring the program up to the matrix, in place; returns whether it has room for all requests.
+
+        `edited` lists the slots that may differ; without it all are compared.
+        """
+        return write_blocks(matrix, self.program, self.stamps, self.generation, self.changed, edited)
 
 
 def roomy(sizes: tuple[Ints, Ints], free: list[int], share: float) -> tuple[Ints, Ints]:

@@ -21,5 +21,10 @@ def write_bounds(
 ) -> bool: ...
 def sizes_of_slots(matrix: BlockMatrix) -> tuple[_Ints, _Ints]: ...
 def write_blocks(
-    matrix: BlockMatrix, program: Any, stamps: _Ages, generation: _Ages, changed: NDArray[np.uint8]
+    matrix: BlockMatrix,
+    program: Any,
+    stamps: _Ages,
+    generation: _Ages,
+    changed: NDArray[np.uint8],
+    edited: _Ints | None = None,
 ) -> bool: ...

@@ -64,7 +64,7 @@ def sizes_of_slots(BlockMatrix matrix):
 
 
 def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[::1] generation,
-                 unsigned char[::1] changed):
+                 unsigned char[::1] changed, const int[::1] edited=None):
     """Bring a program whose block g holds the columns of slot g up to the matrix, in place.
 
     Columns that a block has beyond its request's are fixed at zero; entries beyond them are zeros of its last column.
@@ -80,6 +80,8 @@ def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[:
     changed : ndarray (blocks + 1,) uint8
         Written: 0 for blocks that stay, 1 for other bounds, 2 for other costs or entries; last, whether rows have
         other bounds.
+    edited : ndarray (k,) int32, optional
+        Slots that may differ; without it all are compared.
 
     Returns
     -------
@@ -91,7 +93,9 @@ def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[:
     cdef double[::1] value = program.value, cost = program.cost, lower = program.lower, upper = program.upper
     cdef const double[::1] lows = matrix.row_lower, highs = matrix.row_upper
     cdef const long long[::1] ages = matrix.generation
-    cdef int g, j, k, at, first, last, end, size, n_blocks = stamps.shape[0], n_slots = matrix.n_slots
+    cdef int i, g, j, k, at, first, last, end, size, n_blocks = stamps.shape[0], n_slots = matrix.n_slots
+    cdef bint known = edited is not None
+    cdef int visits = edited.shape[0] if known else n_blocks
     cdef int n_columns = column_start[n_blocks], own = n_columns + program.n_rows
     cdef long long stamp
     cdef double number, low, high
@@ -99,7 +103,8 @@ def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[:
     cdef bint fits = n_slots <= n_blocks and matrix.n_rows == program.n_rows, signed, live
     cdef unsigned char kind
     with nogil:
-        for g in range(n_slots):
+        for i in range(visits if known else n_slots):
+            g = edited[i] if known else i
             if not fits:
                 break
             size, first, last = matrix.blocks[g].n_columns, column_start[g], column_start[g + 1]
@@ -109,11 +114,13 @@ def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[:
     if not fits:
         return False
     with nogil:
-        changed[n_blocks] = 0
+        for g in range(n_blocks + 1):
+            changed[g] = 0
         for j in range(own - n_columns):
             if lower[n_columns + j] != lows[j] or upper[n_columns + j] != highs[j]:
                 lower[n_columns + j], upper[n_columns + j], changed[n_blocks] = lows[j], highs[j], 1
-        for g in range(n_blocks):
+        for i in range(visits):
+            g = edited[i] if known else i
             block = &matrix.blocks[min(g, n_slots - 1)]
             live = g < n_slots and block.n_columns > 0
             stamp, size = block.pattern.stamp if live else -1, block.n_columns if live else 0
@@ -135,7 +142,6 @@ def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[:
                     row[k], value[k] = 0, 0.0
                 stamps[g] = stamp
             elif not live:
-                changed[g] = 0
                 continue
             signed = live and is_signed(block)
             for j in range(first, last):

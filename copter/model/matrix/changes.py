@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
 
-MOST = 8  # changed bounds that are remembered, per request of the model
-LEAST_MOST = 10_000  # changed bounds that are remembered in any case
+MOST = 8  # changes that are remembered, per request of the model
+LEAST_MOST = 10_000  # changes that are remembered in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class Mark:
     Attributes
     ----------
     shape : object
-        An object that is replaced at every edit of anything but bounds.
+        An object that is replaced at every edit of rows, templates or the order of slots.
     place : int
-        Number of edits of bounds before it.
+        Number of edits of requests before it.
     """
 
     shape: object
@@ -30,24 +30,26 @@ class Mark:
 
 
 class Changes:
-    """The requests whose bounds have changed, in order; any other kind of edit invalidates all marks.
+    """The requests whose bounds or contents have changed, in order; any other kind of edit invalidates all marks.
 
-    Recorded are the bounds of requests' sums, columns and private rows. Bounds of resources are not recorded: they are
-    few, so a kept program reads them all again.
+    Recorded are edits of the bounds of requests' sums, columns and private rows, and of contents: requests that are
+    added, removed, or get other costs or columns. Bounds of resources are not recorded: they are few, so a kept program
+    reads them all again.
     """
 
     def __init__(self) -> None:
         self._shape = object()
         self._slots: list[Ints] = []
         self._first = self._size = 0
+        self._contents = 0  # number of edits of requests up to the last one of contents
 
     @property
     def mark(self) -> Mark:
-        """Return a mark of the present state, from which later changes of bounds can be asked for."""
+        """Return a mark of the present state, from which later changes can be asked for."""
         return Mark(self._shape, self._first + len(self._slots))
 
     def anything(self) -> None:
-        """Record an edit of columns, costs, coefficients, rows or slots: no kept program can be patched any more."""
+        """Record an edit of rows, templates or the order of slots: no kept program can be patched any more."""
         self._shape = object()
         self._first += len(self._slots)
         self._slots.clear()
@@ -61,9 +63,20 @@ class Changes:
             self._size -= len(self._slots.pop(0))
             self._first += 1
 
+    def contents(self, slots: Ints, n_requests: int) -> None:
+        """Record that requests were added to these slots or removed from them, or that their contents have changed."""
+        self.bounds(slots, n_requests)
+        self._contents = self._first + len(self._slots)
+
     def since(self, mark: Mark) -> Ints | None:
         """Return the slots whose bounds changed since a mark, ascending and unique; None if other edits were made or
         unknown.
+        """
+        return None if self._contents > mark.place else self.of_requests_since(mark)
+
+    def of_requests_since(self, mark: Mark) -> Ints | None:
+        """Return the slots whose bounds or contents changed since a mark, ascending and unique; None if other edits
+        were made or unknown.
         """
         if mark.shape is not self._shape or mark.place < self._first:
             return None

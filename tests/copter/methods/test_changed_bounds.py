@@ -137,6 +137,11 @@ def test_changes_are_remembered_by_each_mark_until_there_are_too_many() -> None:
     changes.bounds(np.arange(LEAST_MOST - 3, dtype=np.int32), 5)
     assert changes.since(first) is None
     assert len(changes.since(second)) == LEAST_MOST - 3
+    third = changes.mark
+    changes.contents(np.array([4], dtype=np.int32), 5)
+    assert changes.since(third) is None  # not of bounds alone
+    assert changes.of_requests_since(third).tolist() == [4]
+    assert changes.since(changes.mark).tolist() == []
     changes.anything()
-    assert changes.since(second) is None
+    assert changes.of_requests_since(third) is None
     assert changes.since(changes.mark).tolist() == []

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import LinearProgram
-from copter.methods.blocks.basis import Ending, WarmBasis, applies_to, begun, carried, ended
+from copter.methods.blocks.basis import Ending, Kept, WarmBasis, applies_to, begun, carried, ended, renewed
 from copter.methods.blocks.breakpoints import Breakpoints
 from copter.methods.blocks.program import BlockProgram, sums_before
+from copter.methods.blocks.room import Room
 from copter.methods.blocks.working_inverse import WorkingInverse
 from copter.runtime.watch import Watch
 from tests.copter.highs import highs
@@ -158,6 +159,66 @@ def test_a_kept_basis_ends_as_highs_does_after_edits(seed, exotic):
             assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
             return
         assert_as_highs(program, kept.dual.values, kept.dual.prices)
+
+
+def followed(kept: Kept, program: BlockProgram) -> bool:
+    """Write a program of the same sizes over the kept one, and bring the basis to it."""
+    old, n, m, blocks = kept.program, program.n_columns, program.n_rows, len(program.column_start) - 1
+    block = np.concatenate((np.repeat(np.arange(blocks), np.diff(program.column_start)), np.arange(blocks)))
+    changed, own = np.zeros(blocks + 1, dtype=np.uint8), np.r_[0:n, n + m : n + m + blocks]
+    for one, other in ((old.lower, program.lower), (old.upper, program.upper)):
+        changed[block[one[own] != other[own]]] = 1
+    entry = block[np.repeat(np.arange(n), np.diff(program.start))]
+    changed[block[:n][old.cost != program.cost]] = 2
+    changed[entry[(old.row != program.row) | (old.value != program.value)]] = 2
+    for name in ("cost", "row", "value", "lower", "upper"):
+        getattr(old, name)[:] = getattr(program, name)
+    room = Room(old, kept.slots, kept.generation, np.zeros(blocks, dtype=np.int64), changed)
+    return renewed(kept, room)
+
+
+def of_other_contents(rng: np.random.Generator, program: BlockProgram, share: float) -> BlockProgram:
+    """Other limits, costs, or rows and coefficients of some blocks, as many entries as before; and other capacities."""
+    n, m = program.n_columns, program.n_rows
+    found = replace(program, **{k: getattr(program, k).copy() for k in ("cost", "row", "value", "upper")})
+    for g in np.flatnonzero(rng.random(len(program.column_start) - 1) < share).tolist():
+        columns, kind = range(program.column_start[g], program.column_start[g + 1]), rng.integers(4)
+        if kind == 0 and np.isneginf(program.lower[n + m + g]):
+            found.upper[n + m + g] = max(found.upper[n + m + g] + rng.integers(-2, 3), 0.0)
+        elif kind in (1, 3):
+            found.cost[columns] = -rng.integers(0, 6, len(columns)).astype(float)
+        for j in columns if kind > 1 else ():
+            at = slice(int(program.start[j]), int(program.start[j + 1]))
+            found.row[at] = np.sort(rng.choice(m, at.stop - at.start, replace=False))
+            found.value[at] = rng.integers(1, 4, at.stop - at.start)
+    row = n + int(rng.integers(m))
+    if rng.random() < 0.4 and np.isneginf(program.lower[row]):
+        found.upper[row] = float(rng.integers(0, len(program.column_start)))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_a_basis_that_follows_edits_in_place_ends_as_highs_does(seed, exotic):  # K14
+    rng = np.random.default_rng(seed)
+    blocks, m = int(rng.integers(20, 200)), int(rng.integers(2, 12))
+    program = program_like(rng, blocks, m, exotic)
+    first = replace(program, **{k: getattr(program, k).copy() for k in ("cost", "row", "value", "lower", "upper")})
+    kept = begun(first, *names(first), np.zeros(m))
+    if kept is None or ended(kept, FOREVER) != Ending.OPTIMAL:
+        return
+    for _ in range(6):
+        program = of_other_contents(rng, program, float(rng.choice([0.02, 0.1])))
+        if not followed(kept, program):  # a block that contradicts itself
+            assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
+            return
+        ending = ended(kept, FOREVER)
+        assert ending in (Ending.OPTIMAL, Ending.INFEASIBLE)
+        if ending == Ending.INFEASIBLE:
+            assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
+            return
+        assert_as_highs(program, kept.dual.values, kept.dual.prices)
+        assert kept.dual.error() < 1e-9
 
 
 def bottlenecks(rng: np.random.Generator, blocks: int, rows: int) -> BlockProgram:
