@@ -124,18 +124,18 @@ class WarmBasis:
 
     def follow(self, ledger: Ledger) -> Room:
         """Return a model's program; where its room suffices, program and basis follow the edits in place (K14)."""
-        room, kept, self.kept = self.room, self.kept, None  # after an error no basis is behind its program
-        matrix = ledger.matrix
+        room, kept, matrix = self.room, self.kept, ledger.matrix
+        self.room = self.kept = None  # after an error neither is behind the model
         edited = None if self.mark is None else ledger.changes.of_requests_since(self.mark)
         self.mark = ledger.changes.mark
         if room is None or not room.follow(matrix, edited):
             self.room_share = ROOM if room is None else min(2.0 * self.room_share, MOST_ROOM)
-            self.room = room = Room.of(matrix, self.room_share)
+            room = Room.of(matrix, self.room_share)
         elif kept is not None and kept.program is room.program:
             self.stays = self.stays and not room.changed.any()
             if not self.stays and not renewed(kept, room):
                 kept = None
-        self.kept = kept
+        self.room, self.kept = room, kept
         return room
 
     def solve(
