@@ -390,6 +390,7 @@ class Ledger:
         template, first = self._template(which), self.version
         least = [-np.inf] * len(requests) if leasts is None else leasts
         table = None if bounds is None else bounds.copy()
+        self.matrix.make_room(len(requests))
         for at, (request, cost, limit, scale, offset, integer, rounding) in enumerate(
             zip(requests, costs, *each, strict=True)
         ):

@@ -3,14 +3,14 @@
 import numpy as np
 
 
-def spliced(first, second, const long[::1] place, target):
+def spliced(first, second, const int[::1] place, target):
     """Set the arrays of a working set to columns of two others.
 
     Parameters
     ----------
     first, second, target : WorkingSet
         `first` and `second` are only read.
-    place : ndarray (n,) int64
+    place : ndarray (n,) int32
         For each column, in the order of their keys, its column k of `first`, or ~k of `second`.
 
     Notes

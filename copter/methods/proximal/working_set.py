@@ -143,7 +143,7 @@ class WorkingSet:
         """Insert new columns (keys `fresh`) before the places `at`; only their data are gathered from the matrix."""
         new = WorkingSet.of(fresh, np.zeros(len(fresh)), matrix.generation[fresh >> SLOT_SHIFT])
         new.gather(matrix)
-        place = np.insert(np.arange(self.size), at, ~np.arange(len(fresh)))
+        place = np.insert(np.arange(self.size, dtype=np.int32), at, ~np.arange(len(fresh), dtype=np.int32))
         spliced(self, new, place, self)
         if new.x.any():
             self.fit()
@@ -158,12 +158,12 @@ class WorkingSet:
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Remove the columns outside the mask; these must be at their lower bounds."""
-        spliced(self, NOTHING, np.flatnonzero(mask), self)
+        spliced(self, NOTHING, np.flatnonzero(mask).astype(np.int32), self)
 
     def take(self, columns: NDArray[np.int64]) -> WorkingSet:
         """Return a working set of the columns at these ascending positions, with copies of their data."""
         result = object.__new__(WorkingSet)
-        spliced(self, NOTHING, columns, result)
+        spliced(self, NOTHING, columns.astype(np.int32), result)
         return result
 
     def gather(self, matrix: BlockMatrix) -> None:

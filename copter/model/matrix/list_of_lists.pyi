@@ -35,6 +35,7 @@ class ListOfLists(RowLists):
     free_slots: list[int]
     fixed_slots: dict[int, None]
     def __init__(self) -> None: ...
+    def make_room(self, more: int) -> None: ...
     def add_slab(
         self,
         template: Template,

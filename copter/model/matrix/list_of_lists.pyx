@@ -96,7 +96,7 @@ cdef class ListOfLists(RowLists):
         cdef Block* grown
         if slots <= self.capacity:
             return 0
-        room = max(16, slots, 2 * self.capacity)
+        room = max(16, slots, self.capacity + self.capacity // 2)
         grown = <Block*>realloc(self.blocks, room * sizeof(Block))
         if grown == NULL:
             raise MemoryError("no memory for more requests")
@@ -109,6 +109,10 @@ cdef class ListOfLists(RowLists):
             )
             self.ages = self.generation
         return 0
+
+    def make_room(self, int more):
+        """Make room for so many slabs more at once, so that the table of slots is not moved while they are added."""
+        self.reserve(self.n_slots + max(more - <int>len(self.free_slots), 0))
 
     cdef long long next_stamp(self) noexcept nogil:
         """Return a number for costs that are new to a block: what was derived from others is not of these."""

@@ -103,3 +103,20 @@ def test_a_batch_is_in_the_journal_when_it_has_ended_and_a_failed_one_is_not(tmp
     again = Session.load(tmp_path / "journal")
     assert innards(again.model) == expected
     again.journal(None)
+
+
+def test_many_scales_change_as_a_whole_or_not_at_all() -> None:
+    model = small()
+    matrix, slots = model.ledger.matrix, np.array(list(model.ledger.slot_of.values()), dtype=np.int32)
+    before = [(matrix.scale_of(slot), matrix.costs_of(slot).tolist()) for slot in slots.tolist()]
+    column = np.zeros(len(slots), dtype=np.int32)
+    column[-1] = 1000
+    two, zero = np.full(len(slots), 2.0), np.zeros(len(slots))
+    with pytest.raises(IndexError, match="has no column 1000"):
+        matrix.rescale(slots, two, zero, column, zero)
+    assert [(matrix.scale_of(slot), matrix.costs_of(slot).tolist()) for slot in slots.tolist()] == before
+    column[-1] = 0
+    undo = matrix.rescale(slots, two, zero, column, zero)
+    assert all(matrix.costs_of(slot)[0] == 0.0 for slot in slots.tolist())
+    matrix.take_back_scales(slots, *undo)
+    assert [(matrix.scale_of(slot), matrix.costs_of(slot).tolist()) for slot in slots.tolist()] == before
