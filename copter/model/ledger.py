@@ -369,7 +369,6 @@ class Ledger:
         template = self._hung(source, shared=False) if isinstance(source, tuple) else self._template(source)
         rest = (limit, lower, upper, scale, offset, integer, rounding, least)
         self._hang(request, self.version, template, cost, *rest, None if bounds is None else bounds.copy(), 0)
-        self._contents_change([self.slot_of[request]])
 
     @uncollected()
     def _op_add_many(
@@ -589,9 +588,7 @@ class Ledger:
     # Operations: costs ----------------------------------------------------------------------------------------------
 
     def _op_cost(self, request: Hashable, cost: Costs, scale: float, offset: float, rounding: float) -> None:
-        slot = self._kept(request)
-        self._contents_change([slot])
-        self.matrix.set_cost(slot, cost, scale, offset, rounding)
+        self.matrix.set_cost(self._kept(request), cost, scale, offset, rounding)
 
     def _op_costs(self, requests: list[Hashable], costs: Floats, scale: float, offset: float) -> None:
         """Set the costs of many requests, given one after the other or as the rows of a matrix."""
@@ -624,14 +621,11 @@ class Ledger:
         self, request: Hashable, scale: float, offset: float, columns: Ints | None, costs: Floats | None
     ) -> None:
         slot = self._kept(request)
-        self._contents_change([slot])
         self.matrix.set_scale(slot, scale, offset)
         self.matrix.set_exceptions(slot, columns, costs)
 
     def _op_exceptions(self, request: Hashable, columns: Ints, costs: Floats) -> None:
-        slot = self._kept(request)
-        self._contents_change([slot])
-        self.matrix.set_exceptions(slot, columns, costs)
+        self.matrix.set_exceptions(self._kept(request), columns, costs)
 
     def _op_rescale(
         self,
@@ -648,11 +642,10 @@ class Ledger:
 
 
 FEW = 50  # from this many removed requests on, it pays to pause garbage collection
-# Operations on bounds, and on contents of requests: they record which requests. A new row, like all other operations,
-# invalidates kept programs.
+# Operations on bounds, and on contents of many requests: they record which requests. A new row, like all other
+# operations, invalidates kept programs.
 OF_BOUNDS = frozenset(("count", "rows", "limits", "sums", "private_bounds", "fix", "integer"))
-OF_COSTS = frozenset(("cost", "costs", "shared_costs", "scale", "exceptions", "rescale"))
-OF_REQUESTS = OF_BOUNDS | OF_COSTS | {"add", "add_many", "add_own", "remove"}
+OF_REQUESTS = OF_BOUNDS | {"costs", "shared_costs", "rescale", "add_many", "add_own", "remove"}
 
 # Operations by their names in the journal.
 OPERATIONS: dict[str, Callable[..., Any]] = {

@@ -275,7 +275,7 @@ cdef class BlockDual(BlockItems):
         self.ahead.size = self.ahead.most = 0
         self.classes.look_ahead(side * min(end, 1e30))  # finite, or equal slopes would differ
         self.hard_breakpoints(side, &end)
-        if end < farthest:
+        if end < farthest and not self.classes.alone:
             self.classes.look_ahead(side * end)
         self.scan_all(side, end)
         while self.ahead.size > 0:  # ends: flips are at most FLIPS for each variable
