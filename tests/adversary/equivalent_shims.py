@@ -53,11 +53,6 @@ SHIMS: dict[tuple[str, str, str], str] = {
     ): "of two points of the same worth the one or the other",
     (
         "copter.shims.checked",
-        "first = np.flatnonzero(np.diff(slot, prepend=-1))",
-        "1 -> 2",
-    ): "any number below zero differs from the first slot",
-    (
-        "copter.shims.checked",
         "first = np.flatnonzero(np.diff(slots, prepend=-1))",
         "1 -> 2",
     ): "any number below zero differs from the first slot",

@@ -77,9 +77,8 @@ class GoodputModel:
         self._rows: OrderedDict[tuple[str, int, int, int, int], _Row] = OrderedDict()
         self._tables: dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
         plain = [each for each in applications.values() if each.pipeline is None]
-        if plain and not getattr(
-            best_batches, "signatures", True
-        ):  # its first call loads the kernel: here, not in the first round
+        loaded = getattr(best_batches, "signatures", True)
+        if plain and not loaded:  # the first call loads the kernel: here, not in the first round
             self._evaluate(plain[0], 0, plain[0].init_batch_size, 0, 0)
 
     def over(self, configurations: Sequence[Configuration]) -> GoodputModel:
