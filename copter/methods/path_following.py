@@ -115,7 +115,7 @@ def follow(method: PathMethod[M], goal: float, most: int, stop: Stop[M]) -> tupl
 
 def step(method: PathMethod[M], mu: float) -> None:
     """Do one iteration: predictor, Mehrotra's corrector, a few centrality corrections, then the step."""
-    share = min((method.predict() / max(mu, SMALL)) ** 3, 1.0)
+    share = min(method.predict() / max(mu, SMALL), 1.0) ** 3
     target = share * mu
     ahead, behind = method.centre(target, share)
     for _ in range(CORRECTIONS):

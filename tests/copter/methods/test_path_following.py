@@ -105,3 +105,19 @@ def test_without_a_boundary_the_step_is_whole() -> None:
     method = Told([1.0, 1e-9], [(1.0, 1.0)], pairs=0)
     run(method)
     assert method.moved == [(1.0, 1.0)]
+
+
+class Worse(Told):
+    """A method whose affine step ends at products far beyond the present ones."""
+
+    def predict(self) -> float:
+        return 1e300
+
+    def centre(self, target: float, share: float) -> tuple[float, float]:
+        assert (target, share) == (1.0, 1.0)
+        return next(self.lengths)
+
+
+def test_products_beyond_all_measure_ask_for_a_centring_step() -> None:
+    method = Worse([1.0, 1e-9], [(1.0, 1.0)])
+    assert (run(method), method.moved) == ((Point(1e-9), False), [(BACK_OFF, BACK_OFF)])
