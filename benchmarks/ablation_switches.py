@@ -70,6 +70,7 @@ OWNERS = {  # what stays and has the other constants, by the longest beginning o
     "methods/blocks": "interior points on blocks (rounds)",
     "methods/blocks/basis.py": "pivots from the last basis (rounds)",
     "methods/blocks/block_": "pivots from the last basis (rounds)",
+    "methods/blocks/room.py": "pivots from the last basis (rounds)",
     "methods/blocks/screen.py": "screen: likely rows first",
     "methods/blocks/remainder.py": "useless columns left out",
     "methods/blocks/start.py": "shares of limits as a start",

@@ -170,15 +170,14 @@ class RoundBasis:
         else:
             form = form_of(numbers, entries.start, entries.index, entries.value)
             m = len(entries.row_generation)
+            tableau, names = (None, NOTHING) if old is None or known is None else (old.tableau, known.names)
+            both = min(m, len(names[-1]))
+            same = names[-1][:both] == entries.row_generation[:both]
             prices = np.zeros(m)
-            if old is not None and known is not None:
-                both = min(m, len(known.row_generation))
-                same = known.row_generation[:both] == entries.row_generation[:both]
-                prices[:both][same] = self.prices[:both][same]
-                prices /= form.row[:m] * form.unit
-                carry(old.tableau, form.tableau, known.names, entries.names, prices, moved)
-            else:
-                carry(None, form.tableau, NOTHING, entries.names, prices)
+            prices[:both][same] = self.prices[:both][same]
+            self.prices = prices  # of these rows, for the next program, if this one's solve is stopped
+            scaled = prices / (form.row[:m] * form.unit)
+            carry(tableau, form.tableau, names, entries.names, scaled, None if tableau is None else moved)
         self.form, self.entries = form, entries
         return form
 

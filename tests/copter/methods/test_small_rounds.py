@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from copter import Model, PrivateRows, Session, Settings, Status, choose
+from copter.methods.simplex.pivots import Pivots
 from copter.problem.checker import check
+from copter.runtime.watch import Stopped
 from tests.copter.highs import highs
 
 INF = float("inf")
@@ -192,3 +194,22 @@ def test_a_round_without_time_leaves_no_program_with_entries_of_another() -> Non
     solution = session.solve()
     assert solution.why == choose.SMALL.why
     assert solution.objective == pytest.approx(highs(model.to_linear_program())[1], rel=1e-9)
+
+
+def test_pivots_that_were_stopped_at_once_leave_prices_of_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(_: Pivots) -> Status:
+        raise Stopped
+
+    model = Model("max")
+    for resource in ("a", "c", "d", "e"):
+        model.add_resources(resource, 3.0)
+    for request, cost in enumerate((5.0, 4.0, 3.0)):
+        model.add_request(request, [cost], {"a": [2.0]})
+    session = Session(model)
+    with monkeypatch.context() as cut:
+        cut.setattr(Pivots, "to_optimum", stopped)
+        cut.setattr(Pivots, "first_phase", stopped)
+        session.solve()
+    model.add_resources("b", 1.0)
+    model.add_request("new", [7.0], {"a": [1.0], "b": [2.0]})
+    assert session.solve().objective == pytest.approx(7.0 * 0.5 + 5.0 + 4.0 * 0.25)

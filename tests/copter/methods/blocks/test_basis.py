@@ -91,6 +91,17 @@ def names(program: BlockProgram) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(blocks, dtype=np.int32), np.ones(blocks, dtype=np.int64)
 
 
+def ends_as_highs(program: BlockProgram, state: Kept) -> bool:
+    """Pivot to the end, and ask HiGHS for the same program; whether there is an optimum."""
+    ending = ended(state, FOREVER)
+    assert ending in (Ending.OPTIMAL, Ending.INFEASIBLE)
+    if ending == Ending.OPTIMAL:
+        assert_as_highs(program, state.dual.values, state.dual.prices)
+    else:
+        assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
+    return ending == Ending.OPTIMAL
+
+
 def assert_as_highs(program: BlockProgram, values: np.ndarray, prices: np.ndarray) -> None:
     """The point is feasible, and as good as HiGHS's."""
     lp = whole(program)
@@ -115,12 +126,7 @@ def test_from_any_prices_it_ends_as_highs_does(seed, exotic, from_zero):
     if start is None:  # a block that contradicts itself
         assert highs(whole(program))[0] != HighsModelStatus.kOptimal
         return
-    ending = ended(start, FOREVER)
-    assert ending in (Ending.OPTIMAL, Ending.INFEASIBLE)
-    if ending == Ending.INFEASIBLE:
-        assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
-        return
-    assert_as_highs(program, start.dual.values, start.dual.prices)
+    ends_as_highs(program, start)
 
 
 def edited(rng: np.random.Generator, program: BlockProgram) -> BlockProgram:
@@ -153,12 +159,8 @@ def test_a_kept_basis_ends_as_highs_does_after_edits(seed, exotic):
         program = edited(rng, program)
         kept = carried(kept, program, *names(program))
         assert kept is not None
-        ending = ended(kept, FOREVER)
-        assert ending in (Ending.OPTIMAL, Ending.INFEASIBLE)
-        if ending == Ending.INFEASIBLE:
-            assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
+        if not ends_as_highs(program, kept):
             return
-        assert_as_highs(program, kept.dual.values, kept.dual.prices)
 
 
 def followed(kept: Kept, program: BlockProgram) -> bool:
@@ -212,12 +214,8 @@ def test_a_basis_that_follows_edits_in_place_ends_as_highs_does(seed, exotic):  
         if not followed(kept, program):  # a block that contradicts itself
             assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
             return
-        ending = ended(kept, FOREVER)
-        assert ending in (Ending.OPTIMAL, Ending.INFEASIBLE)
-        if ending == Ending.INFEASIBLE:
-            assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
+        if not ends_as_highs(program, kept):
             return
-        assert_as_highs(program, kept.dual.values, kept.dual.prices)
         assert kept.dual.error() < 1e-9
 
 
