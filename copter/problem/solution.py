@@ -16,6 +16,7 @@ from copter.problem.checker import Judged
 from copter.problem.explanation import Explanation, explained
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
+from copter.problem.slots_then import table_of
 from copter.problem.values import Given, Offsets, SparseValues
 
 Floats = NDArray[np.float64]
@@ -288,11 +289,12 @@ class Solution:
     def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], Floats]]:
         """Yield every request with its columns that may be off their lower bounds and their values (views)."""
         sparse = self._require_sparse()
-        slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
+        slot_of = table_of(sparse.slot_of)
+        slots = np.fromiter(slot_of.values(), dtype=np.int64, count=len(slot_of))
         first = np.searchsorted(sparse.key, slots << 32).tolist()
         last = np.searchsorted(sparse.key, (slots + 1) << 32).tolist()
         columns = sparse.key & 0xFFFFFFFF
-        for request, begin, end in zip(sparse.slot_of, first, last, strict=True):
+        for request, begin, end in zip(slot_of, first, last, strict=True):
             yield request, columns[begin:end], sparse.values[begin:end]
 
     def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], Floats]:
@@ -300,10 +302,11 @@ class Solution:
         column.
         """
         sparse = self._require_sparse()
-        slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
+        slot_of = table_of(sparse.slot_of)
+        slots = np.fromiter(slot_of.values(), dtype=np.int64, count=len(slot_of))
         place = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.int64)
         place[slots] = np.arange(len(slots))
-        return list(sparse.slot_of), place[sparse.key >> 32], sparse.key & 0xFFFFFFFF, sparse.values
+        return list(slot_of), place[sparse.key >> 32], sparse.key & 0xFFFFFFFF, sparse.values
 
     def working_columns_by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """Return arrays (slot, column, value) of the columns that may be off their lower bounds, for vectorised

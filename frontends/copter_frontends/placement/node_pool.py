@@ -42,6 +42,12 @@ class NodePool:
         self.clash = False
         self._residents: dict[int, dict[str, int]] | None = None
 
+    def copy(self) -> NodePool:
+        """Return a pool with the same jobs, whose nodes are not sorted yet."""
+        other = NodePool(self.table)
+        other.free, other.homes, other.pinned = self.free.copy(), self.homes.copy(), self.pinned.copy()
+        return other
+
     def hold(self, job: str, old: Allocation) -> bool:
         """Keep a job on its previous nodes; returns False and changes nothing if they are gone, irregular or taken."""
         size, gpus, nodes, free = self.table.gpus_per_node, old.gpus, old.nodes, self.free

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import compress, filterfalse
+from operator import and_, is_, not_
 
 from copter_frontends.placement.demand import check_demand
 from copter_frontends.placement.errors import PlacementError
@@ -78,9 +80,15 @@ class Placer:
         held = None if last is None else last.held_again(wanted, previous, pins)
         pools, placed, pending = held or _held(tables, wanted, previous, pins)
         suspects: set[str] = set()
+        before = {name: pool.copy() if pending[name] else pool for name, pool in pools.items()}
+        kept = dict(placed)
         for gpu_type, jobs in pending.items():
             if jobs:
-                settled, displaced = settle(pools[gpu_type], jobs, previous)
+                try:
+                    settled, displaced = settle(pools[gpu_type], jobs, previous)
+                except PlacementError:
+                    self._last = _Last(before, kept, {job: wanted[job] for job in kept})
+                    raise
                 placed.update(settled)
                 suspects.update(displaced, (job for job in jobs if _same_size(previous.get(job), settled[job])))
         moved = set()
@@ -90,7 +98,7 @@ class Placer:
             else:
                 moved.add(job)
         result = {job: placed[job] for job in wanted}
-        self._last = _Last(pools, dict(result))
+        self._last = _Last(pools, dict(result), dict(wanted))
         return result, frozenset(moved)
 
     def place_what_fits(
@@ -134,10 +142,12 @@ class _Last:
         With all jobs on their nodes; not used by anybody else any more.
     allocations : mapping of job id to Allocation
         Of all jobs.
+    wanted : mapping of job id to (GPU type, GPUs)
+        What they were to have.
     """
 
-    def __init__(self, pools: dict[str, NodePool], allocations: dict[str, Allocation]) -> None:
-        self.pools, self.allocations = pools, allocations
+    def __init__(self, pools: dict[str, NodePool], allocations: dict[str, Allocation], wanted: Wanted) -> None:
+        self.pools, self.allocations, self.wanted = pools, allocations, wanted
         for pool in pools.values():
             pool.let_pins_go(allocations)
 
@@ -148,16 +158,17 @@ class _Last:
 
         None, with the last pools unusable, if jobs clash on nodes or a pin does not fit; :func:`_held` then decides.
         """
-        pools, had, found = self.pools, self.allocations.get, previous.get
+        pools, had, found, placed = self.pools, self.allocations, previous.get, dict(self.allocations)
+        kept_node = map(is_, map(found, wanted), map(had.get, wanted))
+        kept_size = map(is_, wanted.values(), map(self.wanted.get, wanted))
         others = []
-        for job, (gpu_type, gpus) in wanted.items():
+        for job in compress(wanted, map(not_, map(and_, kept_node, kept_size))):  # the few that may have changed
             old = found(job)
-            if old is None or old is not had(job) or old.gpus != gpus or old.gpu_type != gpu_type:
+            if old is None or old is not had.get(job) or _size(old) != wanted[job]:
                 others.append(job)
-        stay = wanted.keys() - set(others)
-        for job in self.allocations.keys() - stay:
-            pools[self.allocations[job].gpu_type].release(job, self.allocations[job])
-        placed = {job: self.allocations[job] for job in stay}
+        for job in [*filterfalse(wanted.__contains__, had), *filter(had.__contains__, others)]:
+            old = placed.pop(job)
+            pools[old.gpu_type].release(job, old)
         for job in pins:
             old = found(job)
             if old is None or job not in wanted or _size(old) != wanted[job]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -213,16 +214,17 @@ class SiaFormulation:
 
     def place_all(self, column_of: Mapping[str, int]) -> None:
         """Set every job's current configuration; absent jobs have none."""
-        moved = [
-            (job_id, state, column)
-            for job_id, state in self.jobs.items()
-            if (column := column_of.get(job_id, IDLE)) != state.column
-        ]
+        jobs, numbers = self.jobs, self.jobs.numbers
+        columns = np.fromiter(map(column_of.get, jobs, repeat(IDLE)), dtype=np.int64, count=len(jobs))
+        every, ids = jobs.rows(), list(jobs)
+        differ = np.flatnonzero(numbers["column"][every] != columns)
+        names = [ids[place] for place in differ.tolist()]
+        moved = [(name, jobs[name], column) for name, column in zip(names, columns[differ].tolist(), strict=True)]
         if self.semantics.growth is not None and self.estimator is None:  # the growth limit may change bases
             for job_id, _, column in moved:
                 self.place(job_id, column)
             return
-        rows, changes = [state.row for _, state, _ in moved], []
+        rows, changes = every[differ], []
         for job_id, state, column in moved:
             if column == IDLE:
                 changes.append((IDLE, IDLE, 0.0))
@@ -230,7 +232,6 @@ class SiaFormulation:
                 changes.append((self._column_of(job_id, state, column), column, float(state.base[column])))
                 state.most_gpus = max(state.most_gpus, int(self.gpus[column]))
             state.column = column
-        numbers = self.jobs.numbers
         if moved:
             for name, values in zip(("own_local", "column", "own_base"), zip(*changes, strict=True), strict=True):
                 numbers[name][rows] = values
@@ -317,8 +318,8 @@ class SiaFormulation:
         if not len(changed):
             return
         rows, numbers, factors = rows[changed], numbers[changed], factors[changed]
-        every = list(self.jobs.items())
-        jobs, states = zip(*(every[at] for at in changed.tolist()), strict=True)
+        every = list(self.jobs)
+        jobs = [every[at] for at in changed.tolist()]
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += numbers["bonus"]
         floor, holed = self.objective.least_value, numbers["holed"]
@@ -327,8 +328,8 @@ class SiaFormulation:
             clamped |= holed & (scale * numbers["smallest"] + offset < floor)
         outdated = ~clamped & (numbers["clamped"] | numbers["rebased"])
         numbers["factor"], numbers["scale"], numbers["offset"], numbers["clamped"] = factors, scale, offset, clamped
-        self._send_whole(jobs, states, numbers, np.flatnonzero(clamped))
-        self._send_bases(jobs, states, numbers, np.flatnonzero(outdated))
+        self._send_whole(jobs, numbers, np.flatnonzero(clamped))
+        self._send_bases(jobs, numbers, np.flatnonzero(outdated))
         numbers["own_value"] = own = self._own_values(numbers)
         numbers["stale"] = numbers["rebased"] = False
         book[rows] = numbers
@@ -337,29 +338,21 @@ class SiaFormulation:
         worst = None if floor is None else np.where(clamped | holed, -np.inf, floor * numbers["worth"])
         self.model.rescale_costs(jobs, scales, offsets, numbers["own_local"], own, worst)
 
-    def _send_bases(
-        self, jobs: Sequence[str], states: Sequence[JobState], numbers: NDArray[Any], which: NDArray[np.int64]
-    ) -> None:
+    def _send_bases(self, jobs: Sequence[str], numbers: NDArray[Any], which: NDArray[np.int64]) -> None:
         """Send the bases of some of the jobs, one array for those that are alike."""
         places, offset = which.tolist(), numbers["offset"]
-        bases = [states[at].live_base for at in places]
+        bases = [self.jobs[jobs[at]].live_base for at in places]
         for at in np.flatnonzero(numbers["holed"][which]).tolist():
             place = places[at]
             bases[at] = self._filled(bases[at].copy(), offset[place : place + 1], [len(bases[at])])
         if bases:
             self.model.update_costs([jobs[place] for place in places], bases)
 
-    def _send_whole(
-        self,
-        jobs: Sequence[str],
-        states: Sequence[JobState],
-        numbers: NDArray[Any],
-        which: NDArray[np.int64],
-    ) -> None:
+    def _send_whole(self, jobs: Sequence[str], numbers: NDArray[Any], which: NDArray[np.int64]) -> None:
         """Send the values of some jobs to the model."""
         if len(which) == 0:
             return
-        sent, numbers = [states[at] for at in which.tolist()], numbers[which]
+        sent, numbers = [self.jobs[jobs[at]] for at in which.tolist()], numbers[which]
         sizes = [len(state.columns) for state in sent]
         base = np.concatenate([state.live_base for state in sent])
         shift = np.repeat(numbers["offset"], sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +101,7 @@ class JobBook(dict[str, JobState]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._row_of: dict[str, int] = {}  # of every job, in the order of arrival
         self._numbers = np.zeros(LEAST_ROWS, dtype=NUMBERS)
         self._restarts: dict[int, int] = {}  # by row, not yet in the numbers
         self._rebased: dict[int, tuple[float, float, bool]] = {}  # by row: smallest, own_base, holed; not yet in them
@@ -157,11 +159,17 @@ class JobBook(dict[str, JobState]):
             raise ValueError(f"row {state.row} is not the one that was given last")
         self._free.pop()
         self[state.job.id] = state
+        self._row_of[state.job.id] = state.row
 
     def forget(self, job_id: str) -> None:
         """Delete a job and free its row."""
-        self._free.append(self.pop(job_id).row)
+        del self[job_id]
+        self._free.append(self._row_of.pop(job_id))
 
     def rows(self) -> Ints:
         """Return the rows of all jobs in the order of arrival."""
-        return np.fromiter((state.row for state in self.values()), dtype=np.int64, count=len(self))
+        return np.fromiter(self._row_of.values(), dtype=np.int64, count=len(self._row_of))
+
+    def rows_of(self, job_ids: Collection[str]) -> Ints:
+        """Return the rows of some jobs."""
+        return np.fromiter(map(self._row_of.__getitem__, job_ids), dtype=np.int64, count=len(job_ids))

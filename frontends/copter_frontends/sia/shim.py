@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import filterfalse
 from math import fsum
 
 import numpy as np
@@ -81,7 +82,7 @@ class Assignment:
         """Write down, and return, the sum of the values of all assigned jobs."""
         jobs, book = self.formulation.jobs, self.formulation.jobs.numbers
         column = np.fromiter(self.column.values(), dtype=np.int64, count=len(self.column))
-        rows = np.array([jobs[job_id].row for job_id in self.column], dtype=np.int64)
+        rows = jobs.rows_of(self.column)
         kept = (book["column"][rows] == column) & ~book["stale"][rows]
         values, ids = book["own_value"][rows[kept]].tolist(), list(self.column)
         others = np.flatnonzero(~kept)
@@ -117,19 +118,21 @@ def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -
 def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
     """Assign pinned jobs, whole columns, then for each fractional job its heaviest column that fits (thesis 4.4.1)."""
     result, jobs = Assignment(formulation), formulation.jobs
-    for job_id, state in jobs.items():
-        if state.pinned != IDLE:
-            result.take(job_id, state.pinned)
     requests, owner, local, values = solution.by_column()
-    names = [str(request) for request in requests]
-    free = np.array([name not in result.column for name in names], dtype=bool)
+    names = list(map(str, requests))
+    book, rows = jobs.numbers, jobs.rows_of(names)
+    free = book["pinned"][rows] == IDLE
+    for at in np.flatnonzero(~free).tolist():
+        result.take(names[at], int(book["pinned"][rows[at]]))
     whole = np.flatnonzero((values >= WHOLE) & free[owner])
-    ids = [names[at] for at in owner[whole].tolist()]
-    chosen = [int(jobs[job_id].columns[at]) for job_id, at in zip(ids, local[whole].tolist(), strict=True)]
-    if result.take_all(ids, chosen):
+    having = rows[owner[whole]]
+    ids, chosen = [names[at] for at in owner[whole].tolist()], book["column"][having]
+    for at in np.flatnonzero(book["own_local"][having] != local[whole]).tolist():  # columns that the jobs do not have
+        chosen[at] = jobs[ids[at]].columns[local[whole[at]]]
+    if result.take_all(ids, chosen.tolist()):
         free[owner[whole]] = False
     else:
-        for job_id, column in zip(ids, chosen, strict=True):
+        for job_id, column in zip(ids, chosen.tolist(), strict=True):
             if result.fits(job_id, column):
                 result.take(job_id, column)
         free = np.array([name not in result.column for name in names], dtype=bool)
@@ -192,8 +195,9 @@ def fill(assignment: Assignment) -> None:
         return
     offers: list[tuple[float, str, NDArray[np.int64]]] = []
     seen: dict[tuple[int, float, float], tuple[float, NDArray[np.int64]]] = {}
-    for job_id, state in formulation.jobs.items():
-        if job_id in assignment.column or state.pinned != IDLE:
+    for job_id in filterfalse(assignment.column.__contains__, formulation.jobs):
+        state = formulation.jobs[job_id]
+        if state.pinned != IDLE:
             continue
         # Idle jobs have no restart factor, so jobs with equal base, weight and bonus have the same offer.
         alone = state.column != IDLE or job_id in assignment.refused
