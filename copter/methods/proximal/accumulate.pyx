@@ -1,5 +1,7 @@
 """Sums over the entries of flat columns: reduced costs, activities, and the least value of each group."""
 
+import numpy as np
+
 from libc.math cimport INFINITY, fabs, isfinite
 from libc.string cimport memset
 
@@ -45,37 +47,120 @@ def group_least(const int[::1] start, const double[::1] value, double[::1] least
             least[g] = best
 
 
-def least_columns(const int[::1] slots, const int[::1] start, const long[::1] key, const double[::1] value,
-                  double[::1] least, int[::1] column):
-    """Write each slot's least value and its column, as `key` has it (slot << 32 | column); infinity and -1 without a
-    group.
+cdef inline double reduced_cost(Groups columns, Py_ssize_t j, const double* y) noexcept nogil:
+    """Return cost - a'y of one column."""
+    cdef Py_ssize_t k
+    cdef double total = columns.cost[j]
+    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+        total -= columns.coefficient[k] * y[columns.row[k]]
+    return total
 
-    least, column: ndarray (n_slots,)
+
+def least_columns(Groups columns, const int[::1] slots, const long[::1] key, const double[::1] y, double rounding,
+                  double[::1] least, int[::1] column, double[::1] threshold):
+    """Write each slot's least reduced cost at prices y, its column as `key` has it (slot << 32 | column), and its
+    threshold.
+
+    A slot without a group has infinity and -1. The threshold is the least reduced cost or zero, whichever is less,
+    lowered by a relative rounding.
+
+    least, column, threshold: ndarray (n_slots,)
     """
-    cdef Py_ssize_t g, j, best
+    cdef Py_ssize_t g, j, at, slot = 0, n_slots = least.shape[0]
+    cdef double best, value
+    cdef const double* prices = &y[0]
     with nogil:
-        for j in range(least.shape[0]):
-            least[j], column[j] = INFINITY, -1
-        for g in range(slots.shape[0]):
-            best = start[g]
-            for j in range(start[g] + 1, start[g + 1]):
-                if value[j] < value[best]:
-                    best = j
-            least[slots[g]], column[slots[g]] = value[best], <int>key[best]
+        for g in range(slots.shape[0] + 1):
+            while slot < (slots[g] if g < slots.shape[0] else n_slots):  # ends: slot grows
+                least[slot], column[slot], threshold[slot] = INFINITY, -1, -rounding
+                slot += 1
+            if g == slots.shape[0]:
+                break
+            best, at = INFINITY, columns.start[g]
+            for j in range(columns.start[g], columns.start[g + 1]):
+                value = reduced_cost(columns, j, prices)
+                if value < best:
+                    best, at = value, j
+            least[slot], column[slot] = best, <int>key[at]
+            best = min(best, 0.0)
+            threshold[slot] = best - rounding * (1.0 - best)
+            slot += 1
 
 
-def thresholds(const double[::1] least, double rounding, double[::1] threshold):
-    """Write each slot's threshold: its least value or zero, whichever is less, lowered by a relative rounding."""
+def plain_minimum(Groups columns, const double[::1] y):
+    """Return (the sum of min (c - A'y)'x over all groups, True) if all groups are plain; (0, False) otherwise."""
+    cdef Py_ssize_t g, j
+    cdef double best, total = 0.0
+    cdef bint plain = True
+    with nogil:
+        for g in range(columns.count):
+            if not columns.plain[g]:
+                plain, total = False, 0.0
+                break
+            best = 0.0
+            for j in range(columns.start[g], columns.start[g + 1]):
+                best = min(best, reduced_cost(columns, j, &y[0]))
+            total += columns.limit[g] * best
+    return total, plain
+
+
+def moved(const double[::1] cost, const double[::1] found, double[::1] x, double[::1] move):
+    """Move x to the point that was found, and write the move; returns (cost'x, largest move)."""
     cdef Py_ssize_t j
-    cdef double best
+    cdef double objective = 0.0, largest = 0.0
     with nogil:
-        for j in range(least.shape[0]):
-            best = min(least[j], 0.0)
-            threshold[j] = best - rounding * (1.0 - best)
+        for j in range(x.shape[0]):
+            move[j] = found[j] - x[j]
+            largest = max(largest, fabs(move[j]))
+            x[j] = found[j]
+            objective += cost[j] * x[j]
+    return objective, largest
 
 
-def raise_new(Groups columns, const long[::1] new, const double[::1] reduced, double[::1] x):
-    """Raise new columns of negative reduced cost.
+def open_columns(Groups columns, const double[::1] radii, double radius, const double[::1] x, double[::1] used):
+    """Return the columns of open groups, those whose radius is no larger, and the objective of the settled ones.
+
+    Parameters
+    ----------
+    columns : Groups
+    radii, radius : ndarray (groups,), float
+    x : ndarray (n,)
+    used : ndarray (m,)
+        Written: what the settled groups use of the rows.
+
+    Returns
+    -------
+    place : ndarray int32
+        Columns of the open groups, ascending.
+    cost : float
+    """
+    cdef Py_ssize_t g, j, k, n = 0
+    cdef double cost = 0.0
+    for g in range(columns.count):
+        if radii[g] <= radius:
+            n += columns.start[g + 1] - columns.start[g]
+    places = np.empty(n, dtype=np.int32)
+    cdef int[::1] place = places
+    n = 0
+    with nogil:
+        for k in range(used.shape[0]):
+            used[k] = 0.0
+        for g in range(columns.count):
+            if radii[g] <= radius:
+                for j in range(columns.start[g], columns.start[g + 1]):
+                    place[n] = <int>j
+                    n += 1
+                continue
+            for j in range(columns.start[g], columns.start[g + 1]):
+                if x[j] != 0.0:
+                    cost += columns.cost[j] * x[j]
+                    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+                        used[columns.row[k]] += columns.coefficient[k] * x[j]
+    return places, cost
+
+
+def raise_new(Groups columns, const long[::1] new, const double[::1] y, double[::1] x):
+    """Raise new columns of negative reduced cost at prices y.
 
     In a group without a limit all of them go to their upper bounds. In a group whose columns are all at lower bounds
     the best column is raised, as far as the limit allows.
@@ -85,10 +170,10 @@ def raise_new(Groups columns, const long[::1] new, const double[::1] reduced, do
     columns : Groups
     new : ndarray int64
         Positions of the new columns, ascending.
-    reduced, x : ndarray (n,)
+    y, x : ndarray (m,), (n,)
     """
     cdef Py_ssize_t e, j, best, g = 0
-    cdef double total
+    cdef double total, reduced, least = 0.0
     cdef bint resting
     e = 0
     with nogil:
@@ -99,12 +184,13 @@ def raise_new(Groups columns, const long[::1] new, const double[::1] reduced, do
             while e < new.shape[0] and new[e] < columns.start[g + 1]:  # ends: e grows
                 j = new[e]
                 e += 1
-                if not (reduced[j] < 0.0 and columns.upper[j] > columns.lower[j] and isfinite(columns.upper[j])):
+                reduced = reduced_cost(columns, j, &y[0])
+                if not (reduced < 0.0 and columns.upper[j] > columns.lower[j] and isfinite(columns.upper[j])):
                     continue
                 if columns.limit[g] == INFINITY:
                     x[j] = columns.upper[j]
-                elif best < 0 or reduced[j] < reduced[best]:
-                    best = j
+                elif best < 0 or reduced < least:
+                    best, least = j, reduced
             if best < 0:
                 continue
             total, resting = 0.0, True
@@ -113,6 +199,22 @@ def raise_new(Groups columns, const long[::1] new, const double[::1] reduced, do
                 resting = resting and x[j] == columns.lower[j]
             if resting:
                 x[best] = min(columns.upper[best], columns.lower[best] + max(columns.limit[g] - total, 0.0))
+
+
+def fit(Groups columns, double share, double[::1] x):
+    """Project x onto the bounds, and onto limits that are exceeded by more than a share, by shrinking the group."""
+    cdef Py_ssize_t g, j
+    cdef double total, factor
+    with nogil:
+        for g in range(columns.count):
+            total = 0.0
+            for j in range(columns.start[g], columns.start[g + 1]):
+                x[j] = min(max(x[j], columns.lower[j]), columns.upper[j])
+                total += x[j]
+            if total > columns.limit[g] * (1.0 + share):
+                factor = columns.limit[g] / total
+                for j in range(columns.start[g], columns.start[g + 1]):
+                    x[j] = min(max(x[j] * factor, columns.lower[j]), columns.upper[j])
 
 
 def point_sums(Groups columns, const double[::1] x, double[::1] activity):
@@ -174,26 +276,25 @@ def easy_minimum(const int[::1] start, const double[::1] limit, const double[::1
     return total
 
 
-def idle_columns(const int[::1] start, const double[::1] reduced, const double[::1] cost, const double[::1] lower,
-                 const double[::1] upper, const double[::1] x, double slack, unsigned char[::1] idle):
-    """Write 1 for each idle column: one at its lower bound whose reduced cost is far from attractive.
+def idle_columns(Groups columns, const double[::1] y, const double[::1] x, double slack, unsigned char[::1] idle):
+    """Write 1 for each idle column: one at its lower bound whose reduced cost at prices y is far from attractive.
 
     An idle column is not fixed, and its reduced cost exceeds the least one of its group (or zero) by more than `slack`
-    times the group's largest |cost|.
+    times the group's largest |cost|. Returns the number of idle columns.
     """
-    cdef Py_ssize_t g, j
+    cdef Py_ssize_t g, j, count = 0
     cdef double least, largest
     with nogil:
-        for g in range(start.shape[0] - 1):
-            least = 0.0
-            largest = 0.0
-            for j in range(start[g], start[g + 1]):
-                if reduced[j] < least:
-                    least = reduced[j]
-                if fabs(cost[j]) > largest:
-                    largest = fabs(cost[j])
-            for j in range(start[g], start[g + 1]):
-                idle[j] = x[j] == lower[j] and lower[j] != upper[j] and reduced[j] - least > slack * largest
+        for g in range(columns.count):
+            least = largest = 0.0
+            for j in range(columns.start[g], columns.start[g + 1]):
+                least = min(least, reduced_cost(columns, j, &y[0]))
+                largest = max(largest, fabs(columns.cost[j]))
+            for j in range(columns.start[g], columns.start[g + 1]):
+                idle[j] = (x[j] == columns.lower[j] and columns.lower[j] != columns.upper[j]
+                           and reduced_cost(columns, j, &y[0]) - least > slack * largest)
+                count += idle[j]
+    return count
 
 
 def snap(const double[::1] lower, const double[::1] upper, double share, double[::1] x, double[::1] span):
@@ -213,13 +314,18 @@ def snap(const double[::1] lower, const double[::1] upper, double share, double[
 
 
 def rooms(Groups columns, const double[::1] x, double share, double[::1] room, unsigned char[::1] tight):
-    """Write each group's limit less its sum, and whether that is at most a share of one plus a finite limit."""
+    """Write each group's limit less its sum, and whether that is at most a share of one plus a finite limit.
+
+    Returns the least of these differences; infinity without a group.
+    """
     cdef Py_ssize_t g, j
-    cdef double total, limit
+    cdef double total, limit, least = INFINITY
     with nogil:
         for g in range(columns.count):
             total, limit = 0.0, columns.limit[g]
             for j in range(columns.start[g], columns.start[g + 1]):
                 total += x[j]
             room[g] = limit - total
+            least = min(least, room[g])
             tight[g] = room[g] <= share * (1.0 + (limit if isfinite(limit) else 0.0))
+    return least

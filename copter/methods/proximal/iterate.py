@@ -61,7 +61,9 @@ class Iterate:
             alive = (slot < matrix.n_slots) & (self.own_generation == matrix.generation[slot])
             self.own_key, self.own_dual = self.own_key[alive], self.own_dual[alive]
             self.own_generation = self.own_generation[alive]
-        seeds = None if self.cold or not 0.0 < reach < np.inf else np.outer([1.0, 1.0 / (1.0 + reach), 1.0 + reach], y)
+        seeds = None
+        if not self.cold and 0.0 < reach < np.inf:
+            seeds = np.array([[1.0], [1.0 / (1.0 + reach)], [1.0 + reach]]) * y
         self.ws.refresh(matrix, None if self.cold else y, seeds)
 
     def hold_own(self, matrix: BlockMatrix, key: NDArray[np.int64], dual: Floats) -> None:
@@ -111,10 +113,11 @@ class Iterate:
         if ws.size == 0:
             return
         idle = np.empty(ws.size, dtype=np.uint8)
-        idle_columns(ws.start, ws.reduced_costs(self.y), ws.cost, ws.lower, ws.upper, ws.x, KEEP_SLACK, idle)
-        groups = np.flatnonzero(np.add.reduceat(idle, ws.start[:-1], dtype=np.int32))
-        for group in groups[matrix.resident_of(ws.slots[groups])].tolist():
-            idle[ws.start[group] : ws.start[group + 1]] = 0
+        if not idle_columns(ws.groups(), self.y, ws.x, KEEP_SLACK, idle):
+            return
+        resident = matrix.resident_of(ws.slots)
+        if resident.any():
+            idle[np.repeat(resident, np.diff(ws.start))] = 0
         keep = idle == 0
         if not keep.all():
             ws.keep(keep)
@@ -126,7 +129,7 @@ class Iterate:
         ws.x = self.ws.x  # the present values, which gathering would project
         inside = bool(np.all((ws.x >= ws.lower) & (ws.x <= ws.upper)))
         ascending = bool(np.all(np.diff(ws.key) > 0))
-        alive = bool(np.all(ws.generation == matrix.generation[ws.slot_of_column])) if ws.size else True
+        alive = bool(np.all(self.ws.generation == ws.generation))
         total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else ws.limit
         limited = bool(np.all(total <= ws.limit * (1 + 1e-9) + 1e-12))
         if not (inside and ascending and alive and limited and len(self.y) == matrix.n_rows):

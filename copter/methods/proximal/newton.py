@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from copter.methods.proximal.ascent import Ascent, jacobian_product, newton_matrix
 from copter.methods.proximal.project import Dual, Projection, Slacks
+from copter.methods.proximal.row_sums import is_within
 from copter.methods.proximal.working_set import WorkingSet
 from copter.runtime.threads import safe_threads
 
@@ -43,7 +44,7 @@ class Region(NamedTuple):
 
     def inside(self, y: Floats) -> bool:
         """Whether all prices are in the region."""
-        return bool(np.all(np.abs(y - self.base) <= self.radius * self.weight))
+        return is_within(y, self.base, self.weight, self.radius)
 
 
 @dataclass(slots=True)

@@ -5,13 +5,15 @@ set.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.proximal.accumulate import least_columns, thresholds
+from copter.methods.proximal.accumulate import least_columns
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.proximal_point import blocks_minimum, rows_value, signed_prices
+from copter.methods.proximal.proximal_point import blocks_minimum
+from copter.methods.proximal.row_sums import dual_terms, signed
 from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
 
@@ -21,6 +23,7 @@ Ints = NDArray[np.int32]
 SMALL_MODEL = 500_000  # columns to price below which one thread is faster than several
 HALF_ULP = 2.0**-53  # largest relative error of one rounded operation in float64
 SAFE = 1.01  # factor on the rounding margin that covers the rounding of the margin itself
+NONE: Floats = np.zeros(0)
 ROUNDING = 1e-12  # reduced costs within this relative distance of the threshold count as equal to it
 
 
@@ -67,27 +70,29 @@ def price_all(
 
     A pass that reaches the limit of `seconds` before all columns are priced has a bound of minus infinity.
     """
-    y = signed_prices(y, rows)
-    reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
+    y = signed(y, rows.lower, rows.upper)
+    columns = ws.groups() if weight == 1.0 else ws.groups_of(weight * ws.cost)
     least, best, threshold = np.empty(matrix.n_slots), np.empty(matrix.n_slots, np.int32), np.empty(matrix.n_slots)
-    least_columns(ws.slots, ws.start, ws.key, reduced, least, best)
-    thresholds(least, ROUNDING, threshold)
+    least_columns(columns, ws.slots, ws.key, y, ROUNDING, least, best, threshold)
     threads = 1 if matrix.work_of_pass(screen) < SMALL_MODEL else n_threads
     smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds, screen, least, best)
     value, size, error, terms = matrix.dual_value(smallest)
     if np.isnan(value):
-        return Priced(y, -np.inf, False, np.inf, np.zeros(0), slot, column)
+        return Priced(y, -np.inf, False, np.inf, NONE, slot, column)
+    own, own_size = dual_terms(y, rows.lower, rows.upper)
+    bound, size, violation = own + value, size + own_size, NONE
+    answered, resident_size, resident_error = True, 0.0, 0.0
     some_resident = terms < matrix.n_slots - len(matrix.free_slots)
-    resident, violation = resident_minimum(matrix, ws, reduced) if some_resident else (0.0, np.zeros(0))
-    bound = rows_value(y, rows) + value + resident
+    if some_resident:
+        reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
+        resident, violation = resident_minimum(matrix, ws, reduced)
+        bound += resident
     if weight != 1.0:
         return Priced(y, bound, False, np.inf, violation, slot, column)
-    size += float(np.abs(y * np.where(y == 0.0, 0.0, np.where(y > 0, rows.lower, rows.upper))).sum())
-    answered, resident_size, resident_error = True, 0.0, 0.0
     if some_resident:
         answered, resident_size, resident_error = resident_errors(matrix, ws, rows, y, reduced)
     margin = SAFE * (error + resident_error + HALF_ULP * (terms + len(y) + ws.size + 16) * (size + resident_size))
-    certified = not violation.any() and answered and bool(np.isfinite(margin))
+    certified = not (len(violation) and violation.any()) and answered and isfinite(margin)
     return Priced(y, bound, certified, margin, violation, slot, column)
 
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.proximal.accumulate import easy_minimum
+from copter.methods.proximal.accumulate import easy_minimum, moved, plain_minimum
 from copter.methods.proximal.ascent import Ascent
 from copter.methods.proximal.newton import Direction, Region, Rows, Subproblem, maximise
 from copter.methods.proximal.project import block_minimum
+from copter.methods.proximal.row_sums import dual_terms, is_within, signed
 from copter.methods.proximal.settling import Part, Settling
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import relative_gap
-from copter.problem.sums import inner, norm
+from copter.problem.sums import norm
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -24,6 +25,7 @@ Ints = NDArray[np.int32]
 MAX_VIOLATED_STEPS = 8  # the solve ends after this many proximal steps in a row that leave a row violated
 EASY_STEPS = 20  # sigma grows after a proximal step of at most this many Newton steps
 LEAST_SIGMA, MAX_SIGMA = 1e-6, 1e6  # least and largest proximal parameter sigma
+NONE: Floats = np.zeros(0)
 SETTLE_COLUMNS = 1000  # working columns below which no group is left out
 
 
@@ -74,15 +76,12 @@ class Progress:
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
     """Return prices with wrong signs for one-sided rows set to zero, so that the dual value is finite (F6)."""
-    positive = np.where(np.isfinite(rows.lower), np.maximum(y, 0.0), 0.0)
-    negative = np.where(np.isfinite(rows.upper), np.minimum(y, 0.0), 0.0)
-    return np.asarray(positive + negative)
+    return signed(y, rows.lower, rows.upper)
 
 
 def rows_value(y: Floats, rows: Rows) -> float:
     """Return min over lower <= s <= upper of y's, for prices of the right sign (first term of equation A3)."""
-    bound = np.where(y > 0, rows.lower, rows.upper)
-    return float(np.sum(np.where(y == 0.0, 0.0, y * np.where(y == 0.0, 0.0, bound))))
+    return dual_terms(y, rows.lower, rows.upper)[0]
 
 
 def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats) -> tuple[float, Floats]:
@@ -124,7 +123,10 @@ def bounded_minimum(
 def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Floats]:
     """Return the dual value of the working set's LP at prices y, and the reduced costs left out (equation A3)."""
     y = signed_prices(y, rows)
-    value, wrong = blocks_minimum(ws.reduced_costs(y), ws.lower, ws.upper, ws.start, ws.limit)
+    value, all_plain = plain_minimum(ws.groups(), y)
+    wrong = NONE
+    if not all_plain:
+        value, wrong = blocks_minimum(ws.reduced_costs(y), ws.lower, ws.upper, ws.start, ws.limit)
     return rows_value(y, rows) + value, wrong
 
 
@@ -141,8 +143,7 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
     while True:
         part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
         region = Region(y, np.ones(len(y)), np.inf) if settling is None else settling.region
-        control_of_part = replace(control, offset=control.offset + part.cost)
-        progress = proximal_point(part.ws, part.rows, y, sigma, control_of_part, region)
+        progress = proximal_point(part.ws, part.rows, y, sigma, control, region, part.cost)
         if part.columns is not None:
             ws.x[part.columns] = part.ws.x
         proximal_steps += progress.proximal_steps
@@ -162,13 +163,17 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
         settling.widen(y)
 
 
-def proximal_point(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, region: Region) -> Progress:
-    """Take the steps of :func:`solve_working_set` on a whole working set, until prices leave the region."""
-    settings = control.settings
+def proximal_point(
+    ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, region: Region, elsewhere: float = 0.0
+) -> Progress:
+    """Take the steps of :func:`solve_working_set` on a whole working set, until prices leave the region.
+
+    The objective has a further constant of `elsewhere`.
+    """
+    settings, offset = control.settings, control.offset + elsewhere
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
     newton_steps, violated, gap = 0, 0, np.inf
-    displacement = np.zeros(ws.size)
-    cost_norm = norm(ws.cost)
+    displacement, longest, nowhere = np.zeros(ws.size), 0.0, np.zeros(len(y))
     problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
     ascent = Ascent(problem.dual, control.row_tolerance, *region)
     for step in range(1, settings.max_proximal_steps + 1):
@@ -179,14 +184,15 @@ def proximal_point(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control:
         y, slack = point.y, point.slack
         if not region.inside(y):
             return Progress(y, sigma, step - 1, newton_steps, gap, False, displacement)
-        moved = problem.x - ws.x
-        if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
-            displacement = moved
-        ws.x[:] = problem.x
+        move = np.empty(ws.size)
+        objective, length = moved(ws.cost, problem.x, ws.x, move)
+        if length >= longest:
+            displacement, longest = move, length
         dual, wrong = restricted_dual(ws, rows, y)
-        gap = relative_gap(inner(ws.cost, ws.x) + control.offset, dual + control.offset)
-        gap = max(gap, norm(wrong) / (1.0 + cost_norm))
-        feasible = bool(np.all(np.abs(point.residual) <= control.row_tolerance))
+        gap = relative_gap(objective + offset, dual + offset)
+        if len(wrong):
+            gap = max(gap, norm(wrong) / (1.0 + norm(ws.cost)))
+        feasible = is_within(point.residual, nowhere, control.row_tolerance)
         if feasible and gap <= control.tolerance:
             return Progress(y, sigma, step, newton_steps, gap, True, displacement)
         violated = 0 if feasible else violated + 1

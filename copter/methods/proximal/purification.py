@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from copter.methods.proximal.accumulate import rooms, snap
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.purify import Walk, WalkRows
+from copter.methods.proximal.row_sums import tight_rows
 from copter.methods.proximal.working_set import WorkingSet
 
 Floats = NDArray[np.float64]
@@ -38,11 +39,10 @@ def purify(ws: WorkingSet, rows: Rows, must_stop: Callable[[], bool] = lambda: F
     span = np.empty(ws.size)
     snap(ws.lower, ws.upper, SNAP, ws.x, span)
     activity = ws.activity(len(rows.lower))
-    size = TIGHT * (1.0 + np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0))
-    tight = (np.abs(activity - rows.upper) <= size) | (np.abs(activity - rows.lower) <= size)
+    tight, count = tight_rows(activity, rows.lower, rows.upper, TIGHT)
     steps = 0
-    if int(tight.sum()) <= WALK_ROWS:
-        steps = walk(ws, rows, activity, tight.astype(np.uint8), span).run(MAX_STEPS, must_stop)
+    if count <= WALK_ROWS:
+        steps = walk(ws, rows, activity, tight, span).run(MAX_STEPS, must_stop)
     settle(ws)
     return steps
 
@@ -58,7 +58,8 @@ def walk(ws: WorkingSet, rows: Rows, activity: Floats, row_tight: Bytes, span: F
 def settle(ws: WorkingSet) -> None:
     """Subtract a group's excess over its limit, caused by snapping, from its column with the most room."""
     room = np.empty(len(ws.slots))
-    rooms(ws.groups(), ws.x, SNAP, room, np.empty(len(ws.slots), dtype=np.uint8))
+    if rooms(ws.groups(), ws.x, SNAP, room, np.empty(len(ws.slots), dtype=np.uint8)) >= 0.0:
+        return
     excess = -room
     for group in np.flatnonzero(excess > 0.0):
         columns = np.arange(ws.start[group], ws.start[group + 1])

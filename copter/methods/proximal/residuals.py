@@ -10,16 +10,10 @@ import numpy as np
 from copter.methods.proximal.accumulate import point_sums
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.pricing import Priced
+from copter.methods.proximal.row_sums import row_violations
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.sums import norm
-
-
-def norm_of_bounds(rows: Rows) -> float:
-    """Return ||b||, with the larger finite bound of every row."""
-    low = np.where(np.isfinite(rows.lower), np.abs(rows.lower), 0.0)
-    high = np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0)
-    return norm(np.maximum(low, high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +27,17 @@ class PrimalSide:
 
 
 def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
-    """Compute objective and violations of ws.x, including bounds and limits, which hold by projection."""
+    """Compute objective and violations of ws.x, including bounds and limits, which hold by projection.
+
+    Violations are relative to the norm of the rows' larger finite bounds.
+    """
     activity = np.empty(len(rows.lower))
     objective, costs, squares, largest = point_sums(ws.groups(), ws.x, activity)
-    over = np.maximum(np.maximum(activity - rows.upper, rows.lower - activity), 0.0)
+    over, most, bounds = row_violations(activity, rows.lower, rows.upper)
     return PrimalSide(
         objective=objective,
-        relative=hypot(norm(over), sqrt(squares)) / (1.0 + norm_of_bounds(rows)),
-        largest=max(float(over.max(initial=0.0)), largest),
+        relative=hypot(over, sqrt(squares)) / (1.0 + bounds),
+        largest=max(most, largest),
         cost_norm=sqrt(costs),
     )
 
@@ -48,11 +45,12 @@ def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
 def residuals_of(side: PrimalSide, priced: Priced, offset: float = 0.0) -> Residuals:
     """Return the residuals of a point, given a pricing pass; `offset` is the objective's constant."""
     wrong = priced.dual_violation
+    size, largest = (norm(wrong), float(np.abs(wrong).max())) if len(wrong) else (0.0, 0.0)
     return Residuals(
         primal=side.relative,
-        dual=norm(wrong) / (1.0 + side.cost_norm),
+        dual=size / (1.0 + side.cost_norm),
         gap=relative_gap(side.objective + offset, priced.bound + offset),
         primal_absolute=side.largest,
-        dual_absolute=float(np.abs(wrong).max(initial=0.0)),
+        dual_absolute=largest,
         gap_absolute=abs(side.objective - priced.bound),
     )

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.methods.proximal.accumulate import open_columns
 from copter.methods.proximal.newton import Region, Rows
+from copter.methods.proximal.row_sums import farthest
 from copter.methods.proximal.settle import settled_radius
 from copter.methods.proximal.working_set import WorkingSet
-from copter.problem.sums import inner
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ class Part:
 
     ws: WorkingSet
     rows: Rows
-    columns: NDArray[np.int64] | None
+    columns: NDArray[np.int32] | None
     cost: float
 
     def spread(self, values: Floats, size: int) -> Floats:
@@ -76,7 +77,7 @@ class Settling:
 
     def distance(self, y: Floats) -> float:
         """Return the distance of prices from the base prices, in units of their size."""
-        return float((np.abs(y - self.base) / self.weight).max(initial=0.0))
+        return farthest(y, self.base, self.weight)
 
     @property
     def region(self) -> Region:
@@ -94,14 +95,10 @@ class Settling:
     def part(self) -> Part:
         """Return the open groups; everything, without a radius, if too few groups are settled."""
         ws = self.ws
-        opened = self.radii <= self.radius
-        if np.count_nonzero(opened) > WORTH * len(opened):
+        if np.count_nonzero(self.radii <= self.radius) > WORTH * len(self.radii):
             self.radius = np.inf
             return Part(ws, self.rows, None, 0.0)
-        columns = np.flatnonzero(np.repeat(opened, np.diff(ws.start)))
-        part = ws.take(columns)
-        settled = ws.x.copy()
-        settled[columns] = 0.0
-        used = ws.activity_of(settled, len(self.base))
+        used = np.empty(len(self.base))
+        columns, cost = open_columns(ws.groups(), self.radii, self.radius, ws.x, used)
         rows = Rows(self.rows.lower - used, self.rows.upper - used, self.rows.scale)
-        return Part(part, rows, columns, inner(ws.cost, settled))
+        return Part(ws.take(columns), rows, columns, cost)

@@ -19,6 +19,7 @@ from copter.methods.proximal.pricing import Priced, price_all
 from copter.methods.proximal.proximal_point import Control, Progress, solve_working_set
 from copter.methods.proximal.purification import purify
 from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
+from copter.methods.proximal.row_sums import row_tolerances
 from copter.methods.proximal.termination import status_of
 from copter.model.matrix import BlockMatrix
 from copter.problem.residuals import Residuals
@@ -223,9 +224,8 @@ class Solve:
 
     def row_tolerance(self) -> Floats:
         """Return every row's largest residual: `ROW_SHARE` of the tolerance, at most a tenth of the absolute one."""
-        bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
-        bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
-        return np.minimum(ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
+        share, most = ROW_SHARE * self.settings.tolerance, 0.1 * self.settings.absolute_tolerance
+        return row_tolerances(self.rows.lower, self.rows.upper, share, most)
 
     def look_for_certificates(self, progress: Progress, before: tuple[Floats, float]) -> Status | None:
         """Find out why a working set does not converge: infeasible, unbounded, or stalled; returns the status, if

@@ -3,6 +3,51 @@
 import numpy as np
 
 
+def merged_keys(const long[::1] key, const double[::1] x, alive, const long[::1] wanted):
+    """Return the columns that are alive, with wanted ones that are not among them.
+
+    Parameters
+    ----------
+    key, x : ndarray (n,) int64, float64
+        Keys of columns, ascending, and their values.
+    alive : ndarray (n,) bool or None
+        Columns to keep; None for all.
+    wanted : ndarray (k,) int64
+        Keys, ascending.
+
+    Returns
+    -------
+    key, x : ndarray
+        New columns are zero.
+    fresh : ndarray int64
+        Positions of the new columns, ascending.
+    """
+    cdef Py_ssize_t n = key.shape[0], j = 0, e = 0, k = 0, count = 0
+    cdef const unsigned char[::1] keep
+    cdef bint all_alive = alive is None
+    if not all_alive:
+        keep = alive.view(np.uint8)
+    keys, values = np.empty(n + wanted.shape[0], dtype=np.int64), np.empty(n + wanted.shape[0])
+    places = np.empty(wanted.shape[0], dtype=np.int64)
+    cdef long[::1] merged = keys, place = places
+    cdef double[::1] value = values
+    with nogil:
+        while j < n or e < wanted.shape[0]:  # ends: j or e grows
+            if j < n and not (all_alive or keep[j]):
+                j += 1
+            elif e == wanted.shape[0] or (j < n and key[j] <= wanted[e]):
+                if e < wanted.shape[0] and key[j] == wanted[e]:
+                    e += 1
+                merged[k], value[k] = key[j], x[j]
+                j, k = j + 1, k + 1
+            else:
+                if k == 0 or merged[k - 1] != wanted[e]:
+                    merged[k], value[k], place[count] = wanted[e], 0.0, k
+                    k, count = k + 1, count + 1
+                e += 1
+    return keys[:k], values[:k], places[:count]
+
+
 def spliced(first, second, const int[::1] place, target):
     """Set the arrays of a working set to columns of two others.
 

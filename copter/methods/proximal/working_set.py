@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.proximal.accumulate import activities, group_least, raise_new, reduced_costs
+from copter.methods.proximal.accumulate import activities, fit, group_least, raise_new, reduced_costs
 from copter.methods.proximal.groups import Groups
-from copter.methods.proximal.splice import spliced
+from copter.methods.proximal.splice import merged_keys, spliced
 from copter.model.matrix import BlockMatrix
 from copter.problem.values import distinct
 
@@ -97,20 +99,18 @@ class WorkingSet:
         those that are best at each of these prices.
         """
         alive, unused, required = matrix.followed(self.key, self.generation)
-        if alive is not None:
-            self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
         nothing = np.zeros(0, dtype=np.int32)
         wanted = matrix.required_columns() if required else (nothing, nothing)
         if seeds is not None and len(unused):
             best = matrix.improving(unused, seeds)
             wanted = best if not required else (np.append(wanted[0], best[0]), np.append(wanted[1], best[1]))
-        fresh, at = self.unknown(*wanted)
-        if len(fresh):
-            self.key, self.x = np.insert(self.key, at, fresh), np.insert(self.x, at, 0.0)
-        self.generation = matrix.generation[self.slot_of_column]
+        keys = wanted[0].astype(np.int64) << SLOT_SHIFT | wanted[1]
+        if required:
+            keys = np.sort(keys)
+        self.key, self.x, fresh = merged_keys(self.key, self.x, alive, keys)
         self.gather(matrix)
         if y is not None and len(fresh):
-            self.start_by_price(at + np.arange(len(at)), y)
+            self.start_by_price(fresh, y)
 
     def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
         """Add columns; return how many were not in yet.
@@ -154,22 +154,22 @@ class WorkingSet:
         In a group without a limit all of them go to their upper bounds. In a group whose columns are all at lower
         bounds the best column is raised, as far as the limit allows.
         """
-        raise_new(self.groups(), new, self.reduced_costs(y), self.x)
+        raise_new(self.groups(), new, y, self.x)
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Remove the columns outside the mask; these must be at their lower bounds."""
         spliced(self, NOTHING, np.flatnonzero(mask).astype(np.int32), self)
 
-    def take(self, columns: NDArray[np.int64]) -> WorkingSet:
+    def take(self, columns: NDArray[np.integer[Any]]) -> WorkingSet:
         """Return a working set of the columns at these ascending positions, with copies of their data."""
         result = object.__new__(WorkingSet)
-        spliced(self, NOTHING, columns.astype(np.int32), result)
+        spliced(self, NOTHING, np.asarray(columns, dtype=np.int32), result)
         return result
 
     def gather(self, matrix: BlockMatrix) -> None:
         """Copy costs, bounds and entries from the matrix, and project x onto the bounds."""
-        self.find_groups()
-        flat = matrix.gather(self.slots, self.start, self.column)
+        self.slots, self.start, self.generation, flat = matrix.columns_by_key(self.key)
+        self.multiplier = np.zeros(len(self.slots))
         self.limit, self.cost, self.lower, self.upper = flat.limit, flat.cost, flat.lower, flat.upper
         self.entry_start, self.row, self.coefficient = flat.entry_start, flat.row, flat.coefficient
         self.free, self.record = np.zeros(self.size, dtype=np.uint8), None
@@ -177,21 +177,19 @@ class WorkingSet:
 
     def fit(self) -> None:
         """Project x onto bounds and limits."""
-        np.clip(self.x, self.lower, self.upper, out=self.x)
-        total = np.add.reduceat(self.x, self.start[:-1]) if self.size else np.zeros(0)
-        over = total > self.limit * (1 + 1e-12)
-        if over.any():
-            shrink = np.where(over, self.limit / np.where(over, total, 1.0), 1.0)
-            self.x *= np.repeat(shrink, np.diff(self.start))
-            np.clip(self.x, self.lower, self.upper, out=self.x)
+        fit(self.groups(), 1e-12, self.x)
 
     def groups(self) -> Groups:
         """Return the record of the present arrays that kernels read."""
         if self.record is None:
-            self.record = Groups(
-                self.start, self.limit, self.cost, self.lower, self.upper, self.entry_start, self.row, self.coefficient
-            )
+            self.record = self.groups_of(self.cost)
         return self.record
+
+    def groups_of(self, cost: Floats) -> Groups:
+        """Return the record with other costs."""
+        return Groups(
+            self.start, self.limit, cost, self.lower, self.upper, self.entry_start, self.row, self.coefficient
+        )
 
     def activity(self, n_rows: int) -> Floats:
         """Return A x, (n_rows,), recomputed from the columns."""

@@ -136,6 +136,29 @@ cdef class BlockMatrix(PricedMatrix):
                         entries += 1
         return _Gathered(limits, costs, lowers, uppers, starts, rows, coefficients)
 
+    def columns_by_key(self, const long[::1] key):
+        """Return (slots, first column of each and the end, generation of each column's slot, :meth:`gather` of them).
+
+        key : ndarray (n,) int64
+            slot << 32 | column, ascending.
+        """
+        cdef Py_ssize_t j, n = key.shape[0], g = 0
+        cdef const long[::1] ages = self.generation
+        columns, ages_now = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
+        places, starts = np.empty(n, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
+        cdef int[::1] column = columns, slot = places, start = starts
+        cdef long[::1] age = ages_now
+        with nogil:
+            for j in range(n):
+                column[j] = <int>key[j]
+                age[j] = ages[key[j] >> 32]
+                if g == 0 or slot[g - 1] != key[j] >> 32:
+                    slot[g], start[g] = <int>(key[j] >> 32), <int>j
+                    g += 1
+            start[g] = <int>n
+        slots, firsts = places[:g].copy(), starts[:g + 1].copy()
+        return slots, firsts, ages_now, self.gather(slots, firsts, columns)
+
     # Slabs side by side -------------------------------------------------------------------------------------------
 
     def starts_of(self, const int[::1] slots):

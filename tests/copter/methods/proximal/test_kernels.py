@@ -21,7 +21,6 @@ from copter.methods.proximal.accumulate import (
     point_sums,
     raise_new,
     reduced_costs,
-    thresholds,
 )
 from copter.methods.proximal.ascent import jacobian_product, newton_matrix
 from copter.methods.proximal.newton import Rows
@@ -124,12 +123,15 @@ def test_sums_over_entries(seed: int) -> None:
     threshold, slots = np.empty(2 * len(groups)), 2 * np.arange(len(groups), dtype=np.int32)
     lowest, column = np.empty(2 * len(groups)), np.empty(2 * len(groups), dtype=np.int32)
     key = np.repeat(slots.astype(np.int64), np.diff(problem.start)) << 32 | np.arange(len(x))
-    least_columns(slots, problem.start, key, x, lowest, column)
-    np.testing.assert_array_equal(lowest[::2], least)
-    np.testing.assert_array_equal(x[column[::2]], least)
+    least_columns(problem.columns, slots, key, y, 1e-3, lowest, column, threshold)
+    group_least(problem.start, reduced, least)
+    np.testing.assert_allclose(lowest[::2], least, atol=1e-12)
+    np.testing.assert_allclose(reduced[column[::2]], least, atol=1e-12)
+    assert set(lowest[1::2].tolist()) == {np.inf}
     assert set(column[1::2].tolist()) == {-1}
-    thresholds(lowest, 1e-3, threshold)
-    np.testing.assert_allclose(threshold[::2], np.minimum(least, 0.0) - 1e-3 * (1.0 - np.minimum(least, 0.0)))
+    wanted = np.minimum(least, 0.0) - 1e-3 * (1.0 - np.minimum(least, 0.0))
+    np.testing.assert_allclose(threshold[::2], wanted, atol=1e-12)
+    group_least(problem.start, x, least)
     np.testing.assert_array_equal(threshold[1::2], -1e-3)
     total, found = 0.0, easy_minimum(problem.start, problem.limit, problem.lower, problem.upper, x, easy)
     for g, (begin, end) in enumerate(pairwise(problem.start)):
@@ -163,8 +165,9 @@ def test_violations_and_idle_columns(seed: int) -> None:
     assert squares == pytest.approx(np.dot(over, over), rel=1e-9, abs=1e-30)
     assert largest == pytest.approx(max(over), rel=1e-12, abs=1e-15)
 
-    reduced, idle = rng.normal(size=len(x)), np.empty(len(x), dtype=np.uint8)
-    idle_columns(problem.start, reduced, problem.cost, problem.lower, problem.upper, x, 0.3, idle)
+    y, idle = rng.normal(size=2), np.empty(len(x), dtype=np.uint8)
+    reduced = problem.cost - usage.T @ y
+    assert idle_columns(problem.columns, y, x, 0.3, idle) == idle.sum()
     for a, b in pairwise(problem.start):
         best, size = min(0.0, reduced[a:b].min()), np.abs(problem.cost[a:b]).max()
         for j in range(a, b):
@@ -182,8 +185,10 @@ def test_new_columns_are_raised_to_their_bounds_or_the_best_of_a_resting_group_a
     for a, b in pairwise(problem.start):
         if rng.random() < 0.3:
             x[a:b] += 0.1
-    new, reduced, before = np.flatnonzero(rng.random(n) < 0.4), np.round(rng.normal(size=n), 1), x.copy()
-    raise_new(problem.columns, new, reduced, x)
+    new, y, before = np.flatnonzero(rng.random(n) < 0.4), np.round(rng.normal(size=2), 1), x.copy()
+    reduced = np.empty(n)
+    reduced_costs(problem.cost, problem.entry_start, problem.row, problem.coefficient, y, reduced)
+    raise_new(problem.columns, new, y, x)
     wanted = before.copy()
     for (a, b), limit in zip(pairwise(problem.start), problem.limit, strict=True):
         worth = [j for j in new if a <= j < b and reduced[j] < 0 and problem.lower[j] < problem.upper[j] < np.inf]

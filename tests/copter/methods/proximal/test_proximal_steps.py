@@ -116,7 +116,7 @@ class Script:
 
     def maximise(self, problem: Any, ascent: Any, y: Floats, *_: Any) -> tuple[Point, int]:
         price, _, residual, count = self.taken[min(len(self.sigmas), len(self.taken)) - 1]
-        return Point(np.array([price]), np.array([0.25]), np.array([residual])), count
+        return Point(np.array([price]), np.array([0.25]), np.array([float(residual)])), count
 
 
 EVERYWHERE = Region(np.zeros(1), np.ones(1), INF)
@@ -238,8 +238,10 @@ class Turns:
     def part(self) -> Part:
         return Part(self.ws.take(np.array([1])), self.rows, np.array([1]), 0.5)
 
-    def solve(self, ws: Any, rows: Rows, y: Floats, sigma: float, control: Control, region: Region) -> Progress:
-        self.begun.append((float(y[0]), sigma, control.offset))
+    def solve(
+        self, ws: Any, rows: Rows, y: Floats, sigma: float, control: Control, region: Region, elsewhere: float
+    ) -> Progress:
+        self.begun.append((float(y[0]), sigma, control.offset + elsewhere))
         assert region is self.region
         ws.x[:] = 0.1 * len(self.begun)
         given = {"converged": False, **self.ended.pop(0)}
@@ -300,8 +302,10 @@ def test_few_columns_are_solved_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "SETTLE_COLUMNS", 4)
     asked: list[Any] = []
 
-    def solve(part: Any, rows_: Rows, y: Floats, sigma: float, control: Control, region: Region) -> Progress:
-        asked.append((part is ws, rows_ is rows, control.offset, region.inside(np.array([1e9]))))
+    def solve(
+        part: Any, rows_: Rows, y: Floats, sigma: float, control: Control, region: Region, elsewhere: float
+    ) -> Progress:
+        asked.append((part is ws, rows_ is rows, elsewhere, region.inside(np.array([1e9]))))
         return Progress(np.array([9.0]), sigma, 1, 2, 0.5, False, np.ones(3))
 
     monkeypatch.setattr(steps, "proximal_point", solve)
