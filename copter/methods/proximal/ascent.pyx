@@ -148,6 +148,7 @@ cdef class Ascent:
     cdef double radius
     cdef Py_ssize_t m
     cdef double[:, ::1] here, found, matrix, factor  # points: rows of prices, slacks and residuals
+    cdef object points  # the array of `here`
     cdef double[::1] direction, total
     cdef bint factorises
     cdef int[::1] touched
@@ -157,7 +158,8 @@ cdef class Ascent:
         cdef Py_ssize_t size = max(tolerance.shape[0], 1)
         self.dual, self.tolerance, self.base, self.weight, self.radius = dual, tolerance, base, weight, radius
         self.m, self.factorises = tolerance.shape[0], False
-        self.here, self.found = np.empty((3, size)), np.empty((3, size))
+        self.points = np.empty((3, size))
+        self.here, self.found = self.points, np.empty((3, size))
         self.direction, self.total, self.touched = np.empty(size), np.empty(size), np.zeros(2 * size, dtype=np.int32)
 
     cdef bint has_ended(self) noexcept nogil:
@@ -257,4 +259,4 @@ cdef class Ascent:
             step += 1
         if not last:
             self.dual.at(&self.here[0, 0], &self.here[1, 0], &self.here[2, 0])
-        return step, *np.array(self.here)
+        return step, *self.points.copy()

@@ -77,10 +77,13 @@ def spliced(first, second, const int[::1] place, target):
     cdef Py_ssize_t n = place.shape[0], j, k, e, groups = 0, g = -1, a = 0, b = 0
     cdef long slot, last = -1
     cdef int entries = 0
-    cdef long[::1] key = np.empty(n, dtype=np.int64), generation = np.empty(n, dtype=np.int64)
-    cdef double[::1] x = np.empty(n), cost = np.empty(n), lower = np.empty(n), upper = np.empty(n)
-    cdef unsigned char[::1] free = np.empty(n, dtype=np.uint8)
-    cdef int[::1] begin = np.empty(n + 1, dtype=np.int32)
+    keys, ages, flags = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint8)
+    xs, costs, lowers, uppers = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    begins = np.empty(n + 1, dtype=np.int32)
+    cdef long[::1] key = keys, generation = ages
+    cdef double[::1] x = xs, cost = costs, lower = lowers, upper = uppers
+    cdef unsigned char[::1] free = flags
+    cdef int[::1] begin = begins
     with nogil:
         for j in range(n):
             k = place[j]
@@ -99,9 +102,11 @@ def spliced(first, second, const int[::1] place, target):
                 groups += 1
                 last = slot
         begin[n] = entries
-    cdef int[::1] row = np.empty(entries, dtype=np.int32), slots = np.empty(groups, dtype=np.int32)
-    cdef double[::1] coefficient = np.empty(entries), limit = np.empty(groups), multiplier = np.zeros(groups)
-    cdef int[::1] start = np.empty(groups + 1, dtype=np.int32)
+    rows, coefficients = np.empty(entries, dtype=np.int32), np.empty(entries)
+    places, starts = np.empty(groups, dtype=np.int32), np.empty(groups + 1, dtype=np.int32)
+    limits, multipliers = np.empty(groups), np.zeros(groups)
+    cdef int[::1] row = rows, slots = places, start = starts
+    cdef double[::1] coefficient = coefficients, limit = limits, multiplier = multipliers
     with nogil:
         last = -1
         for j in range(n):
@@ -130,10 +135,8 @@ def spliced(first, second, const int[::1] place, target):
                 b += 1
             limit[g], multiplier[g] = limit_2[b], multiplier_2[b]
         start[groups] = <int>n
-    target.key, target.generation = np.asarray(key), np.asarray(generation)
-    target.x, target.cost = np.asarray(x), np.asarray(cost)
-    target.lower, target.upper, target.free = np.asarray(lower), np.asarray(upper), np.asarray(free)
-    target.entry_start, target.row, target.coefficient = np.asarray(begin), np.asarray(row), np.asarray(coefficient)
-    target.slots, target.start = np.asarray(slots), np.asarray(start)
-    target.limit, target.multiplier = np.asarray(limit), np.asarray(multiplier)
+    target.key, target.generation, target.x, target.cost = keys, ages, xs, costs
+    target.lower, target.upper, target.free = lowers, uppers, flags
+    target.entry_start, target.row, target.coefficient = begins, rows, coefficients
+    target.slots, target.start, target.limit, target.multiplier = places, starts, limits, multipliers
     target.record = None
