@@ -50,10 +50,11 @@ cdef struct Block:
     double* private_lower    # bounds of the private rows, as many as the pattern says; NULL for none
     double* private_upper
     long long stamp           # a number that no other costs of the matrix have had
-    # Of all columns but `best`, the least reduced cost at a share of the prices of a pass (screen.pyx), as scale and
-    # offset have changed since; prices is the pass's number, 0 for no such bound.
+    # Of all columns but `best`, the least reduced cost at a share of the prices of a pass, and how much more it is for
+    # each share above that one (screen.pyx), as scale and offset have changed since; prices is the pass's number, 0 for
+    # no such bound.
     int best, prices
-    double rest, factor       # factor: the present scale over that of the pass
+    double share, rest, slope, factor  # factor: the present scale over that of the pass
     long long usage           # stamp of the pattern at that time
 
 

@@ -27,6 +27,7 @@ cdef enum:
     MANY_COLUMNS = 4_000_000
     LENT = 2  # a search for near columns lends this many times the slabs; each slab screened pays one back
     NEAR_WORK = 200  # a slab's near columns take as long as a pass over so many columns
+    SETTLED_WORK = 20  # the same of a slab whose best column is known
     RESTED = 32  # a pass without a search pays one slab in this many back
 
 cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
@@ -176,14 +177,14 @@ cdef class PricedMatrix(ListOfLists):
         if skipped:
             smallest[:] = np.nan
             return smallest, found[:0], found[:0], smallest[:0]
-        cdef long long priced = 0, screened = 0, searched = 0, count = 0
+        cdef long long priced = 0, screened = 0, settled = 0, searched = 0, count = 0
         for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=4 * FEW):
             if seconds < INFINITY and (i % FEW and isnan(smallest_view[i - i % FEW]) or not i % FEW and now_s() > end):
                 smallest_view[i] = NAN
                 continue
             if knows and best[i] >= 0 and self.is_known(i, ratio, least[i], best[i]):
                 smallest_view[i] = least[i]
-                screened += 1
+                settled += 1
                 continue
             if screen and i + 8 * AHEAD < n and not (knows and self.blocks[i + 8 * AHEAD].prices):
                 fetch_near(self.near[i + 8 * AHEAD])
@@ -199,11 +200,12 @@ cdef class PricedMatrix(ListOfLists):
             if searches and self.find_near(i, smallest_view[i]):
                 searched += 1
         if screen:
-            self.last_work = priced + NEAR_WORK * screened
+            self.last_work = priced + NEAR_WORK * screened + SETTLED_WORK * settled
             self.passes += 1
-            self.debt += LENT * searched - screened - (0 if searches else n // RESTED + 1)
+            self.debt += LENT * searched - screened - settled - (0 if searches else n // RESTED + 1)
             self.debt = max(self.debt, 0)
-        self.columns_priced, self.slabs_screened = self.columns_priced + priced, self.slabs_screened + screened
+        self.columns_priced += priced
+        self.slabs_screened += screened + settled
         for i in range(n):
             count += found_view[i]
         slots, columns, values = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32), np.empty(count)

@@ -26,7 +26,8 @@ cdef enum:
 
 cdef double LOW = 0.6  # low prices, as a share of those of the pass
 cdef double RISE = 0.3  # a column is near if it may be the best one after prices have risen by this share
-cdef double HIGH = 0.9  # the same as LOW, of prices at which no near column but the best is needed
+cdef double HIGH = 0.75  # the least share of prices at which a bound on all columns but the best is noted
+cdef double HIGHEST = 0.98  # the largest one
 cdef double SLACK = 64.0 * 2.0 ** -53  # bound on the relative rounding errors of a comparison
 
 
@@ -73,8 +74,12 @@ cdef bint is_settled(const Block* block, double ratio, double least, int column)
 
     ratio: as for :func:`is_screened`, of the prices of the block's bound.
     """
-    return (column == block.best and block.fixed < 0 and not block.resident and block.rest >= least
-            and 0.0 < block.factor <= ratio * (LOW / HIGH) * (1.0 - SLACK) and block.usage == block.pattern.stamp)
+    cdef double level
+    if (column != block.best or block.fixed >= 0 or block.resident or block.usage != block.pattern.stamp
+            or not block.factor > 0.0):
+        return False
+    level = ratio * LOW / block.factor * (1.0 - SLACK)  # of the prices, over the change of scale
+    return level >= block.share and block.rest + block.slope * (min(level, 1.0) - block.share) >= least
 
 
 cdef void rescaled(Block* block, double scale, double offset, int exception) noexcept nogil:
@@ -84,6 +89,7 @@ cdef void rescaled(Block* block, double scale, double offset, int exception) noe
         block.prices = 0
         return
     block.factor *= factor
+    block.slope *= factor
     if block.rest < INFINITY:
         block.rest = factor * block.rest + shift - SLACK * (
             factor * (fabs(block.rest) + block.pattern.priced_size + fabs(block.offset)) + fabs(offset) + fabs(shift))
@@ -96,9 +102,10 @@ cdef void hold_rest(Block* block, const Near* near, double ratio, int prices) no
     """
     cdef const double* usage = block.pattern.priced_usage
     cdef int single = block.single_column if block.n_exceptions else -1, best = single, e, j
-    cdef double least = block.single_cost - usage[single] if single >= 0 else INFINITY, value, rest
+    cdef double least = block.single_cost - usage[single] if single >= 0 else INFINITY, value, rest, most
+    cdef double share = max(block.scale / near.scale / ratio * (1.0 + SLACK), HIGH)
     block.prices = 0
-    if block.most < INFINITY or block.n_exceptions > 1 or not block.scale / near.scale <= HIGH * ratio:
+    if block.most < INFINITY or block.n_exceptions > 1 or not share <= HIGHEST:
         return
     for e in range(near.count):
         j = columns(near)[e]
@@ -107,14 +114,18 @@ cdef void hold_rest(Block* block, const Near* near, double ratio, int prices) no
             least, best = value, j
     if best < 0 or (single >= 0 and best != single):
         return
-    rest = least_later(block, near)
+    rest = most = least_later(block, near)
     for e in range(near.count):
         j = columns(near)[e]
         if j != best:
-            rest = min(rest, block.scale * bases(near)[e] + block.offset - HIGH * usage[j])
+            value = block.scale * bases(near)[e] + block.offset
+            rest, most = min(rest, value - share * usage[j]), min(most, value - usage[j])
+    block.slope = 0.0
     if rest < INFINITY:
-        rest -= SLACK * (fabs(rest) + block.pattern.priced_size + fabs(block.offset))
-    block.best, block.prices, block.rest, block.factor, block.usage = best, prices, rest, 1.0, block.pattern.stamp
+        block.slope = (most - rest) / (1.0 - share)
+        rest -= SLACK * (fabs(rest) + block.slope + block.pattern.priced_size + fabs(block.offset))
+    block.best, block.prices, block.share, block.rest, block.factor = best, prices, share, rest, 1.0
+    block.usage = block.pattern.stamp
 
 
 cdef bint is_screened(const Block* block, const Near* near, double ratio, double threshold, double* smallest,
