@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from libc.string cimport memcpy
+
 
 def merged_keys(const long[::1] key, const double[::1] x, alive, const long[::1] wanted):
     """Return the columns that are alive, with wanted ones that are not among them.
@@ -48,6 +50,62 @@ def merged_keys(const long[::1] key, const double[::1] x, alive, const long[::1]
     return keys[:k], values[:k], places[:count]
 
 
+def places_with(Py_ssize_t n, const long[::1] at):
+    """Return the places (for :func:`spliced`) of n columns of a first set, with column k of a second before at[k].
+
+    at : ndarray (k,) int64
+        Ascending.
+    """
+    cdef Py_ssize_t j = 0, k, count = at.shape[0]
+    places = np.empty(n + count, dtype=np.int32)
+    cdef int[::1] place = places
+    for k in range(count):
+        while j < at[k]:  # ends: j grows
+            place[j + k] = <int>j
+            j += 1
+        place[j + k] = <int>~k
+    while j < n:  # ends: j grows
+        place[j + count] = <int>j
+        j += 1
+    return places
+
+
+cdef struct Columns:
+    # What a working set holds of each column.
+    const long* key
+    const long* generation
+    const double* x
+    const double* cost
+    const double* lower
+    const double* upper
+    const unsigned char* free
+    const int* begin
+    const int* row
+    const double* coefficient
+
+
+cdef int held(columns, Columns* found) except -1:
+    """Take the addresses of a working set's arrays, which it keeps."""
+    cdef const long[::1] key = columns.key, generation = columns.generation
+    cdef const double[::1] x = columns.x, cost = columns.cost, lower = columns.lower, upper = columns.upper
+    cdef const unsigned char[::1] free = columns.free
+    cdef const int[::1] begin = columns.entry_start, row = columns.row
+    cdef const double[::1] coefficient = columns.coefficient
+    found.key, found.generation, found.x, found.cost = &key[0], &generation[0], &x[0], &cost[0]
+    found.lower, found.upper, found.free, found.begin = &lower[0], &upper[0], &free[0], &begin[0]
+    found.row, found.coefficient = &row[0], &coefficient[0]
+    return 0
+
+
+cdef inline Py_ssize_t run_of(const int[::1] place, Py_ssize_t j) noexcept nogil:
+    """Return where the run of consecutive columns of one set that begins at j ends."""
+    cdef Py_ssize_t end = j + 1
+    cdef int step = 1 if place[j] >= 0 else -1
+    while end < place.shape[0] and place[end] == place[end - 1] + step:  # ends: end grows
+        end += 1
+    return end
+
+
 def spliced(first, second, const int[::1] place, target):
     """Set the arrays of a working set to columns of two others.
 
@@ -62,21 +120,16 @@ def spliced(first, second, const int[::1] place, target):
     -----
     A group keeps the limit and multiplier of its slot in `first`, else those in `second`.
     """
-    cdef const long[::1] key_1 = first.key, key_2 = second.key
-    cdef const long[::1] generation_1 = first.generation, generation_2 = second.generation
-    cdef const double[::1] x_1 = first.x, x_2 = second.x, cost_1 = first.cost, cost_2 = second.cost
-    cdef const double[::1] lower_1 = first.lower, lower_2 = second.lower
-    cdef const double[::1] upper_1 = first.upper, upper_2 = second.upper
-    cdef const unsigned char[::1] free_1 = first.free, free_2 = second.free
-    cdef const int[::1] begin_1 = first.entry_start, begin_2 = second.entry_start
-    cdef const int[::1] row_1 = first.row, row_2 = second.row
-    cdef const double[::1] coefficient_1 = first.coefficient, coefficient_2 = second.coefficient
+    cdef Columns[2] of
+    held(first, &of[0])
+    held(second, &of[1])
     cdef const int[::1] slot_1 = first.slots, slot_2 = second.slots
     cdef const double[::1] limit_1 = first.limit, limit_2 = second.limit
     cdef const double[::1] multiplier_1 = first.multiplier, multiplier_2 = second.multiplier
-    cdef Py_ssize_t n = place.shape[0], j, k, e, groups = 0, g = -1, a = 0, b = 0
+    cdef Py_ssize_t n = place.shape[0], j, e, k, end, size, groups = 0, g = -1, a = 0, b = 0
     cdef long slot, last = -1
-    cdef int entries = 0
+    cdef int entries = 0, shift
+    cdef Columns* source
     keys, ages, flags = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint8)
     xs, costs, lowers, uppers = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     begins = np.empty(n + 1, dtype=np.int32)
@@ -85,41 +138,46 @@ def spliced(first, second, const int[::1] place, target):
     cdef unsigned char[::1] free = flags
     cdef int[::1] begin = begins
     with nogil:
-        for j in range(n):
-            k = place[j]
-            begin[j] = entries
-            if k >= 0:
-                key[j], generation[j], x[j], cost[j] = key_1[k], generation_1[k], x_1[k], cost_1[k]
-                lower[j], upper[j], free[j] = lower_1[k], upper_1[k], free_1[k]
-                entries += begin_1[k + 1] - begin_1[k]
-            else:
-                k = ~k
-                key[j], generation[j], x[j], cost[j] = key_2[k], generation_2[k], x_2[k], cost_2[k]
-                lower[j], upper[j], free[j] = lower_2[k], upper_2[k], free_2[k]
-                entries += begin_2[k + 1] - begin_2[k]
-            slot = key[j] >> 32
-            if slot != last:
-                groups += 1
-                last = slot
+        j = 0
+        while j < n:  # ends: every run has a column
+            end, k = run_of(place, j), place[j]
+            source = &of[0] if k >= 0 else &of[1]
+            k = k if k >= 0 else ~k
+            size = (end - j) * sizeof(double)
+            memcpy(&key[j], source.key + k, size)
+            memcpy(&generation[j], source.generation + k, size)
+            memcpy(&x[j], source.x + k, size)
+            memcpy(&cost[j], source.cost + k, size)
+            memcpy(&lower[j], source.lower + k, size)
+            memcpy(&upper[j], source.upper + k, size)
+            memcpy(&free[j], source.free + k, end - j)
+            shift = entries - source.begin[k]
+            for e in range(end - j):
+                begin[j + e] = source.begin[k + e] + shift
+            entries = source.begin[k + end - j] + shift
+            j = end
         begin[n] = entries
+        for j in range(n):
+            slot = key[j] >> 32
+            groups += slot != last
+            last = slot
     rows, coefficients = np.empty(entries, dtype=np.int32), np.empty(entries)
     places, starts = np.empty(groups, dtype=np.int32), np.empty(groups + 1, dtype=np.int32)
     limits, multipliers = np.empty(groups), np.zeros(groups)
     cdef int[::1] row = rows, slots = places, start = starts
     cdef double[::1] coefficient = coefficients, limit = limits, multiplier = multipliers
     with nogil:
+        j = 0
+        while j < n:  # ends: every run has a column
+            end, k = run_of(place, j), place[j]
+            source = &of[0] if k >= 0 else &of[1]
+            k = source.begin[k if k >= 0 else ~k]
+            size = begin[end] - begin[j]
+            memcpy(&row[begin[j]], source.row + k, size * sizeof(int))
+            memcpy(&coefficient[begin[j]], source.coefficient + k, size * sizeof(double))
+            j = end
         last = -1
         for j in range(n):
-            k = place[j]
-            if k >= 0:
-                for e in range(begin_1[k + 1] - begin_1[k]):
-                    row[begin[j] + e] = row_1[begin_1[k] + e]
-                    coefficient[begin[j] + e] = coefficient_1[begin_1[k] + e]
-            else:
-                k = ~k
-                for e in range(begin_2[k + 1] - begin_2[k]):
-                    row[begin[j] + e] = row_2[begin_2[k] + e]
-                    coefficient[begin[j] + e] = coefficient_2[begin_2[k] + e]
             slot = key[j] >> 32
             if slot == last:
                 continue

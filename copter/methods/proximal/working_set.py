@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import activities, fit, group_least, raise_new, reduced_costs
 from copter.methods.proximal.groups import Groups
-from copter.methods.proximal.splice import merged_keys, spliced
+from copter.methods.proximal.splice import merged_keys, places_with, spliced
 from copter.model.matrix import BlockMatrix
 from copter.problem.values import distinct
 
@@ -143,8 +143,7 @@ class WorkingSet:
         """Insert new columns (keys `fresh`) before the places `at`; only their data are gathered from the matrix."""
         new = WorkingSet.of(fresh, np.zeros(len(fresh)), matrix.generation[fresh >> SLOT_SHIFT])
         new.gather(matrix)
-        place = np.insert(np.arange(self.size, dtype=np.int32), at, ~np.arange(len(fresh), dtype=np.int32))
-        spliced(self, new, place, self)
+        spliced(self, new, places_with(self.size, at), self)
         if new.x.any():
             self.fit()
 
