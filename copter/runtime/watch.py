@@ -5,7 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from inspect import unwrap
 from types import FrameType, TracebackType
+
+# The interpreter's own functions: those of the module look up the names of signals and handlers, which takes too long
+# for a small round.
+_handle, _handler_of, _CTRL_C = unwrap(signal.signal), unwrap(signal.getsignal), int(signal.SIGINT)
 
 
 class Stopped(Exception):
@@ -50,13 +55,15 @@ class Watch:
         return time.perf_counter() - self.started
 
     def __call__(self) -> bool:
-        return self.interrupted or self.elapsed_s >= self.limit_s
+        if self._interrupted or (self._outer is not None and self._outer.interrupted):
+            return True
+        return time.perf_counter() - self.started >= self.limit_s
 
     def __enter__(self) -> Watch:
         mine = threading.current_thread() is threading.main_thread()
-        handler = signal.getsignal(signal.SIGINT) if mine else None
+        handler = _handler_of(_CTRL_C) if mine else None
         if handler is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._interrupt)
+            _handle(_CTRL_C, self._interrupt)
             self._caught = True
         outer = getattr(handler, "__self__", None)
         self._outer = outer if isinstance(outer, Watch) else None
@@ -66,7 +73,7 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._caught:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            _handle(_CTRL_C, signal.default_int_handler)
             self._caught = False
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:

@@ -117,28 +117,34 @@ def moved(const double[::1] cost, const double[::1] found, double[::1] x, double
     return objective, largest
 
 
-def open_columns(Groups columns, const double[::1] radii, double radius, const double[::1] x, double[::1] used):
+def open_columns(Groups columns, const double[::1] radii, double radius, double share, const double[::1] x,
+                 double[::1] used):
     """Return the columns of open groups, those whose radius is no larger, and the objective of the settled ones.
 
     Parameters
     ----------
     columns : Groups
     radii, radius : ndarray (groups,), float
+    share : float
+        Largest share of the groups that may be open.
     x : ndarray (n,)
     used : ndarray (m,)
         Written: what the settled groups use of the rows.
 
     Returns
     -------
-    place : ndarray int32
-        Columns of the open groups, ascending.
+    place : ndarray int32 or None
+        Columns of the open groups, ascending; None if too many groups are open.
     cost : float
     """
-    cdef Py_ssize_t g, j, k, n = 0
+    cdef Py_ssize_t g, j, k, n = 0, count = 0
     cdef double cost = 0.0
     for g in range(columns.count):
         if radii[g] <= radius:
+            count += 1
             n += columns.start[g + 1] - columns.start[g]
+    if count > share * columns.count:
+        return None, 0.0
     places = np.empty(n, dtype=np.int32)
     cdef int[::1] place = places
     n = 0

@@ -118,9 +118,7 @@ class Iterate:
         resident = matrix.resident_of(ws.slots)
         if resident.any():
             idle[np.repeat(resident, np.diff(ws.start))] = 0
-        keep = idle == 0
-        if not keep.all():
-            ws.keep(keep)
+        ws.keep(idle == 0)
 
     def check_consistent(self, matrix: BlockMatrix) -> None:
         """Raise InternalError unless x is within bounds and limits, keys ascend and every column is alive."""

@@ -201,11 +201,14 @@ cdef double projected(Groups columns, const double* center, double sigma, const 
     """Do :func:`project`; return the sum of `out.value`."""
     cdef Py_ssize_t piece, pieces = out.value.shape[0], groups = columns.count, m = out.activity.shape[1]
     cdef double total = 0.0
-    for piece in prange(pieces, num_threads=threads, schedule="static", chunksize=1):
-        if m > 0:
-            memset(&out.activity[0, 0] + piece * m, 0, m * sizeof(double))
-        out.value[piece] = 0.0
-        if groups > 0 and columns.n_columns > 0:
+    if m > 0:
+        memset(&out.activity[0, 0], 0, pieces * m * sizeof(double))
+    if groups == 0 or columns.n_columns == 0:
+        memset(&out.value[0], 0, pieces * sizeof(double))
+    elif pieces == 1:
+        out.value[0] = project_groups(columns, 0, groups, center, sigma, y, out, &out.activity[0, 0])
+    else:
+        for piece in prange(pieces, num_threads=threads, schedule="static", chunksize=1):
             out.value[piece] = project_groups(columns, groups * piece // pieces, groups * (piece + 1) // pieces,
                                               center, sigma, y, out, &out.activity[0, 0] + piece * m)
     for piece in range(pieces):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import easy_minimum, moved, plain_minimum
 from copter.methods.proximal.ascent import Ascent
-from copter.methods.proximal.newton import Direction, Region, Rows, Subproblem, maximise
+from copter.methods.proximal.newton import SMALL_WORKING_SET, Direction, Region, Rows, Subproblem, maximise
 from copter.methods.proximal.project import block_minimum
 from copter.methods.proximal.row_sums import dual_terms, is_within, signed
 from copter.methods.proximal.settling import Part, Settling
@@ -151,15 +151,11 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
         y, sigma = progress.y, progress.sigma
         left = settling is not None and settling.distance(y) > control.trust_radius
         if settling is None or left or progress.converged or settling.region.inside(y) or control.stop():
-            return replace(
-                progress,
-                y=settling.brought_back(y, control.trust_radius) if settling is not None and left else y,
-                proximal_steps=proximal_steps,
-                newton_steps=newton_steps,
-                converged=progress.converged and not left,
-                displacement=part.spread(progress.displacement, ws.size),
-                left_trust_region=left,
-            )
+            progress.y = settling.brought_back(y, control.trust_radius) if settling is not None and left else y
+            progress.proximal_steps, progress.newton_steps = proximal_steps, newton_steps
+            progress.converged, progress.left_trust_region = progress.converged and not left, left
+            progress.displacement = part.spread(progress.displacement, ws.size)
+            return progress
         settling.widen(y)
 
 
@@ -171,10 +167,11 @@ def proximal_point(
     The objective has a further constant of `elsewhere`.
     """
     settings, offset = control.settings, control.offset + elsewhere
-    slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
+    slack = np.minimum(np.maximum(ws.activity(len(y)), rows.lower), rows.upper)
     newton_steps, violated, gap = 0, 0, np.inf
     displacement, longest, nowhere = np.zeros(ws.size), 0.0, np.zeros(len(y))
-    problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
+    threads = settings.n_threads if ws.size >= SMALL_WORKING_SET else 1
+    problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, threads)
     ascent = Ascent(problem.dual, control.row_tolerance, *region)
     for step in range(1, settings.max_proximal_steps + 1):
         if step > 1:

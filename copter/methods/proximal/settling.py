@@ -95,10 +95,10 @@ class Settling:
     def part(self) -> Part:
         """Return the open groups; everything, without a radius, if too few groups are settled."""
         ws = self.ws
-        if np.count_nonzero(self.radii <= self.radius) > WORTH * len(self.radii):
+        used = np.empty(len(self.base))
+        columns, cost = open_columns(ws.groups(), self.radii, self.radius, WORTH, ws.x, used)
+        if columns is None:
             self.radius = np.inf
             return Part(ws, self.rows, None, 0.0)
-        used = np.empty(len(self.base))
-        columns, cost = open_columns(ws.groups(), self.radii, self.radius, ws.x, used)
         rows = Rows(self.rows.lower - used, self.rows.upper - used, self.rows.scale)
         return Part(ws.take(columns), rows, columns, cost)

@@ -18,7 +18,7 @@ from copter.methods.proximal.newton import Direction, Rows, Subproblem
 from copter.methods.proximal.pricing import Priced, price_all
 from copter.methods.proximal.proximal_point import Control, Progress, solve_working_set
 from copter.methods.proximal.purification import purify
-from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
+from copter.methods.proximal.residuals import primal_side, residuals_of
 from copter.methods.proximal.row_sums import row_tolerances
 from copter.methods.proximal.termination import status_of
 from copter.model.matrix import BlockMatrix
@@ -114,6 +114,7 @@ class Solve:
         self.offset = offset  # constant of the minimisation; the relative gap is computed with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
         self.rows: Rows = iterate.rows(matrix)
+        self.threads = settings.n_threads
         self.passes = self.newton_steps = self.proximal_steps = 0
         self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
@@ -127,8 +128,7 @@ class Solve:
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
         while True:
-            side, best = self.price()
-            residuals = residuals_of(side, best, self.offset)
+            residuals, best = self.price()
             self.ask_callback(residuals)
             status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
             if status is Status.OPTIMAL:
@@ -147,15 +147,17 @@ class Solve:
         """Seconds since the solve began."""
         return self.watch.elapsed_s
 
-    def price(self) -> tuple[PrimalSide, Priced]:
-        """Price all columns and add improving ones; returns the point's residuals and the best bound so far."""
+    def price(self) -> tuple[Residuals, Priced]:
+        """Price all columns and add improving ones; returns the point's residuals and the pass with the best bound so
+        far: the one with the smallest larger of relative gap and dual residual.
+        """
         iterate = self.iterate
         began = self.elapsed_s
         seconds = max(self.watch.limit_s - began, 0.0) + GRACE_S
         if iterate.pass_s > seconds:
             iterate.pass_s *= 0.9  # so that a pass is tried again later
             seconds = 0.0  # a pass that cannot end in time proves nothing, so none is made
-        threads, screen = self.settings.n_threads, not iterate.cold
+        threads, screen = self.threads, not iterate.cold
         priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, threads, seconds=seconds, screen=screen)
         self.passes += 1
         took = self.elapsed_s - began
@@ -167,18 +169,17 @@ class Solve:
         worth = len(priced.slot) > 0 and not self.watch()  # after the deadline new columns would not be solved for
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if worth else 0
         side = primal_side(iterate.ws, self.rows)
-        if self.best is None or self.merit(side, priced) <= self.merit(side, self.best):
-            self.best = priced
-        return side, self.best
+        found = residuals_of(side, priced, self.offset)
+        if self.best is not None:
+            before = residuals_of(side, self.best, self.offset)
+            if not max(found.gap, found.dual) <= max(before.gap, before.dual):
+                return before, self.best
+        self.best = priced
+        return found, priced
 
     def residuals(self, priced: Priced) -> Residuals:
         """Return residuals of the current point, with the prices of a pass."""
         return residuals_of(primal_side(self.iterate.ws, self.rows), priced, self.offset)
-
-    def merit(self, side: PrimalSide, priced: Priced) -> float:
-        """Return the larger of relative gap and dual residual: how far prices are from proving optimality."""
-        residuals = residuals_of(side, priced, self.offset)
-        return max(residuals.gap, residuals.dual)
 
     def ask_callback(self, residuals: Residuals) -> None:
         """Report progress to the callback; if it returns True, the solve ends."""
@@ -202,7 +203,7 @@ class Solve:
             settings,
             tolerance=goal,
             row_tolerance=self.row_tolerance(),
-            stop=self.must_stop,
+            stop=self.watch,
             offset=self.offset,
             trust_radius=settings.price_reach if trusts else np.inf,
             direction=self.direction,
@@ -241,7 +242,7 @@ class Solve:
         if ray is not None:
             self.ray = ray
             return Status.DUAL_INFEASIBLE
-        proven, priced = farkas(self.matrix, iterate.ws, self.rows, progress.y, self.settings.n_threads)
+        proven, priced = farkas(self.matrix, iterate.ws, self.rows, progress.y, self.threads)
         if proven:
             self.ray = priced.y
             return Status.PRIMAL_INFEASIBLE

@@ -50,6 +50,29 @@ def merged_keys(const long[::1] key, const double[::1] x, alive, const long[::1]
     return keys[:k], values[:k], places[:count]
 
 
+def unknown_keys(const long[::1] key, const long[::1] wanted):
+    """Return the wanted keys that are not among ascending ones, ascending, and the places before which they belong.
+
+    wanted : ndarray (k,) int64
+        Ascending, each once.
+    """
+    cdef Py_ssize_t e, low = 0, high, middle, count = 0
+    fresh, at = np.empty(wanted.shape[0], dtype=np.int64), np.empty(wanted.shape[0], dtype=np.int64)
+    cdef long[::1] found = fresh, place = at
+    for e in range(wanted.shape[0]):
+        high = key.shape[0]
+        while low < high:  # ends: the interval halves
+            middle = (low + high) // 2
+            if key[middle] < wanted[e]:
+                low = middle + 1
+            else:
+                high = middle
+        if low == key.shape[0] or key[low] != wanted[e]:
+            found[count], place[count] = wanted[e], low
+            count += 1
+    return fresh[:count], at[:count]
+
+
 def places_with(Py_ssize_t n, const long[::1] at):
     """Return the places (for :func:`spliced`) of n columns of a first set, with column k of a second before at[k].
 
@@ -67,6 +90,21 @@ def places_with(Py_ssize_t n, const long[::1] at):
     while j < n:  # ends: j grows
         place[j + count] = <int>j
         j += 1
+    return places
+
+
+def places_of(const unsigned char[::1] flag, bint wanted):
+    """Return the places (for :func:`spliced`) of the columns whose flags are as wanted, ascending."""
+    cdef Py_ssize_t j, n = flag.shape[0], count = 0
+    for j in range(n):
+        count += (flag[j] != 0) == wanted
+    places = np.empty(count, dtype=np.int32)
+    cdef int[::1] place = places
+    count = 0
+    for j in range(n):
+        if (flag[j] != 0) == wanted:
+            place[count] = <int>j
+            count += 1
     return places
 
 

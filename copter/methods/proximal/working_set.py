@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import activities, fit, group_least, raise_new, reduced_costs
 from copter.methods.proximal.groups import Groups
-from copter.methods.proximal.splice import merged_keys, places_with, spliced
+from copter.methods.proximal.splice import merged_keys, places_of, places_with, spliced, unknown_keys
 from copter.model.matrix import BlockMatrix
 from copter.problem.values import distinct
 
@@ -134,10 +134,7 @@ class WorkingSet:
         wanted = slot.astype(np.int64) << SLOT_SHIFT | column
         if np.any(wanted[1:] <= wanted[:-1]):
             wanted = distinct(wanted)
-        place = np.searchsorted(self.key, wanted)
-        inside = place < self.size
-        inside[inside] = self.key[place[inside]] == wanted[inside]
-        return wanted[~inside], place[~inside]
+        return unknown_keys(self.key, wanted)
 
     def merge(self, matrix: BlockMatrix, fresh: NDArray[np.int64], at: NDArray[np.int64]) -> None:
         """Insert new columns (keys `fresh`) before the places `at`; only their data are gathered from the matrix."""
@@ -157,7 +154,7 @@ class WorkingSet:
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Remove the columns outside the mask; these must be at their lower bounds."""
-        spliced(self, NOTHING, np.flatnonzero(mask).astype(np.int32), self)
+        spliced(self, NOTHING, places_of(mask.view(np.uint8), True), self)
 
     def take(self, columns: NDArray[np.integer[Any]]) -> WorkingSet:
         """Return a working set of the columns at these ascending positions, with copies of their data."""

@@ -281,8 +281,7 @@ def test_the_best_prices_are_those_nearest_to_a_proof(parts: Parts) -> None:
     assert solve.price()[1].bound == 10.0
     merit = begun(parts, offset=5.0)
     parts.bounds, parts.dual = [9.0], 0.0
-    side, best = merit.price()
-    assert merit.merit(side, best) == pytest.approx(1.0 / (1.0 + 15.0 + 14.0))
+    assert merit.price()[0].gap == pytest.approx(1.0 / (1.0 + 15.0 + 14.0))
 
 
 # Improving --------------------------------------------------------------------------------------------------------
