@@ -7,14 +7,9 @@ from copter.model.matrix.gathered import Gathered as _Gathered
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
-from copter.model.matrix.fetch cimport fetch_block, fetch_column
 from copter.model.matrix.layout cimport Block, Pattern, cost_of, exception_at, exception_cost_at, is_summed
 from copter.model.matrix.list_of_lists cimport Slab
 from copter.model.matrix.priced_matrix cimport PricedMatrix
-
-
-cdef enum:
-    AHEAD = 16  # slabs whose columns' costs are asked for before they are read: they lie in arrays of their own
 
 
 cdef inline bint is_capped(const Block* block) noexcept nogil:
@@ -111,8 +106,6 @@ cdef class BlockMatrix(PricedMatrix):
         cdef int[::1] entry_start = starts
         with nogil:
             for g in range(count):
-                if g + AHEAD < count:
-                    fetch_block(&self.blocks[slots[g + AHEAD]])
                 pattern = self.blocks[slots[g]].pattern
                 for e in range(start[g], start[g + 1]):
                     entries += pattern.column_start[columns[e] + 1] - pattern.column_start[columns[e]]
@@ -123,11 +116,6 @@ cdef class BlockMatrix(PricedMatrix):
         entries = 0
         with nogil:
             for g in range(count):
-                if g + 2 * AHEAD < count:
-                    fetch_block(&self.blocks[slots[g + 2 * AHEAD]])
-                if g + AHEAD < count:
-                    for e in range(start[g + AHEAD], start[g + AHEAD + 1]):
-                        fetch_column(&self.blocks[slots[g + AHEAD]], columns[e])
                 block = &self.blocks[slots[g]]
                 pattern = block.pattern
                 limit[g] = block.limit

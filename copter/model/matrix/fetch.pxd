@@ -39,16 +39,6 @@ cdef inline void fetch_cost(const Block* block) noexcept nogil:
     fetch(block.cost, block.n_columns * (sizeof(float) if block.single_precision else sizeof(double)))
 
 
-cdef inline void fetch_block(const Block* block) noexcept nogil:
-    """Ask for a block itself."""
-    fetch(block, sizeof(Block))
-
-
-cdef inline void fetch_column(const Block* block, int column) noexcept nogil:
-    """Ask for the stored cost of one column."""
-    __builtin_prefetch(<const char*>block.cost + column * (sizeof(float) if block.single_precision else sizeof(double)))
-
-
 cdef inline void fetch_near(const Near* near) noexcept nogil:
     """Ask for the near columns of a block, as far as they are usually many."""
     if near != NULL:

@@ -19,7 +19,7 @@ from copter.runtime import threads as _threads
 
 cdef enum:
     OFTEN = 16  # patterns priced between two looks at the clock
-    FEW = 4  # slots priced between two looks at the clock
+    FEW = 16  # slots priced between two looks at the clock
     AHEAD = 2  # patterns that are prefetched before they are priced
     EARLIER = 256  # passes whose prices are kept, because near columns were found at them
     LEAST_COLUMNS = 256  # columns below which a slab is priced as fast as its near columns
@@ -178,7 +178,7 @@ cdef class PricedMatrix(ListOfLists):
             smallest[:] = np.nan
             return smallest, found[:0], found[:0], smallest[:0]
         cdef long long priced = 0, screened = 0, settled = 0, searched = 0, count = 0
-        for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=4 * FEW):
+        for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=FEW):
             if seconds < INFINITY and (i % FEW and isnan(smallest_view[i - i % FEW]) or not i % FEW and now_s() > end):
                 smallest_view[i] = NAN
                 continue
