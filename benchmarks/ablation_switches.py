@@ -251,6 +251,14 @@ def none_easy(*arguments: Any) -> float:
     return 0.0
 
 
+@contextmanager
+def no_plain_minima() -> Iterator[None]:
+    """Every group's minimum is found as if its columns had bounds of their own."""
+    room = "proximal.proximal_point"
+    with all_of(put_in(room, "easy_minimum", none_easy), put_in(room, "plain_minimum", lambda *_: (0.0, False))):
+        yield
+
+
 def switched_off() -> list[Variant]:
     """Every method, accelerator and reduction, switched off."""
     pivots = ("PIVOTS", "_COLD_PIVOTS", "_ROW_PIVOTS")
@@ -280,7 +288,7 @@ def switched_off() -> list[Variant]:
         ("accelerator", "basis carried through edits", put_in("blocks.basis", "carried", no_answer), {}),
         ("accelerator", "trust radius", nothing, {"price_reach": float("inf")}),
         ("accelerator", "settled groups", put_in("proximal.settling", "WORTH", 0.0), {}),
-        ("accelerator", "minima over plain groups", put_in("proximal.proximal_point", "easy_minimum", none_easy), {}),
+        ("accelerator", "minima over plain groups", no_plain_minima, {}),
         ("accelerator", "coordinate descent opens a cold solve", nothing, {"descent_sweeps": 0}),
         ("accelerator", "walk to a vertex", put_in("proximal.purification", "WALK_ROWS", 0), {}),
         ("accelerator", "vertex wanted at all", nothing, {"purify": False}),

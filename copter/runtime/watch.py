@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from inspect import unwrap
 from types import FrameType, TracebackType
+from typing import Any
 
-# The interpreter's own functions: those of the module look up the names of signals and handlers, which takes too long
-# for a small round.
-_handle, _handler_of, _CTRL_C = unwrap(signal.signal), unwrap(signal.getsignal), int(signal.SIGINT)
+# The interpreter's own functions where they can be had: those of the module look up the names of signals and handlers,
+# which takes too long for a small round.
+_SIGNALS: Any = getattr(signal, "_signal", signal)
+_CTRL_C = int(signal.SIGINT)
 
 
 class Stopped(Exception):
@@ -61,9 +62,9 @@ class Watch:
 
     def __enter__(self) -> Watch:
         mine = threading.current_thread() is threading.main_thread()
-        handler = _handler_of(_CTRL_C) if mine else None
+        handler = _SIGNALS.getsignal(_CTRL_C) if mine else None
         if handler is signal.default_int_handler:
-            _handle(_CTRL_C, self._interrupt)
+            _SIGNALS.signal(_CTRL_C, self._interrupt)
             self._caught = True
         outer = getattr(handler, "__self__", None)
         self._outer = outer if isinstance(outer, Watch) else None
@@ -73,7 +74,7 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._caught:
-            _handle(_CTRL_C, signal.default_int_handler)
+            _SIGNALS.signal(_CTRL_C, signal.default_int_handler)
             self._caught = False
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
