@@ -115,9 +115,8 @@ class Iterate:
         idle = np.empty(ws.size, dtype=np.uint8)
         if not idle_columns(ws.groups(), self.y, ws.x, KEEP_SLACK, idle):
             return
-        resident = matrix.resident_of(ws.slots)
-        if resident.any():
-            idle[np.repeat(resident, np.diff(ws.start))] = 0
+        if ws.any_required:
+            idle[np.repeat(matrix.resident_of(ws.slots), np.diff(ws.start))] = 0
         ws.keep(idle == 0)
 
     def check_consistent(self, matrix: BlockMatrix) -> None:

@@ -34,6 +34,8 @@ class WorkingSet:
         Largest sum of a group, and its multiplier at the last projection.
     cost, lower, upper, free : ndarray (n,)
     entry_start, row, coefficient : CSC arrays over row slots.
+    any_required : bool
+        Whether some columns may be resident or fixed ones.
     """
 
     def __init__(self) -> None:
@@ -43,6 +45,7 @@ class WorkingSet:
         self.entry_start: Ints = np.zeros(1, dtype=np.int32)
         self.row: Ints = np.zeros(0, dtype=np.int32)
         self.coefficient: Floats = np.zeros(0)
+        self.any_required = True
         self.record: Groups | None = None  # of the present arrays, for kernels; None until it is asked for
         self.allocate()
 
@@ -104,6 +107,7 @@ class WorkingSet:
         if seeds is not None and len(unused):
             best = matrix.improving(unused, seeds)
             wanted = best if not required else (np.append(wanted[0], best[0]), np.append(wanted[1], best[1]))
+        self.any_required = required
         keys = wanted[0].astype(np.int64) << SLOT_SHIFT | wanted[1]
         if required:
             keys = np.sort(keys)

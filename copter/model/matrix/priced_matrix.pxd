@@ -10,6 +10,8 @@ cdef class PricedMatrix(ListOfLists):
     cdef readonly long long columns_priced
     cdef readonly long long slabs_screened
     cdef object earlier
+    cdef double[:, ::1] terms  # of the dual value by slot, with their rounding errors, from the last pass
+    cdef void note_term(self, int i, double smallest) noexcept nogil
     cdef int reserve_near(self) except -1
     cdef bint keeps(self, const double[::1] y, double* ratio) except -1
     cdef bint is_near(self, int i, const double* ratio, double threshold, double* smallest, int* column,

@@ -70,6 +70,7 @@ cdef class PricedMatrix(ListOfLists):
         self.near, self.near_capacity, self.passes, self.debt = NULL, 0, 0, 0
         self.columns_priced = self.slabs_screened = self.last_work = 0
         self.earlier = np.zeros((EARLIER, 0))
+        self.terms = np.zeros((0, 2))
 
     def __dealloc__(self):
         cdef int i
@@ -155,6 +156,8 @@ cdef class PricedMatrix(ListOfLists):
             if template.pattern.n_users:
                 patterns[n_patterns] = &template.pattern
                 n_patterns += 1
+        if self.terms.shape[0] < n:
+            self.terms = np.empty((n + n // 4, 2))
         cdef double end = now_s() + seconds
         cdef bint skipped = False
         cdef unsigned char* late = <unsigned char*>calloc(n_patterns // OFTEN + 1, 1)
@@ -184,18 +187,21 @@ cdef class PricedMatrix(ListOfLists):
                 continue
             if knows and best[i] >= 0 and self.is_known(i, ratio, least[i], best[i]):
                 smallest_view[i] = least[i]
+                self.note_term(i, least[i])
                 settled += 1
                 continue
             if screen and i + 8 * AHEAD < n and not (knows and self.blocks[i + 8 * AHEAD].prices):
                 fetch_near(self.near[i + 8 * AHEAD])
             if screen and self.is_near(i, ratio, threshold[i], &smallest_view[i], &column_view[i, 0],
                                        &reduced_view[i, 0], &found_view[i]):
+                self.note_term(i, smallest_view[i])
                 screened += 1
                 continue
             if i + 4 * AHEAD < n and not screen:
                 fetch_cost(&self.blocks[i + 4 * AHEAD])
             self.price_slot(i, weight, threshold[i], &smallest_view[i], &column_view[i, 0], &reduced_view[i, 0],
                             &found_view[i])
+            self.note_term(i, smallest_view[i])
             priced += self.blocks[i].n_columns
             if searches and self.find_near(i, smallest_view[i]):
                 searched += 1
@@ -323,7 +329,7 @@ cdef class PricedMatrix(ListOfLists):
         price_block(block, weight, threshold, smallest, column, reduced, found)
 
     def dual_value(self, const double[::1] smallest):
-        """Return (value, size, error, terms) of the smallest reduced costs that :meth:`price` has returned.
+        """Return (value, size, error, terms) of the smallest reduced costs that the last :meth:`price` has returned.
 
         Returns
         -------
@@ -338,8 +344,7 @@ cdef class PricedMatrix(ListOfLists):
         """
         cdef Py_ssize_t i
         cdef long terms = 0
-        cdef double value = 0.0, size = 0.0, error = 0.0, term
-        cdef Block* block
+        cdef double value = 0.0, size = 0.0, error = 0.0
         with nogil:
             for i in range(smallest.shape[0]):
                 if isinf(smallest[i]):
@@ -347,13 +352,18 @@ cdef class PricedMatrix(ListOfLists):
                 if isnan(smallest[i]):  # the slot may be an empty one
                     value = NAN
                     break
-                block = &self.blocks[i]
-                term = block.limit * (smallest[i] if block.fixed >= 0 or not smallest[i] > 0.0 else 0.0)
-                value += term
-                size += fabs(term)
-                error += block.limit * self.price_error(block)
+                value += self.terms[i, 0]
+                size += fabs(self.terms[i, 0])
+                error += self.terms[i, 1]
                 terms += 1
         return value, size, error, terms
+
+    cdef void note_term(self, int i, double smallest) noexcept nogil:
+        """Note a slab's term of the dual value, and its rounding error, while its block is at hand."""
+        cdef Block* block = &self.blocks[i]
+        if block.n_columns > 0 and not block.resident:
+            self.terms[i, 0] = block.limit * (smallest if block.fixed >= 0 or not smallest > 0.0 else 0.0)
+            self.terms[i, 1] = block.limit * self.price_error(block)
 
     cdef double price_error(self, const Block* block) noexcept nogil:
         return 8.0 * HALF_ULP * (block.pattern.priced_size + 2.0 * offset_size(block))
