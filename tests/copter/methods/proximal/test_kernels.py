@@ -15,9 +15,13 @@ from scipy.optimize import linprog
 from copter.methods.proximal.accumulate import (
     activities,
     easy_minimum,
+    fit,
     group_least,
     idle_columns,
     least_columns,
+    moved,
+    open_columns,
+    plain_minimum,
     point_sums,
     raise_new,
     reduced_costs,
@@ -173,6 +177,56 @@ def test_violations_and_idle_columns(seed: int) -> None:
         for j in range(a, b):
             at_rest = x[j] == problem.lower[j] != problem.upper[j]
             assert bool(idle[j]) == bool(at_rest and reduced[j] - best > 0.3 * size)
+
+
+@quick
+@given(seeds)
+def test_minima_over_plain_groups_and_projections_onto_bounds_and_limits(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 2)
+    for only in (groups, [Group(g.cost, 0 * g.cost, 1 + 0 * g.cost, 0.5, g.usage, 0 * g.cost) for g in groups]):
+        problem, y = flat(only), rng.normal(size=2)
+        reduced = problem.cost - np.hstack([g.usage for g in only]).T @ y
+        plain = all((g.lower == 0).all() and (g.upper >= g.limit).all() and g.limit < np.inf for g in only)
+        least = [g.limit * min(0.0, part.min()) for g, part in zip(only, parts(reduced, problem), strict=True) if plain]
+        assert plain_minimum(problem.columns, y) == (pytest.approx(sum(least), rel=1e-9, abs=1e-9), plain)
+    problem, x = flat(groups), rng.normal(size=len(flat(groups).cost)) * 3.0
+    clipped = np.clip(x, problem.lower, problem.upper)
+    fit(problem.columns, 1e-12, x)
+    for got, there, g in zip(parts(x, problem), parts(clipped, problem), groups, strict=True):
+        shrinks = there.sum() > g.limit and there.sum() != 0.0
+        wanted = np.clip(there * (g.limit / there.sum()), g.lower, g.upper) if shrinks else there
+        if there.sum() != 0.0:
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+def parts(values: Floats, problem: Flat) -> list[Floats]:
+    """The values of each group's columns."""
+    return [values[begin:end] for begin, end in pairwise(problem.start)]
+
+
+@quick
+@given(seeds)
+def test_open_columns_and_what_the_settled_ones_use(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 3)
+    problem, radii = flat(groups), rng.integers(0, 4, len(groups)).astype(float)
+    x, used, radius = rng.normal(size=len(problem.cost)), np.empty(3), float(rng.integers(0, 4))
+    columns, cost = open_columns(problem.columns, radii, radius, 0.5, x, used)
+    opened = radii <= radius
+    if opened.sum() > 0.5 * len(groups):
+        assert (columns, cost) == (None, 0.0)
+        return
+    assert columns is not None
+    mask = np.repeat(opened, np.diff(problem.start))
+    assert columns.tolist() == np.flatnonzero(mask).tolist()
+    settled = np.where(mask, 0.0, x)
+    np.testing.assert_allclose(used, np.hstack([g.usage for g in groups]) @ settled, atol=1e-12)
+    assert cost == pytest.approx(problem.cost @ settled, abs=1e-12)
+    found, move, before = rng.normal(size=len(x)), np.empty(len(x)), x.copy()
+    objective, length = moved(problem.cost, found, x, move)
+    assert (objective, length) == (pytest.approx(problem.cost @ found), np.abs(found - before).max())
+    assert (x.tolist(), move.tolist()) == (found.tolist(), (found - before).tolist())
 
 
 @quick

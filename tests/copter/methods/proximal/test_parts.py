@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from copter import Settings, Status
-from copter.methods.proximal import certificates, descent
+from copter.methods.proximal import certificates, descent, row_sums
 from copter.methods.proximal.certificates import RAY_TOLERANCE, farkas, improving_ray
 from copter.methods.proximal.descent import SWEEPS_PER_MULTIPLIER_STEP, descend
 from copter.methods.proximal.groups import Groups
@@ -109,6 +109,31 @@ def test_violations_are_those_of_rows_bounds_and_limits() -> None:
     low, high = np.array([-INF, -3.0, -INF]), np.array([INF, 2.0, INF])
     assert row_violations(np.zeros(3), low, high) == (0.0, 0.0, 3.0)  # the larger side; none is zero
     assert row_violations(np.array([7.0, 6.0, 0.0]), low, high) == (4.0, 4.0, 3.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_over_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    low, y = np.where(rng.random(6) < 0.3, -INF, rng.normal(size=6)), np.round(rng.normal(size=6))
+    high = np.where(rng.random(6) < 0.3, INF, np.where(np.isinf(low), 0.0, low) + rng.random(6))
+    price = row_sums.signed(y, low, high)
+    assert price.tolist() == [
+        0.0 if p == 0 or not np.isfinite(a if p > 0 else b) else p for p, a, b in zip(y, low, high, strict=True)
+    ]
+    terms = [p * (a if p > 0 else b) for p, a, b in zip(price, low, high, strict=True) if p != 0.0]
+    assert row_sums.dual_terms(price, low, high) == pytest.approx((sum(terms), sum(map(abs, terms))))
+    bound = np.maximum(*(np.where(np.isfinite(each), np.abs(each), 0.0) for each in (low, high)))
+    assert row_sums.row_tolerances(low, high, 0.5, 0.8) == pytest.approx(np.minimum(0.5 * (1.0 + bound), 0.8))
+    activity = np.where(rng.random(6) < 0.5, np.where(np.isfinite(high), high, 0.0), 9.0)
+    near = 1e-7 * (1.0 + np.where(np.isfinite(high), np.abs(high), 0.0))
+    tight, count = row_sums.tight_rows(activity, low, high, 1e-7)
+    assert tight.tolist() == ((abs(activity - high) <= near) | (abs(activity - low) <= near)).astype(int).tolist()
+    assert count == tight.sum()
+    base, unit = rng.normal(size=6), 0.1 + rng.random(6)
+    far = float((np.abs(y - base) / unit).max())
+    assert row_sums.farthest(y, base, unit) == pytest.approx(far)
+    assert row_sums.is_within(y, base, unit, far * (1.0 + 1e-12))
+    assert not row_sums.is_within(y, base, unit, far * (1.0 - 1e-12))
 
 
 def test_a_direction_is_judged_by_the_last_group_and_every_row() -> None:

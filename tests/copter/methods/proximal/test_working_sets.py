@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from copter import Model
+from copter.methods.proximal.splice import merged_keys, places_of, places_with
 from copter.methods.proximal.working_set import NOTHING, WorkingSet
 from tests.copter.twins import Floats
 
@@ -81,6 +82,25 @@ def test_unknown_columns_are_found_with_their_places() -> None:
         key, at = ws.unknown(np.array(slots, dtype=np.int32), np.array(columns, dtype=np.int32))
         assert key.tolist() == [slot << 32 | column for slot, column in wanted]
         assert at.tolist() == places
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_keys_are_merged_with_wanted_ones_and_columns_copied_in_runs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    key = np.flatnonzero(rng.random(20) < 0.5)
+    x, alive = rng.random(len(key)), rng.random(len(key)) < 0.8
+    wanted = np.sort(rng.integers(0, 20, int(rng.integers(0, 8))))  # some twice
+    for mask in (alive, None):
+        here = key if mask is None else key[mask]
+        keys, values, fresh = merged_keys(key, x, mask, wanted)
+        assert keys.tolist() == sorted({*here.tolist(), *wanted.tolist()})
+        assert keys[fresh].tolist() == sorted({*wanted.tolist()} - {*here.tolist()})
+        known = dict(zip(key.tolist(), x.tolist(), strict=True))
+        assert values.tolist() == [known[each] if each in here else 0.0 for each in keys.tolist()]
+    assert places_of(alive.view(np.uint8), True).tolist() == np.flatnonzero(alive).tolist()
+    assert places_of(alive.view(np.uint8), False).tolist() == np.flatnonzero(~alive).tolist()
+    at = np.sort(rng.integers(0, 6, 3))
+    assert places_with(5, at).tolist() == np.insert(np.arange(5), at, [-1, -2, -3]).tolist()
 
 
 def test_values_of_the_known_columns_stay_where_others_come_in() -> None:
