@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -83,7 +82,6 @@ class ShardFormulation:
             self.model.set_count(("load", server), 1.0, 0.0)
         self.session = Session(self.model, settings or Settings())
         self.with_memory: list[int] = []
-        self.soft_memory = 0  # memory rows that the columns of `SOFT` have
         self.columns: dict[int, Ints] = {}  # servers of each request's columns
 
     def solve(
@@ -157,10 +155,6 @@ class ShardFormulation:
         price = PENALTY * min(worst, 1e4)
         eye, m = sp.identity(self.n, format="csc"), len(self.with_memory)
         usage = sp.block_diag((sp.hstack((eye, -eye)), -sp.identity(m)) if m else (sp.hstack((eye, -eye)),)).tocsc()
-        if SOFT in self.model and m == self.soft_memory:
-            self.model.update_costs([SOFT], [np.full(2 * self.n + m, price)])
-            return
-        self.soft_memory = m
         if SOFT in self.model:
             self.model.remove_request(SOFT)
         self.model.add_request(SOFT, np.full(2 * self.n + m, price), usage, resources=self._rows(), limit=np.inf)
@@ -173,23 +167,15 @@ class ShardFormulation:
             self._use(cluster, load, same)
             self.model.update_costs(same, [self._costs(cluster, shard, servers[shard]) for shard in same])
         unlike = sorted(servers.keys() - set(same))
-        known = [shard for shard in unlike if shard in self.columns]
-        before = [self.columns[shard] for shard in known]
+        self._drop([shard for shard in unlike if shard in self.columns])
         self.columns |= {shard: servers[shard] for shard in unlike}
-        if known:
-            kept = np.concatenate([_places(old, servers[each]) for old, each in zip(before, known, strict=True)])
-            self.model.update_columns(*self._own(cluster, load, known), **self._sums(), kept=kept)
-        if fresh := [shard for shard in unlike if shard not in set(known)]:
-            self.model.add_own_requests(*self._own(cluster, load, fresh), **self._sums(), integer=True)
-
-    def _own(self, cluster: ShardCluster, load: Floats, shards: list[int]) -> tuple[Any, ...]:
-        """Return shards with the numbers, costs and usage of their columns."""
-        cost = np.concatenate([self._costs(cluster, shard, self.columns[shard]) for shard in shards])
-        return shards, [len(self.columns[shard]) for shard in shards], cost, self._usage(cluster, load, shards)
-
-    def _sums(self) -> dict[str, Any]:
-        """Return the resources of the usage, and the sum of every shard's columns."""
-        return {"resources": self._rows(), "limit": 1.0, "at_least": 1.0}
+        if unlike:
+            sizes = [len(servers[shard]) for shard in unlike]
+            cost = np.concatenate([self._costs(cluster, shard, servers[shard]) for shard in unlike])
+            usage = self._usage(cluster, load, unlike)
+            self.model.add_own_requests(
+                unlike, sizes, cost, usage, resources=self._rows(), limit=1.0, at_least=1.0, integer=True
+            )
 
     def _costs(self, cluster: ShardCluster, shard: int, servers: Ints) -> Floats:
         """Return the cost of a new copy on each server that has none."""
@@ -306,12 +292,6 @@ class ShardFormulation:
             shard[kept], server[kept], share[kept], float(solution.objective), bound, len(value), passes,
             iterations, *seconds, float(soft.sum()), *prices,
         )  # fmt: skip
-
-
-def _places(before: Ints, now: Ints) -> Ints:
-    """Return the place of each server among the servers before, -1 for a new one; both ascend."""
-    place = np.minimum(np.searchsorted(before, now), len(before) - 1)
-    return np.where(before[place] == now, place, -1)
 
 
 def even_shares(cluster: ShardCluster) -> Shares:

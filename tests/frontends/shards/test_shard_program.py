@@ -206,7 +206,7 @@ def test_a_round_with_the_same_columns_keeps_its_requests(monkeypatch: pytest.Mo
     after = cluster_of([[0, 1], [0], [1]], band=0.1)
     load = np.array([1.2, 0.5, 0.3])
     found = form.solve(after, load)
-    assert gone == []
+    assert gone == [formulation.SOFT]
     assert {shard: form.columns[shard].tolist() for shard in (0, 1)} == {shard: kept[shard] for shard in (0, 1)}
     fresh = ShardFormulation(after)
     again = fresh.solve(after, load)
@@ -215,30 +215,6 @@ def test_a_round_with_the_same_columns_keeps_its_requests(monkeypatch: pytest.Mo
     np.testing.assert_allclose(np.sort(held.c), np.sort(built.c))
     np.testing.assert_allclose(np.sort(held.A.data), np.sort(built.A.data))
     np.testing.assert_allclose(held.row_upper, built.row_upper)
-
-
-def test_a_shard_with_other_servers_keeps_its_request_and_its_place_in_the_basis(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Loads and copies are other ones; the optimum is that of a fresh session, after fewer pivots."""
-    rng = np.random.default_rng(4)
-    before = cluster_of([[shard % 6] for shard in range(48)], band=0.05)
-    load = np.sort(rng.pareto(1.5, 48) + 0.1)[::-1]
-    form = ShardFormulation(before)
-    form.solve(before, load / load.sum() * 6.0)
-    first = {shard: servers.tolist() for shard, servers in form.columns.items()}
-    gone: list[object] = []
-    remove = form.model.remove_requests
-    monkeypatch.setattr(form.model, "remove_requests", lambda requests: (gone.extend(requests), remove(requests)))
-    after = cluster_of([[shard % 6] if shard > 4 else [shard % 6, (shard + 1) % 6] for shard in range(48)], band=0.05)
-    load = load * rng.uniform(0.9, 1.1, 48)
-    found = form.solve(after, load / load.sum() * 6.0)
-    moved = [shard for shard in first if shard in form.columns and form.columns[shard].tolist() != first[shard]]
-    assert moved
-    assert not set(moved) & set(gone)
-    again = ShardFormulation(after).solve(after, load / load.sum() * 6.0)
-    assert found.objective == pytest.approx(again.objective, abs=1e-9)
-    assert found.iterations < again.iterations
 
 
 # Which shards have a choice -------------------------------------------------------------------------------------------
