@@ -480,7 +480,7 @@ cdef class BlockDual(BlockItems):
     # Against rounding ---------------------------------------------------------------------------------------------
 
     cdef bint look_again(self) noexcept nogil:
-        """List loose blocks under their pairs again if there are many; return False if classes do not fit the prices."""
+        """List the loose blocks under their pairs if there are many; return False if classes do not fit the prices."""
         if self.since > OFTEN:
             if self.classes.alone or not self.classes.covers(&self.y[0]):
                 return False
