@@ -3,7 +3,8 @@
     python benchmarks/engine_rounds.py               # every row
     python benchmarks/engine_rounds.py --only sia    # rows whose name begins so; the page keeps the others
 
-A row is `python benchmarks/rounds.py` with the options that it names, in a process of its own.
+A row is `python benchmarks/rounds.py` with the options that it names, in a process of its own. Rows of a scheduler's
+own rounds replay the tape that its `copter simulate` writes; COPTER_TAPES is a folder in which it may be already.
 """
 
 from __future__ import annotations
@@ -14,22 +15,29 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tapes
 from whole_rounds import described
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "engine.md"
-PEERS = "highs,glop"
+PEERS = "highs,glop,soplex"
 PEER_LIMIT_S = 10
-HEAD = """# Rounds of the engine
+HEAD = f"""# Rounds of the engine
 
 Made by `python benchmarks/engine_rounds.py`, row by row; the last column is the commit, the date, and the load of the
 machine before the row. Each row is `python benchmarks/rounds.py OPTIONS`: milliseconds of a round, p50 / p99, by the
 clock and in processor time, and of its edits and LP alone, p50. **Goal**: what the project aims at, in milliseconds, or
-as times over the faster of warm HiGHS and GLOP on edits and LP (**times**).
+as times over the fastest of HiGHS, GLOP and SoPlex on edits and LP (**times**), of p50s; above a number where none of
+them ended a round within {PEER_LIMIT_S} s.
+
+Hadar and Hops write one column for each GPU type, and for each group of servers and size: the compact forms are what
+the product solves, so their rows are its own rounds, and so are those of the shards. Rounds with few changes and
+rounds with many take turns there, so **times** are of the sums over all rounds that both solved.
 
 | row | options | columns | round | processor | edits and LP | goal | best peer | times | measured |
 |---|---|---|---|---|---|---|---|---|---|"""
@@ -37,12 +45,23 @@ as times over the faster of warm HiGHS and GLOP on edits and LP (**times**).
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the page: its options of rounds.py, and its goal in words."""
+    """A row of the page: its options of rounds.py, or the tape that it replays, and its goal in words."""
 
     name: str
     options: str
     goal: str
     peers: bool = False
+    tape: tapes.Tape | None = None
+
+    @property
+    def shown(self) -> str:
+        """What is run."""
+        return self.options if self.tape is None else self.tape.shown
+
+
+def product(name: str, tape: tapes.Tape, goal: str) -> Row:
+    """A row of a scheduler's own rounds."""
+    return Row(name, f"--rounds {tapes.ROUNDS}", goal, True, tape)
 
 
 SIA = "--family sia --scale"
@@ -59,6 +78,13 @@ ROWS = (
     Row("sia 1,000,000 GPUs, capped", f"{SIA} 1000000 --mode capped --rounds 12 --judge 1", "60 / 100"),
     Row("sia 1,000,000 GPUs, capped, 0.1%", f"{SIA} 1000000 --mode capped --churn 0.001 --rounds 12 --judge 1", "30"),
     Row("transport", "--family transport --scale 5000 --churn 0.01 --rounds 20", "10 times", peers=True),
+    product("hadar, compact, 1,000 GPUs", tapes.simulated("hadar", 1_000), "3 times"),
+    product("hadar, compact, 10,000 GPUs", tapes.simulated("hadar", 10_000), "3 times"),
+    product("hops, compact, 1,000 GPUs", tapes.simulated("hops", 1_000), "3 times"),
+    product("hops, compact, 10,000 GPUs", tapes.simulated("hops", 10_000), "3 times"),
+    product("shards 256 x 64", tapes.shards(256, 64), "1 time"),
+    product("shards 1,024 x 128", tapes.shards(1_024), "1 time"),
+    product("shards 2,048 x 256", tapes.shards(2_048), "1 time"),
     Row("commodities, 20,000", "--family multicommodity --scale 20000 --rounds 12", "10 times", peers=True),
     Row(
         "commodities, 100,000, a link",
@@ -71,8 +97,26 @@ ROWS = (
 
 def measured(row: Row) -> dict[str, Any]:
     """Return what rounds.py measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        tape = [] if row.tape is None else ["--tape", str(recorded(row.tape, Path(folder)))]
+        return replayed(row, tape)
+
+
+def recorded(tape: tapes.Tape, folder: Path) -> Path:
+    """Return the file of a tape, made now unless COPTER_TAPES has it."""
+    kept = Path(os.environ.get("COPTER_TAPES", folder)) / f"{tape.name}.tape"
+    if not kept.exists():
+        kept = folder / kept.name
+        done = tape.run(kept)
+        if done.returncode:
+            raise SystemExit(f"{tape.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
+    return kept
+
+
+def replayed(row: Row, tape: list[str]) -> dict[str, Any]:
+    """Return what rounds.py measured of a family, or of a tape."""
     peers = ["--peers", PEERS, "--peer-time-limit", str(PEER_LIMIT_S)] if row.peers else []
-    command = [sys.executable, str(ROOT / "benchmarks" / "rounds.py"), *row.options.split(), *peers, "--json"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "rounds.py"), *row.options.split(), *tape, *peers, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{row.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
@@ -84,12 +128,16 @@ def line(row: Row) -> str:
     """Measure a row and return its line of the page."""
     load = os.getloadavg()[0]
     found = measured(row)
-    own, times = found["copter"], found["lp_ratio_to_best_peer"]
+    own, by = found["copter"], ("sum_ratio_to_best_peer", "best_peer_by_sum")
+    times, best = (found[each] for each in (by if row.tape else ("lp_ratio_to_best_peer", "best_peer")))
+    told = "" if times is None else f"{times:.3g}"
+    if row.peers and times is None:
+        told, best = f"> {PEER_LIMIT_S / own['lp_p50_s']:.3g}", "none"
     clock, processor = (
         " / ".join(f"{1e3 * own[f'{what}{share}_s']:.3g}" for share in ("p50", "p99")) for what in ("", "processor_")
     )
-    cells = [row.name, f"`{row.options}`", f"{found['variables']:,}", clock, processor, f"{1e3 * own['lp_p50_s']:.3g}"]
-    cells += [row.goal, found["best_peer"] or "", "" if times is None else f"{times:.3g}"]
+    cells = [row.name, f"`{row.shown}`", f"{found['variables']:,}", clock, processor, f"{1e3 * own['lp_p50_s']:.3g}"]
+    cells += [row.goal, best or "", told]
     return f"| {' | '.join([*cells, f'{described()}, {datetime.date.today().isoformat()}, {load:.1f}'])} |"
 
 

@@ -17,9 +17,16 @@ from copter_frontends.replay.peers import HIGHS_WAYS, MILP_WAY, PEERS
 from copter_frontends.replay.runs import Asked, Run, run_copter, run_peer
 
 WARM_UP = 3  # rounds after the cold one that are not counted; the peers' ways are tried in them
+BUDGET = 2.0  # time limits of one solve that a peer has for the whole tape of a product
 COMPARABLE = 2.0  # tolerances by which a peer's points may be off
 NEARLY_BEST = 1.25  # the second-best way goes on too if it is within this of the best in the warm-up
-WAYS = {"highs": HIGHS_WAYS, "highs-milp": (MILP_WAY,), "glop": PEERS["glop"][1], "pdlp": PEERS["pdlp"][1]}
+WAYS = {
+    "highs": HIGHS_WAYS,
+    "highs-milp": (MILP_WAY,),
+    "glop": PEERS["glop"][1],
+    "pdlp": PEERS["pdlp"][1],
+    "soplex": PEERS["soplex"][1],
+}
 Row = dict[str, Any]
 
 
@@ -35,6 +42,17 @@ class Options:
     solver: SolverOptions = field(default_factory=SolverOptions)
     verbose: bool = False
     judged: int | None = None  # last rounds that are judged part after part; None: the verifier judges every round
+
+    def say(self, run: Run) -> None:
+        """A line a round on stderr."""
+        for row in run.rows if self.verbose else ():
+            stages = " + ".join(f"{each} {1e3 * row[f'{each}_s']:.1f}" for each in ("edit", "solve", "shim"))
+            print(
+                f"round {row['round'] - WARM_UP - 1}: {run.solver} {1e3 * row['total_s']:.1f} ms = {stages}; "
+                f"{row['status']}, gap {row['gap']:.1e}",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 class Rounds:
@@ -58,7 +76,7 @@ class Rounds:
             self.record(tape)
             asked = Asked(str(tape), threads=self.options.solver.threads or None)
             asked = replace(asked, peer_time_limit_s=self.options.time_limit_s, judged=self.options.judged is None)
-            self.say(copter := run_copter(asked))
+            self.options.say(copter := run_copter(asked))
             peers = {name: self.replayed(name, asked) for name in self.options.peers}
         return self.summary(copter, peers)
 
@@ -81,19 +99,8 @@ class Rounds:
         dropped = {way: why_dropped(run, tried, self.options.solver.tolerance) for way, run in tried.items()}
         found = {way: (run if dropped[way] else run_peer(way, asked), dropped[way]) for way, run in tried.items()}
         for run, _ in found.values():
-            self.say(run)
+            self.options.say(run)
         return {way: (run, why or run.ended) for way, (run, why) in found.items()}
-
-    def say(self, run: Run) -> None:
-        """A line a round on stderr."""
-        for row in run.rows if self.options.verbose else ():
-            stages = " + ".join(f"{each} {1e3 * row[f'{each}_s']:.1f}" for each in ("edit", "solve", "shim"))
-            print(
-                f"round {row['round'] - WARM_UP - 1}: {run.solver} {1e3 * row['total_s']:.1f} ms = {stages}; "
-                f"{row['status']}, gap {row['gap']:.1e}",
-                file=sys.stderr,
-                flush=True,
-            )
 
     def summary(self, copter: Run, peers: dict[str, dict[str, tuple[Run, str | None]]]) -> dict[str, Any]:
         """The object that --json prints."""
@@ -102,11 +109,7 @@ class Rounds:
         if options.judged is not None:
             own["verified"] = min(options.judged, len(self.outcomes))  # a wrong answer has ended the run
         plans = [outcome.plan.objective if outcome.plan else np.nan for outcome in self.outcomes]
-        ways = {way: way_summary(*found, plans) for several in peers.values() for way, found in several.items()}
-        linear = {way: figures for way, figures in ways.items() if way != MILP_WAY}
-        counted = {way: figures["p50_s"] for way, figures in linear.items() if figures.get("p50_s") is not None}
-        best = min(counted, key=lambda way: counted[way]) if counted else None
-        cold = [figures["cold_s"] for figures in linear.values() if figures["cold_ended"]]
+        ways = {way: way_summary(*found, plans, copter) for several in peers.values() for way, found in several.items()}
         change = instance.change or type(self.family).changes[0]
         return {
             "family": options.family,
@@ -119,21 +122,59 @@ class Rounds:
             "tolerance": options.solver.tolerance,
             "method": options.solver.method,
             **self.family.counts,
-            "copter": own,
-            "peers": ways,
-            "peers_peak_rss_mb": {
-                name: most([row["peak_rss_mb"] for run, _ in several.values() for row in run.rows])
-                for name, several in peers.items()
-            },
-            "best_peer": best,
-            "best_peer_p50_s": None if best is None else counted[best],
-            "best_peer_cold_s": min(cold, default=None),
-            "ratio_to_best_peer": None if best is None else counted[best] / own["p50_s"],
-            "cold_ratio_to_best_peer": min(cold) / own["cold_s"] if cold else None,
-            "lp_ratio_to_best_peer": None if best is None else counted[best] / own["lp_p50_s"],
-            "cold_lp_ratio_to_best_peer": min(cold) / own["cold_lp_s"] if cold else None,
-            "objective_rel_diff_max": most([figures["objective_rel_diff_max"] for figures in linear.values()]),
+            **compared(own, ways, peers),
         }
+
+
+def of_tape(tape: str, options: Options) -> dict[str, Any]:
+    """What --json prints of the rounds on a tape: the product's own, of which no round is like the others.
+
+    All ways play it to its end, or for `BUDGET` time limits: a few rounds do not tell which one is the best.
+    """
+    threads, limit = options.solver.threads or None, options.time_limit_s
+    asked = Asked(tape, last=WARM_UP + 1 + options.rounds, threads=threads, peer_time_limit_s=limit)
+    options.say(copter := run_copter(asked))
+    if len(copter.rows) <= WARM_UP + 1:
+        raise ValueError(f"{tape} has {len(copter.rows)} rounds: it must have more than {WARM_UP + 1}")
+    peers: dict[str, dict[str, tuple[Run, str | None]]] = {}
+    for name in options.peers:
+        runs = {way: run_peer(way, replace(asked, peer_budget_s=BUDGET * limit)) for way in WAYS[name]}
+        peers[name] = {way: (run, None if run.rows else run.ended) for way, run in runs.items()}
+        for run in runs.values():
+            options.say(run)
+    ways = {way: way_summary(*found, [], copter) for several in peers.values() for way, found in several.items()}
+    sizes = {"rounds": len(copter.rows) - WARM_UP - 1, "variables": max(row["columns"] for row in copter.rows)}
+    return sizes | compared(copter_summary(copter, []), ways, peers)
+
+
+def compared(
+    own: dict[str, Any], ways: dict[str, dict[str, Any]], peers: dict[str, dict[str, tuple[Run, str | None]]]
+) -> dict[str, Any]:
+    """What --json prints of copter beside its peers."""
+    linear = {way: figures for way, figures in ways.items() if way != MILP_WAY}
+    counted = {way: figures["p50_s"] for way, figures in linear.items() if figures.get("p50_s") is not None}
+    totals = {way: figures["sum_ratio"] for way, figures in linear.items() if figures.get("sum_ratio") is not None}
+    best = min(counted, key=lambda way: counted[way]) if counted else None
+    best_by_sum = min(totals, key=lambda way: totals[way]) if totals else None
+    cold = [figures["cold_s"] for figures in linear.values() if figures["cold_ended"]]
+    return {
+        "copter": own,
+        "peers": ways,
+        "peers_peak_rss_mb": {
+            name: most([row["peak_rss_mb"] for run, _ in several.values() for row in run.rows])
+            for name, several in peers.items()
+        },
+        "best_peer": best,
+        "best_peer_p50_s": None if best is None else counted[best],
+        "best_peer_cold_s": min(cold, default=None),
+        "best_peer_by_sum": best_by_sum,
+        "sum_ratio_to_best_peer": None if best_by_sum is None else totals[best_by_sum],
+        "ratio_to_best_peer": None if best is None else counted[best] / own["p50_s"],
+        "cold_ratio_to_best_peer": min(cold) / own["cold_s"] if cold else None,
+        "lp_ratio_to_best_peer": None if best is None else counted[best] / own["lp_p50_s"],
+        "cold_lp_ratio_to_best_peer": min(cold) / own["cold_lp_s"] if cold else None,
+        "objective_rel_diff_max": most([figures["objective_rel_diff_max"] for figures in linear.values()]),
+    }
 
 
 def tried_s(run: Run) -> float:
@@ -216,7 +257,14 @@ def copter_summary(run: Run, outcomes: list[Outcome]) -> dict[str, Any]:
     }
 
 
-def way_summary(run: Run, dropped: str | None, plans: list[float]) -> dict[str, Any]:
+def sum_ratio(run: Run, copter: Run) -> float | None:
+    """A way's edits and LPs over copter's, by their sums over the counted rounds that it answered; None without any."""
+    own = {row["round"]: row["edit_s"] + row["solve_s"] for row in copter.rows[WARM_UP + 1 :]}
+    both = [(row["total_s"], own[row["round"]]) for row in run.rows if row["optimal"] and row["round"] in own]
+    return sum(theirs for theirs, _ in both) / sum(ours for _, ours in both) if both else None
+
+
+def way_summary(run: Run, dropped: str | None, plans: list[float], copter: Run) -> dict[str, Any]:
     """A way's part; rounds that hit the time limit count with the time they took."""
     counted, linear = run.rows[WARM_UP + 1 :], run.solver != MILP_WAY
     found: dict[str, Any] = {
@@ -225,7 +273,8 @@ def way_summary(run: Run, dropped: str | None, plans: list[float]) -> dict[str, 
         "trial_s": [row["total_s"] for row in run.rows[1 : WARM_UP + 1]],
         "dropped": dropped,
         "objective_rel_diff_max": most([row["difference"] for row in run.rows if row["optimal"] and linear]),
-        "value_over_plan_p50": median([row["objective"] / plans[row["round"]] for row in run.rows]),
+        "value_over_plan_p50": median([row["objective"] / plans[row["round"]] for row in run.rows if plans]),
+        "sum_ratio": None if dropped else sum_ratio(run, copter),
         **worst(run.rows if linear else []),
     }
     return found | (spread(counted) | {"time_limit_hit": sum(not row["optimal"] for row in counted)} if counted else {})

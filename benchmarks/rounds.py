@@ -3,7 +3,9 @@
 python benchmarks/rounds.py --family sia --scale 10000 --churn 0.01 --rounds 100 --seed 0 --peers highs --json
 python benchmarks/rounds.py --family multicommodity --scale 2000 --change link --peers highs --json
 
-The rounds of the schedulers are recorded from the product and replayed: see benchmarks/tapes.py.
+The rounds of the schedulers are recorded from the product and replayed: see benchmarks/tapes.py, and
+
+copter simulate shards --shards 256 --servers 64 --rounds 60 --tape F && python benchmarks/rounds.py --tape F --json
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import sys
 
 import families
 from families.protocol import CHANGES, SolverOptions
-from harness import WAYS, Options, Rounds
+from harness import WAYS, Options, Rounds, of_tape
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,6 +29,9 @@ def parser() -> argparse.ArgumentParser:
         choices=["full", "capped"],
         default="full",
         help="of sia: configurations of all sizes, or up to 64 GPUs",
+    )
+    found.add_argument(
+        "--tape", metavar="FILE", help="replay the rounds on this tape; of a family's options none count"
     )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
     found.add_argument("--rows", type=int, help="resources of gub (50) and transport (100)")
@@ -105,10 +110,11 @@ def main() -> None:
     options = options_of(command, arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peers' processes are ended too
     try:
-        rounds = Rounds(options)
+        rounds = Rounds(options) if arguments.tape is None else None
+        result = of_tape(arguments.tape, options) if rounds is None else {}
     except ValueError as error:
         command.error(str(error))
-    result = rounds.run()
+    result = result if rounds is None else rounds.run()
     print(json.dumps(result) if arguments.json else json.dumps(result, indent=2))
 
 

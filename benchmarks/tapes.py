@@ -130,9 +130,9 @@ def traffic(network: str, stream: str) -> Tape:
     return Tape(f"traffic-{network.lower()}-{stream}", ("simulate", "traffic", *options))
 
 
-def shards(count: int) -> Tape:
-    """A shard balancer's tape."""
-    options = ("--shards", str(count), "--servers", str(count // 8), "--rounds", str(ROUNDS), "--seed", "1")
+def shards(count: int, servers: int | None = None) -> Tape:
+    """A shard balancer's tape; of eight shards a server, unless told."""
+    options = ("--shards", str(count), "--servers", str(servers or count // 8), "--rounds", str(ROUNDS), "--seed", "1")
     return Tape(f"shards-{count}", ("simulate", "shards", *options, "--threads", "1"))
 
 

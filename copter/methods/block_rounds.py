@@ -13,6 +13,7 @@ from copter.model.matrix import BlockMatrix
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 
@@ -55,7 +56,13 @@ def answer_by_blocks(
 
 
 def by_interior_points(
-    matrix: BlockMatrix, program: BlockProgram, slots: Ints, settings: Settings, watch: Watch, accept: Accept | None
+    matrix: BlockMatrix,
+    program: BlockProgram,
+    slots: Ints,
+    settings: Settings,
+    watch: Watch,
+    accept: Accept | None,
+    prices: Floats | None = None,
 ) -> BlockAnswer | None:
-    """Return the optimum of the interior-point method, a vertex if requests are integer."""
-    return solve_blocks(program, settings, watch, settings.purify and matrix.any_integer(slots), accept)
+    """Return the optimum of the interior-point method, a vertex if requests are integer; `prices` of the last round."""
+    return solve_blocks(program, settings, watch, settings.purify and matrix.any_integer(slots), accept, prices)

@@ -153,13 +153,16 @@ class CouplingSolve:
 
     def by_interior_points(self) -> BlockAnswer | None:
         """Solve by interior points, whose program has no gaps."""
-        matrix = self.of.model.ledger.matrix
+        matrix, iterate = self.of.model.ledger.matrix, self.of.iterate
+        prices = None if iterate.cold else prices_now(iterate, self.of.model)
         if self.follows:
             self.slots = np.sort(slots_in_order(self.of.model.ledger))
             self.program, self.generation = program_of(matrix, self.slots), matrix.generation[self.slots]
             self.judge = Judge(self.program, self.of.settings, self.of.offset)
         try:
-            return by_interior_points(matrix, self.program, self.slots, self.of.settings, self.of.watch, self.judge)
+            return by_interior_points(
+                matrix, self.program, self.slots, self.of.settings, self.of.watch, self.judge, prices
+            )
         except MemoryError:  # the other methods need no dense matrix of this size
             return None
 

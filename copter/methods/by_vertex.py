@@ -24,7 +24,7 @@ from copter.model.ledger import Ledger
 from copter.model.matrix import BlockMatrix
 from copter.model.values import sparse_values
 from copter.problem.solution import Status
-from copter.problem.values import OwnDuals
+from copter.problem.values import OwnDuals, ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,25 +119,28 @@ def moved_blocks(ledger: Ledger, before: Entries, now: Entries) -> Moved | None:
     if not ledger.moves or not len(before.slots):
         return None
     place = np.minimum(np.searchsorted(before.slots, now.slots), len(before.slots) - 1)
-    other = (before.slots[place] == now.slots) & (before.generation[place] != now.generation)
+    other = np.flatnonzero((before.slots[place] == now.slots) & (before.generation[place] != now.generation))
+    was = place[other]
+    names = (each.tolist() for each in (now.slots[other], before.generation[was], now.generation[other]))
+    found = [ledger.moves.between(*each) for each in zip(*names, strict=True)]
+    moves = [each for each in found if each is not None]
+    if not moves:
+        return None
+    known = np.array([each is not None for each in found])
+    at, was = other[known], was[known]
     moved = np.zeros(len(now.slots), dtype=np.uint8)
+    moved[at] = 1
     columns = np.full(now.column_start[-1], -1, dtype=np.int32)
     rows = np.full(now.private_start[-1], -1, dtype=np.int32)
-    for at in np.flatnonzero(other).tolist():
-        was = int(place[at])
-        move = ledger.moves.between(int(now.slots[at]), int(before.generation[was]), int(now.generation[at]))
-        if move is None:
-            continue
-        moved[at] = 1
-        columns[now.column_start[at] : now.column_start[at + 1]] = move.columns
-        first, end = now.private_start[at : at + 2].tolist()
-        summed, was_summed = (  # the sum of the columns comes first, where it is limited
-            int(each.private_start[k + 1] - each.private_start[k]) - n
-            for each, k, n in ((now, at, len(move.rows)), (before, was, move.n_rows))
-        )
-        rows[first : first + summed] = 0 if was_summed else -1
-        rows[first + summed : end] = np.where(move.rows < 0, -1, move.rows + was_summed)
-    return (moved, columns, rows) if moved.any() else None
+    columns[ranges(now.column_start[at], now.column_start[at + 1])] = np.concatenate([each.columns for each in moves])
+    first, end, own = now.private_start[at], now.private_start[at + 1], np.array([len(each.rows) for each in moves])
+    summed = first < end - own  # the sum of the columns comes first, where it is limited
+    n_rows = np.array([each.n_rows for each in moves])
+    was_summed = before.private_start[was + 1] - before.private_start[was] > n_rows
+    rows[first[summed & was_summed]] = 0
+    to = np.concatenate([each.rows for each in moves])
+    rows[ranges(end - own, end)] = np.where(to < 0, -1, to + np.repeat(was_summed, own))
+    return moved, columns, rows
 
 
 def own_keys(matrix: BlockMatrix, entries: Entries) -> NDArray[np.int64]:

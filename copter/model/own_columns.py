@@ -35,11 +35,14 @@ def own_parts(
 
     The numbers are limit, lower and upper bounds, rounding error, least sum, and the table of the private rows' bounds.
     """
-    columns, entries = first.tolist(), start[first].tolist()
+    columns, entries, counts = first.tolist(), start[first], np.diff(first) + 1
+    of = np.repeat(np.arange(len(requests)), counts)
+    starts = start[np.arange(len(of)) - of] - entries[of]  # of each request's columns, one after the other
+    entries = entries.tolist()
     own = [(None, None)] * len(requests) if private is None else list(split_rows(first, *private))
     low, high = bounds_of_each(lower, first), bounds_of_each(upper, first)
     numbers = zip(limits.tolist(), low, high, rounding.tolist(), leasts.tolist(), strict=True)
     for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
         a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
-        template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, rows)
+        template = Template(starts[a + at : b + at + 1], row[e:f], coefficient[e:f], False, rows)
         yield request, template, cost[a:b], (*number, bounds)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from families import NAMES, Instance
 from families.protocol import SolverOptions
-from harness import Options, Rounds, why_dropped
+from harness import Options, Rounds, of_tape, sum_ratio, why_dropped
 
 from copter_frontends.replay.runs import Run
 
@@ -54,6 +54,35 @@ def test_highs_agrees_and_the_keys_are_there(name: str, change: str | None) -> N
     assert found["best_peer_cold_s"] > 0
     assert found["copter"]["gap_max"] <= found["tolerance"]
     assert found["objective_rel_diff_max"] <= 2 * found["tolerance"]
+
+
+def test_a_tape_of_the_product_is_replayed_by_all_ways_to_its_end(tmp_path: Path) -> None:
+    pytest.importorskip("highspy")
+    tape = tmp_path / "gub.tape"
+    Rounds(Options("gub", Instance(40, rows=8), 3)).record(tape)
+    found = of_tape(str(tape), Options(rounds=2, peers=("highs",), time_limit_s=20.0))
+    assert found["rounds"] == 2
+    assert found["variables"] > 0
+    assert set(found["peers"]) == WAYS
+    best = found["peers"][found["best_peer_by_sum"]]
+    assert (
+        found["sum_ratio_to_best_peer"] == best["sum_ratio"] == min(way["sum_ratio"] for way in found["peers"].values())
+    )
+    assert found["copter"]["verified"] == 6
+
+
+def test_a_tape_without_rounds_after_the_warm_up_is_refused(tmp_path: Path) -> None:
+    tape = tmp_path / "gub.tape"
+    Rounds(Options("gub", Instance(40, rows=8), 1)).record(tape)
+    with pytest.raises(ValueError, match="it must have more than 4"):
+        of_tape(str(tape), Options(rounds=0))
+
+
+def test_the_sums_are_of_the_rounds_that_both_answered() -> None:
+    own = [{"round": k, "edit_s": 1.0, "solve_s": float(k)} for k in range(7)]
+    theirs = [{"round": k, "total_s": 10.0 * k, "optimal": k != 5} for k in range(6)]
+    assert sum_ratio(Run("highs", theirs), Run("copter", own)) == 40.0 / 5.0
+    assert sum_ratio(Run("highs", theirs[:4]), Run("copter", own)) is None
 
 
 def test_the_plan_is_set_against_highs_milp() -> None:

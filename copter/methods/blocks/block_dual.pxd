@@ -4,7 +4,7 @@ from copter.methods.blocks.breakpoints cimport Breakpoints
 
 cdef class BlockDual(BlockItems):
     cdef readonly int pivots, flips, passes
-    cdef int since
+    cdef int since, unchecked
     cdef double reach  # breakpoints are first searched up to this step, in units of the row's length
     cdef bint looked
     cdef bint astray  # whether the last ratio test gave up
@@ -31,5 +31,6 @@ cdef class BlockDual(BlockItems):
     cdef double range_of(self, int v) noexcept nogil
     cdef void flip(self, int v) noexcept nogil
     cdef void look(self) noexcept nogil
+    cdef bint look_again(self) noexcept nogil
     cdef int resettle(self) noexcept nogil
     cdef bint is_settled(self, int g) noexcept nogil

@@ -21,7 +21,8 @@ cdef enum:  # how a run ends: copter.methods.blocks.basis.Ending
     UNFINISHED = 2
     UNSTABLE = 3
 
-cdef int OFTEN = 25  # pivots between two checks of the rounding error
+cdef int OFTEN = 25  # pivots between two looks at the loose blocks
+cdef int CHECKED = 4  # looks between two checks of the rounding error
 cdef int LOOSE = 16  # items are sorted anew once more than one block in LOOSE is loose
 cdef int MANY = 64  # breakpoints; more unused ones than this within reach shrink the reach
 cdef int FLIPS = 4  # most breakpoints that one ratio test passes for each variable; a few are usual where keys change
@@ -44,7 +45,7 @@ cdef class BlockDual(BlockItems):
         BlockItems.__init__(self, program, alone)
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
-        self.since = 0
+        self.since = self.unchecked = 0
         self.reach = INFINITY
         self.looked = self.astray = False
         self.pivots = self.flips = self.passes = 0
@@ -122,7 +123,7 @@ cdef class BlockDual(BlockItems):
         cdef int status, last = self.pivots + most, before, rounds = 0
         with nogil:
             while True:  # ends: passes without a pivot are at most ROUNDS, pivots at most `most`
-                if not self.looked or self.since > OFTEN:
+                if not self.looked or self.unchecked >= CHECKED or not self.look_again():
                     self.look()
                 before = self.pivots
                 status = self.loop(last)
@@ -478,6 +479,18 @@ cdef class BlockDual(BlockItems):
 
     # Against rounding ---------------------------------------------------------------------------------------------
 
+    cdef bint look_again(self) noexcept nogil:
+        """List the loose blocks under their pairs if there are many; return False if classes do not fit the prices."""
+        if self.since > OFTEN:
+            if self.classes.alone or not self.classes.covers(&self.y[0]):
+                return False
+            self.since = 0
+            self.unchecked += 1
+            self.inverse.measure()
+            if LOOSE * self.n_loose > self.n_blocks:
+                self.restart()
+        return True
+
     cdef void look(self) noexcept nogil:
         """Compute the reduced costs and row lengths anew."""
         self.inverse.measure()
@@ -493,7 +506,7 @@ cdef class BlockDual(BlockItems):
         """Compute reduced costs anew and fill blocks anew whose reduced costs have a wrong sign; return how many."""
         cdef int g, changed = 0
         self.passes += 1
-        self.since = 0
+        self.since = self.unchecked = 0
         self.work += self.n_entries
         self.fill()
         for g in range(self.n_blocks):

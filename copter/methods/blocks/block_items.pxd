@@ -13,6 +13,7 @@ cdef class BlockItems(BlockBasis):
     cdef unsigned char[::1] is_changed, is_late, is_loose
     cdef void fill(self) noexcept nogil
     cdef void lay(self) noexcept nogil
+    cdef void restart(self) noexcept nogil
     cdef void lay_block(self, int g) noexcept nogil
     cdef void pair(self) noexcept nogil
     cdef int find_pair(self, int v, int mask) noexcept nogil

@@ -80,6 +80,19 @@ cdef class BlockItems(BlockBasis):
             self.pair()
         self.work += self.n_items
 
+    cdef void restart(self) noexcept nogil:
+        """Store the distances of all items as they are after the moves so far; these restart at zero."""
+        cdef int v, t
+        cdef const double* moved = &self.classes.moved[0]
+        for v in range(self.n_items):
+            self.base[v] -= moved[self.plus[v]] - moved[self.minus[v]]
+        for t in range(self.n_loose):
+            self.is_loose[self.loose[t]] = 0
+        self.n_loose = 0
+        self.classes.forget()
+        self.pair()
+        self.work += self.n_items
+
     cdef void pair(self) noexcept nogil:
         """Sort the items by their pair of classes: those of pair c are item[pair_start[c]:pair_start[c + 1]]."""
         cdef int v, c, mask = <int>len(self.table) - 1, used = mask + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from copter.methods.blocks.interior import BlockMethod
 from copter.methods.blocks.program import BlockProgram
 from copter.methods.blocks.remainder import Remainder, has_limits_alone
 from copter.methods.blocks.screen import Mask, exceeded, is_worth_it, likely_rows, missed, near, promising
+from copter.methods.blocks.settled import Look, solve_settled
 from copter.methods.path_following import LEAST_GOAL
 from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
@@ -40,6 +41,9 @@ FEW = 0.3
 GUESSES = 3
 """Most guesses at the set of binding rows; then all rows are kept."""
 
+CHECKS = (3e-3, 1e-4)
+"""Relative accuracies at which a part's prices are looked at on the way to its optimum."""
+
 SNAP = 1e-11
 """Distance from a bound, relative to the largest value, below which a value is set to the bound."""
 
@@ -50,6 +54,7 @@ def solve_blocks(
     watch: Watch,
     vertex: bool,
     accept: Accept | None = None,
+    prices: Floats | None = None,
 ) -> BlockAnswer | None:
     """Solve to the settings' tolerances; returns None on failure or when time is up.
 
@@ -63,6 +68,8 @@ def solve_blocks(
     accept : callable, optional
         Function that checks an answer that meets the tolerances in the method's own units. Without it the method
         continues to a thousandth of the tolerances.
+    prices : ndarray (coupling rows,), optional
+        Prices of an earlier optimum: blocks that they settle are left out (K6).
     """
     if program.n_columns == 0 or watch():
         return None
@@ -70,7 +77,7 @@ def solve_blocks(
         with np.errstate(all="ignore"):
             rest = Remainder.of(program)
             ask = _Question(rest.program, rest.rows, program.n_rows, settings, watch, vertex, rest.accept(accept))
-            answer = ask.answer()
+            answer = ask.answer(None if prices is None else prices[rest.rows])
             return None if answer is None else rest.answer(answer)
     except Stopped:
         return None
@@ -88,13 +95,15 @@ class _Question:
     vertex: bool
     accept: Accept | None
 
-    def answer(self) -> BlockAnswer | None:
-        """Solve with the coupling rows that are likely to bind; if that fails, with all rows."""
+    def answer(self, prices: Floats | None) -> BlockAnswer | None:
+        """Solve what known prices leave, or with the coupling rows that are likely to bind; or, if that fails, all."""
         if self.program.n_columns == 0:
             return BlockAnswer(np.zeros(0), np.zeros(self.n_rows), 0, np.zeros(0))
         if self.program.n_rows > MOST_ROWS:
             return None
-        answer = self.by_likely_parts() if is_worth_it(self.program) else None
+        answer = None if prices is None else self.by_prices(prices)
+        if answer is None and not self.watch():
+            answer = self.by_likely_parts() if is_worth_it(self.program) else None
         if answer is None and not self.watch():
             answer = self.by(self.program, self.kept, self.accept)
         return answer
@@ -102,6 +111,30 @@ class _Question:
     def by(self, program: BlockProgram, kept: Ints, accept: Accept | None) -> BlockAnswer | None:
         """Solve a program with the coupling rows `kept`."""
         return _Run(program, self.settings, self.watch, self.vertex, kept, self.n_rows).solve(accept)
+
+    def by_prices(self, prices: Floats) -> BlockAnswer | None:
+        """Solve for the blocks that prices of an earlier optimum do not settle (K6)."""
+        program, accept, spent = self.program, self.accept, 0
+        if self.vertex or not has_limits_alone(program):
+            return None
+
+        def solve(part: BlockProgram, rows: Ints, look: Look, ends: Accept) -> BlockAnswer | None:
+            nonlocal spent
+            if part.n_columns == 0:
+                return BlockAnswer(np.zeros(0), np.zeros(program.n_rows), 0, np.zeros(0))
+            run = _Run(part, self.settings, self.watch, False, rows, program.n_rows)
+            answer = run.solve(ends, look)
+            spent += run.iterations
+            return answer
+
+        def whole(found: BlockAnswer) -> BlockAnswer:
+            y = np.zeros(self.n_rows)
+            y[self.kept] = found.y
+            return replace(found, y=y, iterations=spent)
+
+        ends = None if accept is None else lambda found: accept(whole(found))
+        found = solve_settled(program, prices, ENOUGH * self.settings.tolerance, solve, ends)
+        return None if found is None else whole(found)
 
     def by_likely_parts(self) -> BlockAnswer | None:
         """Solve with the coupling rows that are near their bounds in a sample's answer, and the columns that its
@@ -166,9 +199,11 @@ class _Run:
         self.goal = max(GOAL * self.tolerance, LEAST_GOAL)
         self.iterations = 0
 
-    def solve(self, accept: Accept | None) -> BlockAnswer | None:
-        """Return the answer of Mehrotra's start; None on failure."""
+    def solve(self, accept: Accept | None, look: Look | None = None) -> BlockAnswer | None:
+        """Return the answer of Mehrotra's start; None on failure, or if `look` refuses the prices on the way."""
         method = BlockMethod(self.scaled, self.settings.n_threads, self.watch)
+        if look is not None and not self.is_promising(method, look):
+            return None
         if accept is not None and not self.vertex:
             answer = self.answer(method, max(ENOUGH * self.tolerance, self.goal))
             if answer is not None and accept(answer):
@@ -176,6 +211,22 @@ class _Run:
             if method.iterations >= self.settings.max_interior_iterations or self.watch():
                 return None
         return self.answer(method, self.goal)
+
+    def is_promising(self, method: BlockMethod, look: Look) -> bool:
+        """Iterate to each accuracy of `CHECKS`; returns False once the prices there are refused."""
+        for goal in CHECKS:
+            before = method.iterations
+            figures, stopped = method.run(goal, self.settings.max_interior_iterations, lambda i, f: self.watch())
+            self.iterations += method.iterations - before
+            if stopped or not figures.worst <= goal or not look(self.coupling(method.state.y), goal):
+                return False
+        return True
+
+    def coupling(self, y: Floats) -> Floats:
+        """Return prices of all coupling rows, unscaled."""
+        found, m = np.zeros(self.n_rows), self.program.n_rows
+        found[self.kept] = y[:m] * self.scale[:m] / self.factor
+        return found
 
     def answer(self, method: BlockMethod, goal: float) -> BlockAnswer | None:
         """Iterate to the goal, then project onto the face."""
@@ -192,10 +243,8 @@ class _Run:
         if self.vertex and not self.watch():
             x = self.corner(method, face, prices, x)
         n, m = self.program.n_columns, self.program.n_rows
-        prices *= self.scale / self.factor
-        coupling = np.zeros(self.n_rows)
-        coupling[self.kept] = prices[:m]
-        return BlockAnswer(snapped(self.scaled, x[:n]), coupling, self.iterations, prices[m:])
+        private = prices[m:] * self.scale[m:] / self.factor
+        return BlockAnswer(snapped(self.scaled, x[:n]), self.coupling(prices), self.iterations, private)
 
     def corner(self, method: BlockMethod, face: Face, prices: Floats, x: Floats) -> Floats:
         """Return a vertex of the face; if that fails, the point itself."""

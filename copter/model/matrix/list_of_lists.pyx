@@ -22,7 +22,7 @@ cdef const void* cost_pointer(object cost) except? NULL:
     """Return the address of a float64 or float32 array that its owner keeps alive."""
     if cost.dtype.char == "f":
         return address(cost, sizeof(float), b"f", b"f")
-    return address(cost, sizeof(double), b"d", b"d")
+    return double_pointer(cost)
 
 
 cdef inline bint is_simple(const Block* block) noexcept nogil:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.problem.values import ranges
+
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
 
@@ -41,12 +43,6 @@ class Move:
         )
         return Move(self.before, later.after, columns, rows, self.n_rows)
 
-    def sources(self, own_rows: bool) -> Ints:
-        """Return the old number of each new column, or of each new own row, where row 0 is the sum of the columns."""
-        if not own_rows:
-            return self.columns
-        return np.concatenate(([0], np.where(self.rows < 0, -1, self.rows + 1))).astype(np.int32)
-
 
 class Moves:
     """The last moves of each slot. A state that is older than these starts the request's columns anew."""
@@ -74,8 +70,10 @@ class Moves:
 
     def between(self, slot: int, before: int, after: int) -> Move | None:
         """Return the move of a slot from one generation to a later one; None if it is not known as a whole."""
-        found: Move | None = None
-        for move in self._of_slot.get(slot, ()):
+        known, found = self._of_slot.get(slot, []), None
+        if known and known[-1].before == before:
+            return known[-1] if known[-1].after == after else None
+        for move in known:
             if found is None and move.before == before:
                 found = move
             elif found is not None and move.before == found.after:
@@ -104,12 +102,17 @@ class Moves:
         stale = generation != now[key >> 32]
         slots, first = np.unique(key[stale] >> 32, return_index=True)
         moves = zip(slots.tolist(), generation[stale][first].tolist(), now[slots].tolist(), strict=True)
-        found = [(slot, self.between(slot, before, after)) for slot, before, after in moves]
-        sources = [(slot << 32, move.sources(own_rows)) for slot, move in found if move is not None]
-        if not sources:
+        found = [(slot, move) for slot, *ages in moves if (move := self.between(slot, *ages)) is not None]
+        if not found:
             return None
-        old = np.concatenate([base | source[source >= 0].astype(np.int64) for base, source in sources])
-        new = np.concatenate([base | np.flatnonzero(source >= 0) for base, source in sources])
+        sources = [move.rows if own_rows else move.columns for _, move in found]
+        counts = np.array([len(each) for each in sources])
+        source, number = np.concatenate(sources).astype(np.int64), ranges(np.zeros_like(counts), counts)
+        base = np.array([slot for slot, _ in found], dtype=np.int64) << 32
+        each = np.repeat(base, counts)[source >= 0]
+        old, new = each | source[source >= 0], each | number[source >= 0]
+        if own_rows:  # row 0 is the sum of the columns
+            old, new = np.concatenate((base, old + 1)), np.concatenate((base, new + 1))
         place = np.minimum(np.searchsorted(key, old), len(key) - 1)
         known = key[place] == old
         keys = np.concatenate((key[~stale], new[known]))

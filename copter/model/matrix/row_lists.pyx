@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.math cimport fabs
 
-from copter.model.matrix.template cimport Template, double_pointer, int_pointer
+from copter.model.matrix.template cimport INT, Template, contiguous, double_pointer, int_pointer
 
 
 cdef class RowLists:
@@ -166,7 +166,7 @@ cdef class RowLists:
 
     def require_rows(self, row):
         """Raise ValueError unless these are numbers of row slots."""
-        rows = np.ascontiguousarray(row, dtype=np.int32)
+        rows = contiguous(row, INT)
         cdef const int* slots = int_pointer(rows)
         cdef Py_ssize_t e
         for e in range(len(rows)):

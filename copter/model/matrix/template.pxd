@@ -15,6 +15,9 @@ cdef class Template:
     cdef void refresh(self)
 
 
+cdef object INT
+cdef object FLOAT
+cdef object contiguous(object array, object dtype)
 cdef const double* double_pointer(object array) except? NULL
 cdef const int* int_pointer(object array) except? NULL
 cdef const void* address(object array, Py_ssize_t itemsize, char kind, char other) except? NULL

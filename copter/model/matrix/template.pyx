@@ -2,20 +2,31 @@
 
 import numpy as np
 
+cimport numpy as cnp
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
 from copter.model.matrix.layout cimport MAX_SEGMENTS
 
 
 cdef long long last_stamp = 0  # of the usage that was changed last, in any matrix
+cdef object NDARRAY = np.ndarray
 cdef object INT = np.dtype(np.int32)  # type of row slots and column starts
 cdef object FLOAT = np.dtype(np.float64)  # type of coefficients
 
 
+cdef bint is_plain(object array, int kind):
+    """Return whether this is a contiguous numpy.ndarray of this type number, in the machine's byte order."""
+    return (
+        type(array) is NDARRAY and cnp.PyArray_TYPE(array) == kind and cnp.PyArray_IS_C_CONTIGUOUS(array)
+        and cnp.PyArray_ISCARRAY_RO(array)
+    )
+
+
 cdef object contiguous(object array, object dtype):
     """Return the array itself if it has this dtype and is contiguous, else a copy that does."""
-    if type(array) is np.ndarray and array.dtype is dtype and array.flags.c_contiguous:
+    if is_plain(array, cnp.NPY_INT32 if dtype is INT else cnp.NPY_DOUBLE):
         return array
     return np.ascontiguousarray(array, dtype=dtype)
 
@@ -38,6 +49,8 @@ cdef const double* double_pointer(object array) except? NULL:
     """Return the address of a float64 array that its owner keeps alive; NULL for None or an empty array."""
     if array is None or len(array) == 0:
         return NULL
+    if is_plain(array, cnp.NPY_DOUBLE) and cnp.PyArray_NDIM(array) == 1:
+        return <const double*>cnp.PyArray_DATA(array)
     return <const double*>address(array, sizeof(double), b"d", b"d")
 
 
@@ -45,6 +58,8 @@ cdef const int* int_pointer(object array) except? NULL:
     """Return the address of an int32 array that its owner keeps alive; NULL for None or an empty array."""
     if array is None or len(array) == 0:
         return NULL
+    if is_plain(array, cnp.NPY_INT32) and cnp.PyArray_NDIM(array) == 1:
+        return <const int*>cnp.PyArray_DATA(array)
     return <const int*>address(array, sizeof(int), b"i", b"l")
 
 
@@ -67,10 +82,8 @@ cdef object segments_of(const int* column_start, const int* row, int n):
             starts[count] = j
             count += 1
     starts[count] = n
-    found = np.empty(count + 1, dtype=np.int32)
-    cdef int[::1] view = found
-    for j in range(count + 1):
-        view[j] = starts[j]
+    found = np.empty(count + 1, dtype=INT)
+    memcpy(<void*>int_pointer(found), starts, (count + 1) * sizeof(int))
     return found
 
 
@@ -98,8 +111,8 @@ cdef object distinct(object rows):
     for e in range(entries):
         count += not mark[row[e]]
         mark[row[e]] = 1
-    found = np.empty(count, dtype=np.int32)
-    cdef int[::1] view = found
+    found = np.empty(count, dtype=INT)
+    cdef int* view = <int*>int_pointer(found)
     for slot in range(highest + 1):
         if mark[slot]:
             view[at] = slot

@@ -1,0 +1,11 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+def best_costs(program: Any, prices: Floats) -> tuple[Floats, Floats]: ...
+def settled_blocks(
+    program: Any, reduced: Floats, margin: float, free: NDArray[np.uint8]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]: ...

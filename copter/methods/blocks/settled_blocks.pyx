@@ -1,0 +1,106 @@
+"""Finds the blocks that prices settle, and the columns that the others need (docs/method/blocks.md, K6)."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fmin
+
+cdef enum:
+    LOOSE = -2
+    EMPTY = -1
+    LOOK_BACK = 8  # a column is compared with this many columns of its block that were kept last
+
+
+def best_costs(program, const double[::1] prices):
+    """Return the columns' reduced costs a unit of their block's limit, and each block's least, at most zero.
+
+    Parameters
+    ----------
+    program : BlockProgram
+        As for :func:`.useful_columns`.
+    prices : ndarray (coupling rows,)
+    """
+    cdef const int[::1] column_start = program.column_start, start = program.start, row = program.row
+    cdef const double[::1] value = program.value, own_value = program.own_value, cost = program.cost
+    cdef int g, j, e, n_blocks = <int>column_start.shape[0] - 1
+    cdef double[::1] reduced = np.empty(cost.shape[0]), least = np.zeros(n_blocks)
+    cdef double total
+    with nogil:
+        for g in range(n_blocks):
+            for j in range(column_start[g], column_start[g + 1]):
+                total = cost[j]
+                for e in range(start[j], start[j + 1]):
+                    total -= value[e] * prices[row[e]]
+                reduced[j] = total / own_value[j]
+                least[g] = fmin(least[g], reduced[j])
+    return reduced.base, least.base
+
+
+def settled_blocks(program, const double[::1] reduced, double margin, const unsigned char[::1] free):
+    """Return which column each block takes, and the columns that the loose blocks may take.
+
+    Parameters
+    ----------
+    program : BlockProgram
+        As for :func:`.useful_columns`.
+    reduced : ndarray (columns,)
+        As :func:`best_costs` returns them.
+    margin : float
+        A block is settled if its second-best choice is worse than its best by more; its unused limit is a choice too.
+    free : ndarray (blocks,) uint8
+        Blocks that are loose in any case, with all of their columns.
+
+    Returns
+    -------
+    settled : ndarray (blocks,) int32
+        The column whose value is the block's limit; -1: the block is empty, -2: it is loose.
+    kept : ndarray (columns,) bool
+        The columns of loose blocks within the margin of the best, the first of equal ones.
+    """
+    cdef const int[::1] column_start = program.column_start, start = program.start, row = program.row
+    cdef const double[::1] value = program.value, own_value = program.own_value
+    cdef const double[::1] upper = program.upper, cost = program.cost
+    cdef int g, j, k, count, n = <int>start.shape[0] - 1, n_blocks = <int>column_start.shape[0] - 1
+    cdef int first_row = n + program.n_rows
+    cdef int[::1] settled = np.empty(n_blocks, dtype=np.int32)
+    kept = np.zeros(n, dtype=np.bool_)
+    cdef unsigned char[::1] keep = kept.view(np.uint8)
+    cdef int last[LOOK_BACK]
+    cdef double limit, least
+    cdef bint twin
+    with nogil:
+        for g in range(n_blocks):
+            limit, least, count = upper[first_row + g], INFINITY, 0
+            for j in range(column_start[g], column_start[g + 1]):
+                least = fmin(least, reduced[j])
+            settled[g] = EMPTY
+            if least > margin and not free[g]:
+                continue
+            for j in range(column_start[g], column_start[g + 1]):
+                if not free[g] and reduced[j] > fmin(least, 0.0) + margin:
+                    continue
+                twin = False
+                if own_value[j] * upper[j] >= limit:
+                    for k in range(min(count, LOOK_BACK)):
+                        twin = twin or alike(j, last[k], start, row, value, own_value, cost)
+                if not twin:
+                    last[count % LOOK_BACK] = j
+                    keep[j] = True
+                    count += 1
+            settled[g] = LOOSE
+            if count == 1 and not free[g] and least < -margin and limit < INFINITY:
+                j = last[0]
+                if own_value[j] * upper[j] >= limit:
+                    settled[g], keep[j] = j, False
+    return settled.base, kept
+
+
+cdef bint alike(int one, int other, const int[::1] start, const int[::1] row, const double[::1] value,
+                const double[::1] own, const double[::1] cost) noexcept nogil:
+    """Return whether two columns have the same cost and entries."""
+    cdef int e, size = start[one + 1] - start[one]
+    if cost[one] != cost[other] or own[one] != own[other] or start[other + 1] - start[other] != size:
+        return False
+    for e in range(size):
+        if row[start[one] + e] != row[start[other] + e] or value[start[one] + e] != value[start[other] + e]:
+            return False
+    return True
