@@ -282,11 +282,9 @@ cdef class BlockBasis:
         for r in range(m):
             if self.place[first + r] < 0:
                 shift[r] -= self.x[first + r]
-        memset(&self.alpha[0], 0, m * sizeof(double))
-        for r in range(m):
-            if shift[r] != 0.0:
-                self.inverse.add_column(r, -shift[r], &self.alpha[0])
+        self.inverse.apply(shift, &self.place[first], &self.alpha[0])
         for p in range(m):
+            self.alpha[p] = 0.0 - self.alpha[p]
             self.put(p, self.alpha[p])
         for p in range(m):
             v = self.head[p]

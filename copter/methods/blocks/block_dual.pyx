@@ -147,7 +147,7 @@ cdef class BlockDual(BlockItems):
             self.since += 1
             if self.since > OFTEN:
                 return STALE
-            self.inverse.row(p, &self.rho[0])
+            self.inverse.row(p, &self.place[self.n_columns + self.n_blocks], &self.rho[0])
             q = self.choose_column(excess, sqrt(self.inverse.norm[p]), &step)
             if q < 0:
                 return UNSTABLE if self.astray else INFEASIBLE
@@ -187,17 +187,11 @@ cdef class BlockDual(BlockItems):
         for i in range(m):
             self.y[i] -= step * side * self.rho[i]
         self.advance(step * side)
-        memset(alpha, 0, m * sizeof(double))
-        for i in range(m):
-            if self.shift[i] != 0.0:
-                self.inverse.add_column(i, self.shift[i], alpha)
+        self.inverse.apply(&self.shift[0], &self.place[first], alpha)
         self.move(alpha, 1.0)
         memset(&self.shift[0], 0, m * sizeof(double))
         self.effective(q, 1.0, &self.shift[0])
-        memset(alpha, 0, m * sizeof(double))
-        for i in range(m):
-            if self.shift[i] != 0.0:
-                self.inverse.add_column(i, self.shift[i], alpha)
+        self.inverse.apply(&self.shift[0], &self.place[first], alpha)
         if fabs(alpha[p]) < PIVOT or fabs(alpha[p] - entry) > DRIFT * fabs(alpha[p]):
             return False
         v = self.head[p]
@@ -493,7 +487,7 @@ cdef class BlockDual(BlockItems):
 
     cdef void look(self) noexcept nogil:
         """Compute the reduced costs and row lengths anew."""
-        self.inverse.measure()
+        self.inverse.measure(&self.place[self.n_columns + self.n_blocks])
         self.resettle()
         if not (self.looked and self.classes.covers(&self.y[0])):
             self.classes.choose(&self.y[0], self.looked)

@@ -8,7 +8,8 @@ from libc.string cimport memset
 cdef class WorkingInverse:
     """The inverse M of the working basis, kept by columns: `entry[i, p]` is M[p, i] for position p and row i.
 
-    The column of a row whose activity is basic (a loose row) has one entry; updates visit `tight` rows only.
+    The column of a row whose activity is basic (a loose row) has one entry, -1 at that activity's position. Methods get
+    these positions as `loose`, -1 for the other rows, and read the columns of those rows only.
 
     Attributes
     ----------
@@ -25,22 +26,34 @@ cdef class WorkingInverse:
 
     def reset(self):
         """Set M = -I: each position holds the activity of its row."""
-        self.entries[:] = 0.0
+        self.entries = np.zeros((self.n_rows, self.n_rows))  # pages of zeros that are never read take no time
+        self.entry = self.entries
         np.fill_diagonal(self.entries, -1.0)
         self.norms[:] = 1.0
 
-    cdef void row(self, int p, double* out) noexcept nogil:
+    cdef void row(self, int p, const int* loose, double* out) noexcept nogil:
         """Write row p of M to out (rows,)."""
         cdef int i
         for i in range(self.n_rows):
-            out[i] = self.entry[i, p]
+            if loose[i] < 0:
+                out[i] = self.entry[i, p]
+            else:
+                out[i] = -1.0 if loose[i] == p else 0.0
 
-    cdef void add_column(self, int i, double factor, double* out) noexcept nogil:
-        """Add factor times column i of M to out (positions,)."""
-        cdef int p
-        cdef const double* column = &self.entry[i, 0]
-        for p in range(self.n_rows):
-            out[p] += factor * column[p]
+    cdef void apply(self, const double* x, const int* loose, double* out) noexcept nogil:
+        """Write M x to out (positions,)."""
+        cdef int i, p
+        cdef const double* column
+        memset(out, 0, self.n_rows * sizeof(double))
+        for i in range(self.n_rows):
+            if x[i] == 0.0:
+                continue
+            if loose[i] >= 0:
+                out[loose[i]] -= x[i]
+                continue
+            column = &self.entry[i, 0]
+            for p in range(self.n_rows):
+                out[p] += x[i] * column[p]
 
     cdef void pivot(self, int p, const double* alpha, const double* rho) noexcept nogil:
         """Replace the basic variable at position p; alpha is the tableau column of the new one, rho is row p of M."""
@@ -65,11 +78,14 @@ cdef class WorkingInverse:
             norm[p] += factor * factor - after * after
             column[p] = factor
 
-    cdef void measure(self) noexcept nogil:
+    cdef void measure(self, const int* loose) noexcept nogil:
         """Compute the squared norms of the rows anew."""
         cdef int i, q
         memset(&self.norm[0], 0, self.n_rows * sizeof(double))
         for i in range(self.n_rows):
+            if loose[i] >= 0:
+                self.norm[loose[i]] += 1.0
+                continue
             for q in range(self.n_rows):
                 self.norm[q] += self.entry[i, q] * self.entry[i, q]
 
