@@ -5,9 +5,10 @@ A **model**, solved by a session (:func:`for_model`), has few or many *coupling 
 0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round; only in the first
    round without private rows and with more than `WITH_BASIS` requests per coupling row. The rules below are for larger
    models, for later rounds of these, and for small ones whose pivots do not end at a proven optimum.
-1. Private rows: the block methods, because no other method for models supports private rows. If they do not finish, or
-   the program is infeasible or unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns)
-   and then to the interior-point method.
+1. Private rows: the block methods, because no other method for models supports private rows; before them, if the
+   private rows are least sums only, pivots as in rule 2. If these do not finish, or the program is infeasible or
+   unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns) and then to the interior-point
+   method.
 2. Few coupling rows (`Settings.interior_rows`, 64) and few columns (`Settings.basis_columns`, 40,000): pivots from the
    basis of the last round. The first round has no basis; up to `COLD_COLUMNS` columns pivots start from nothing, above
    that the proximal method solves the first round and its prices start the basis of the second. Up to `COLD_COLUMNS`
@@ -133,6 +134,8 @@ class ModelFacts:
         Columns of all requests; coupling rows.
     private_rows : bool
         Whether a request has rows of its own beside its limit.
+    only_sums : bool
+        Whether these are least sums of all its columns, and no others.
     has_basis : bool
         Whether the last round has left a basis.
     requests : int
@@ -152,6 +155,7 @@ class ModelFacts:
     unchanged: bool = False
     has_optimum: bool = False
     has_own_duals: bool = False
+    only_sums: bool = True
 
 
 NAMED: Final = "Settings.method names it"
@@ -224,6 +228,8 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
         return _named_for_model(facts, settings)
     order: list[Choice] = [SMALL] if is_small(facts, settings) else []
     if facts.private_rows:
+        if facts.only_sums and pivots_fit(facts, settings) and not facts.unchanged:
+            order.append(SUM_PIVOTS)
         return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)
     whole = facts.columns <= settings.interior_columns

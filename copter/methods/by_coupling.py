@@ -31,6 +31,7 @@ from copter.model.model import Model
 from copter.model.values import sparse_values
 from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Status
+from copter.problem.values import OwnDuals
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ class Proof:
 
 @dataclass(slots=True)
 class CouplingSolve:
-    """A solve of a model without private rows, by pivots or interior points; the answer is proven optimal.
+    """A solve of a model without private rows but sums, by pivots or interior points; the answer is proven optimal.
 
     Attributes
     ----------
@@ -107,7 +108,8 @@ class CouplingSolve:
         else:
             program, slots, generation = program_now(model, basis)
         judge = Judge(program, given.settings, given.offset)
-        moved = basis.answer is None and not iterate.cold  # the iterate's point is not the basis's last answer
+        # whether the iterate's point is not the basis's last answer
+        moved = basis.answer is None and not iterate.cold and not model.ledger.matrix.n_with_rows
         last = kept_point(iterate, model, program, slots, generation) if moved else None
         return cls(given, basis, program, slots, generation, judge, mark, last)
 
@@ -133,9 +135,13 @@ class CouplingSolve:
         else:
             limit = matrix.sums_of(self.slots)[0]
         moved_to(iterate, matrix, program, self.slots, self.generation, limit, answer, self.judge.reduced)
-        iterate.version = model.version
+        iterate.version, sign, own = model.version, model.ledger.sign, None
+        if matrix.n_with_rows:
+            key, dual = sum_duals(program, self.slots, answer.private)
+            iterate.hold_own(matrix, key, dual)
+            own = OwnDuals(key, sign * dual)
         self.of.tell(proof.residuals)
-        values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), model.ledger.sign * answer.y)
+        values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * answer.y, own)
         return Ended(Status.OPTIMAL, proof.of_model(model), values, choice, answer.iterations)
 
     @property
@@ -216,6 +222,15 @@ class Judge:
     def __call__(self, answer: BlockAnswer) -> bool:
         residuals = self.proof_of(answer).residuals
         return residuals.within(self.settings.tolerance, self.settings.absolute_tolerance)
+
+
+def sum_duals(program: BlockProgram, slots: Ints, dual: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return keys and duals of the bounded sums of a program without other private rows (:class:`.OwnDuals`)."""
+    own = program.n_columns + program.n_rows
+    bounded = np.isfinite(program.lower[own:]) | np.isfinite(program.upper[own:])
+    start = program.private_start
+    slot = slots if len(slots) == start[-1] else np.repeat(slots, start[1:] - start[:-1])
+    return slot[bounded].astype(np.int64) << 32, dual[bounded]
 
 
 def prices_now(iterate: WarmState, model: Model) -> Floats:

@@ -15,6 +15,7 @@ from copter.methods.by_vertex import VertexSolve
 from copter.methods.by_whole import WholeSolve
 from copter.methods.protocol import Callback, Method, Round
 from copter.methods.warm_state import WarmState
+from copter.model.matrix.bounds import has_private_rows
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.runtime.watch import Watch
@@ -84,7 +85,7 @@ def method_of(choice: Choice, facts: ModelFacts) -> type[Method]:
     if choice is choose.SMALL:
         return VertexSolve
     whole = choice.method == "simplex" or choice in (choose.RESUMED, choose.VERDICT, choose.NAMED_INTERIOR)
-    if facts.private_rows or whole:
+    if whole or (facts.private_rows and choice is not choose.SUM_PIVOTS):
         return WholeSolve
     return CouplingSolve if choice.method in ("basis", "blocks") else PriceSolve
 
@@ -97,6 +98,7 @@ def facts_of(given: Round) -> ModelFacts:
         columns=model.n_columns,
         rows=matrix.n_rows,
         private_rows=bool(matrix.n_with_rows),
+        only_sums=not has_private_rows(matrix) if matrix.n_with_rows else True,
         has_basis=basis is not None,
         requests=len(model.ledger.slot_of),
         unchanged=iterate.version == model.version and (basis is None or basis.answer is None),

@@ -63,6 +63,15 @@ def sizes_of_slots(BlockMatrix matrix):
     return columns, entries
 
 
+def has_private_rows(BlockMatrix matrix):
+    """Return whether a request has private rows; the sum of its columns is none."""
+    cdef int slot
+    for slot in range(matrix.n_slots):
+        if matrix.blocks[slot].n_columns > 0 and matrix.blocks[slot].pattern.n_private > 0:
+            return True
+    return False
+
+
 def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[::1] generation,
                  unsigned char[::1] changed, const int[::1] edited=None):
     """Bring a program whose block g holds the columns of slot g up to the matrix, in place.

@@ -51,8 +51,10 @@ def small_program(seed: int) -> LinearProgram:
     )  # fmt: skip
 
 
-def facts(columns: int = 500, rows: int = 3, private: bool = False, basis: bool = True) -> ModelFacts:
-    return ModelFacts(columns, rows, private, basis)
+def facts(
+    columns: int = 500, rows: int = 3, private: bool = False, basis: bool = True, only_sums: bool = False
+) -> ModelFacts:
+    return ModelFacts(columns, rows, private, basis, only_sums=only_sums)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,8 @@ def facts(columns: int = 500, rows: int = 3, private: bool = False, basis: bool 
         (facts(private=True), ["basis", "blocks", "simplex", "interior"]),
         (facts(columns=40_000, private=True), ["basis", "blocks", "interior"]),
         (facts(columns=40_001, private=True), ["blocks", "interior"]),
+        (facts(private=True, only_sums=True), ["basis", "basis", "blocks", "simplex", "interior"]),
+        (facts(columns=40_001, private=True, only_sums=True), ["blocks", "interior"]),
         (facts(columns=8_000, rows=8_001, basis=False), ["interior", "proximal"]),
         (facts(columns=8_000, rows=8_000, basis=False), ["blocks", "interior", "proximal"]),
         (facts(columns=0, basis=False), ["proximal", "interior"]),
