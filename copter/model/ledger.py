@@ -422,14 +422,42 @@ class Ledger:
         self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
         whole = [False] * len(requests) if integer is None else integer.tolist()
         own = (first, start, row, coefficient, cost, limits, leasts, rounding, private, lower, upper)
-        for at, (request, template, costs, numbers) in enumerate(own_parts(requests, *own)):
-            matrix.enlist(template)
-            self._undo.append((self._retract_template, (template, template.serial)))
+        self._require_new(requests)
+        templates, slots = list[Template](), list[int]()
+        self._note(self._unhang_own, requests, templates, slots, len(matrix.free_slots))
+        for integers, (_, template, costs, numbers) in zip(whole, own_parts(requests, *own), strict=True):
+            templates.append(matrix.enlist(template))
             limit, low, high, rounded, least, bounds = numbers
-            rest = (limit, low, high, self.sign, 0.0, whole[at], rounded, least, bounds, 0)
-            self._hang(request, version + at, template, costs, *rest)
-        self._contents_change([self.slot_of[request] for request in requests])
+            slots.append(
+                matrix.add_slab(template, costs, limit, low, high, self.sign, 0.0, integers, rounded, least, bounds, 0)
+            )
+        self._past.change(requests)
+        self.slot_of.update(zip(requests, slots, strict=True))
+        for table in (self.added_at, self.columns_at):
+            table.update(zip(requests, range(version, version + len(requests)), strict=True))
+        self._contents_change(slots)
         self.version = version + max(len(requests) - 1, 0)
+
+    def _require_new(self, requests: list[Hashable]) -> None:
+        """Raise DuplicateHandleError if an id is in the model already, or is given twice."""
+        if len(set(requests)) == len(requests) and self.slot_of.keys().isdisjoint(requests):
+            return
+        known = set(self.slot_of)
+        for request in requests:
+            if request in known:
+                raise DuplicateHandleError(f"request {request!r} is in the model already; remove it first")
+            known.add(request)
+
+    def _unhang_own(self, requests: list[Hashable], templates: list[Template], slots: list[int], free: int) -> None:
+        """Undo :meth:`_op_add_own`, as far as it came; the first `free` slots were free before."""
+        self._past.change(requests)
+        for request in requests:
+            for table in (self.slot_of, self.added_at, self.columns_at):
+                table.pop(request, None)
+        for at in range(len(templates) - 1, -1, -1):
+            if at < len(slots):
+                self.matrix.retract_slab(slots[at], at < free)
+            self._retract_template(templates[at], templates[at].serial)
 
     @uncollected()
     def _op_columns(
@@ -485,17 +513,17 @@ class Ledger:
     def _hang(self, request: Hashable, version: int, template: Template, cost: Costs, *rest: Any) -> None:
         """Add a slab for an id; `rest` holds the arguments of :meth:`BlockMatrix.add_slab` from the limit on."""
         if request in self.slot_of:
-            raise DuplicateHandleError(f"request {request!r} is in the model already; remove it first")
+            self._require_new([request])
         matrix = self.matrix
         reused = bool(matrix.free_slots)
         slot = matrix.add_slab(template, cost, *rest)
         self._undo.append((self._unhang, (request, slot, reused)))
-        self._past.change(request)
+        self._past.change([request])
         self.slot_of[request] = slot
         self.added_at[request] = self.columns_at[request] = version
 
     def _unhang(self, request: Hashable, slot: int, reused: bool) -> None:
-        self._past.change(request)
+        self._past.change([request])
         self.slot_of.pop(request, None)
         self.added_at.pop(request, None)
         self.columns_at.pop(request, None)
@@ -512,25 +540,35 @@ class Ledger:
         matrix, own = self.matrix, list[Template]()
         slots = [self.slot_of[request] for request in requests]
         self._contents_change(slots)
-        for request, slot in zip(requests, slots, strict=True):
-            template, saved = matrix.slabs[slot].template, matrix.save_slab(slot)
-            self._undo.append((self._put_back, (request, saved, self.added_at[request], self.columns_at[request])))
+        added_at, columns_at = (list(map(table.__getitem__, requests)) for table in (self.added_at, self.columns_at))
+        saved = list[SavedSlab]()
+        self._note(self._put_back, requests, saved, added_at, columns_at)
+        for slot in slots:
+            template, slab = matrix.slabs[slot].template, matrix.save_slab(slot)
             matrix.remove_slab(slot)
-            self._past.change(request)
-            del self.slot_of[request], self.added_at[request], self.columns_at[request]
+            saved.append(slab)
             if not template.shared:
                 own.append(template)
+        self._past.change(requests)
+        for request in requests:
+            del self.slot_of[request], self.added_at[request], self.columns_at[request]
         if own:
             alone = len(own) == 1
             self._keep_scales(own[0].rows if alone else distinct(np.concatenate([each.rows for each in own])))
         for template in own:
             matrix.drop_template(template)
-            self._note(self._rehang, template)
+            self._undo.append((self._rehang, (template,)))
 
-    def _put_back(self, request: Hashable, saved: SavedSlab, added_at: int, columns_at: int) -> None:
-        self.matrix.restore_slab(saved)
-        self._past.change(request)
-        self.slot_of[request], self.added_at[request], self.columns_at[request] = saved.slot, added_at, columns_at
+    def _put_back(
+        self, requests: list[Hashable], saved: list[SavedSlab], added_at: list[int], columns_at: list[int]
+    ) -> None:
+        """Undo :meth:`_remove`, as far as it came."""
+        for slab in reversed(saved):
+            self.matrix.restore_slab(slab)
+        self._past.change(requests)
+        tables = (self.slot_of, self.added_at, self.columns_at)
+        for table, values in zip(tables, ([slab.slot for slab in saved], added_at, columns_at), strict=True):
+            table.update(zip(requests, values, strict=False))
         self._disordered = True
 
     def _kept(self, request: Hashable) -> int:

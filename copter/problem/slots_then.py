@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from weakref import ref
 
 MOST = 4  # tables of the past that follow edits; of more, all are copied
@@ -44,11 +44,15 @@ class SlotsThen(Mapping[Hashable, int]):
             table = dict(sorted(table.items(), key=lambda item: gone[item[0]] if item[0] in gone else added[item[0]]))
         self._now, self._added_at, self._before, self._copied = table, {}, {}, True
 
-    def change(self, request: Hashable) -> None:
-        """Note that a request is about to be added or removed."""
-        if not self._copied and request not in self._before:
-            slot = self._now.get(request)
-            self._before[request] = None if slot is None else (slot, self._added_at[request])
+    def change(self, requests: Iterable[Hashable]) -> None:
+        """Note that requests are about to be added or removed."""
+        if self._copied:
+            return
+        before, now, added_at = self._before, self._now, self._added_at
+        for request in requests:
+            if request not in before:
+                slot = now.get(request)
+                before[request] = None if slot is None else (slot, added_at[request])
 
     def __getitem__(self, request: Hashable) -> int:
         return self.table[request]
@@ -84,13 +88,13 @@ class Past:
             self._live.append(ref(self._last))
         return self._last
 
-    def change(self, request: Hashable) -> None:
-        """Note that a request is about to be added or removed."""
+    def change(self, requests: Iterable[Hashable]) -> None:
+        """Note that requests are about to be added or removed."""
         self._last = None
         for each in self._live:
             then = each()
             if then is not None:
-                then.change(request)
+                then.change(requests)
 
     def copy(self) -> None:
         """Let all tables of the past hold copies, because the present one is about to be replaced as a whole."""

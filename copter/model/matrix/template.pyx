@@ -14,6 +14,8 @@ cdef long long last_stamp = 0  # of the usage that was changed last, in any matr
 cdef object NDARRAY = np.ndarray
 cdef object INT = np.dtype(np.int32)  # type of row slots and column starts
 cdef object FLOAT = np.dtype(np.float64)  # type of coefficients
+cdef object ONE_SEGMENT = np.array([0, 1], dtype=np.int32)  # of a single column
+ONE_SEGMENT.flags.writeable = False
 
 
 cdef bint is_plain(object array, int kind):
@@ -68,6 +70,8 @@ cdef object segments_of(const int* column_start, const int* row, int n):
     cdef int j, e, width, count = 0
     cdef int[MAX_SEGMENTS + 1] starts
     cdef bint same
+    if n == 1:
+        return ONE_SEGMENT
     for j in range(n):
         width = column_start[j + 1] - column_start[j]
         same = j > 0 and width == column_start[j] - column_start[j - 1]
@@ -88,15 +92,20 @@ cdef object segments_of(const int* column_start, const int* row, int n):
 
 
 cdef object distinct(object rows):
-    """Return the distinct row slots, ascending: by marking if they are dense, else by sorting."""
+    """Return the distinct row slots, ascending: as they are, else by marking if they are dense, else by sorting."""
     cdef Py_ssize_t e, entries = len(rows)
     cdef const int* row = int_pointer(rows)
     cdef int highest = -1, count = 0, at = 0, slot
     cdef char* mark
+    cdef int* view
     cdef int[::1] ordered
+    cdef bint ascend = True
     for e in range(entries):
+        ascend = ascend and row[e] > highest
         if row[e] > highest:
             highest = row[e]
+    if ascend:
+        return rows
     if highest > 4 * entries + 1024:
         in_order = np.sort(rows)
         ordered = in_order
@@ -111,8 +120,8 @@ cdef object distinct(object rows):
     for e in range(entries):
         count += not mark[row[e]]
         mark[row[e]] = 1
-    found = np.empty(count, dtype=INT)
-    cdef int* view = <int*>int_pointer(found)
+    found = np.empty(count, dtype=np.int32)
+    view = <int*>int_pointer(found)
     for slot in range(highest + 1):
         if mark[slot]:
             view[at] = slot
