@@ -125,7 +125,8 @@ cdef int entering_column(Tableau t, double side) noexcept nogil:
     far apart that each is a group of its own, the step ends early at a possible pivot: shorter, but as valid.
     """
     cdef double sign = -1.0 if side < 0.0 else 1.0, slope = fabs(side), largest = 0.0, theta, best, gap, end_work
-    cdef int k, j, count = 0, begin, end = 0, last, chosen = -1, previous = -1
+    cdef double before, left = 0.0
+    cdef int k, j, count = 0, begin, end = 0, last, chosen = -1, previous = -1, group_end = 0
     for k in range(t.touched_count):
         j = t.touched[k]
         gap = room(t, j, sign)
@@ -140,7 +141,7 @@ cdef int entering_column(Tableau t, double side) noexcept nogil:
     t.flips = 0
     end_work = t.factor.work + MOST_LOOKS * (count + 100.0)
     while end < last and slope >= 0.0:  # ends: each group takes candidates away
-        theta, begin = INFINITY, end
+        theta, begin, before = INFINITY, end, slope
         for k in range(begin, last):
             theta = min(theta, (t.gap[k] + t.dual_tolerance) / t.size[k])
         theta *= ROUNDED_UP  # a gap that dwarfs the tolerance is within its own theta all the same
@@ -157,11 +158,42 @@ cdef int entering_column(Tableau t, double side) noexcept nogil:
         if end == begin:
             return previous  # gaps that are no numbers
         if previous < 0 or best >= min(0.1 * largest, 1.0):
-            previous = chosen
+            previous, left, group_end = chosen, before, end
             t.flips = begin
         if t.factor.work > end_work:
             break
+    flip_ties(t, previous, group_end, left)
     return previous
+
+
+cdef void flip_ties(Tableau t, int entering, int end, double slope) noexcept nogil:
+    """Let variables that tie with the entering one go to their other bounds, until its own range makes up for the rest.
+
+    Their reduced costs are zero after the step. Without this each of them would take a pivot of its own.
+
+    Parameters
+    ----------
+    entering : int
+    end : int
+        Number of candidates up to the end of the entering variable's group; before `flips` are those that flip.
+    slope : float
+        The row's violation less the flips so far.
+    """
+    cdef int k, j
+    cdef double theta = 0.0, change, enough = INFINITY
+    for k in range(t.flips, end):
+        if t.candidate[k] == entering:
+            theta = t.gap[k] / t.size[k]
+            enough = t.size[k] * (t.upper[entering] - t.lower[entering])
+    for k in range(t.flips, end):
+        if slope <= enough:
+            return
+        j = t.candidate[k]
+        change = t.size[k] * (t.upper[j] - t.lower[j])
+        if j != entering and change < slope and fabs(t.gap[k] - theta * t.size[k]) <= t.dual_tolerance:
+            slope -= change
+            swap(t, k, t.flips)
+            t.flips += 1
 
 
 cdef int within_reach(Tableau t, int count, double slope) noexcept nogil:

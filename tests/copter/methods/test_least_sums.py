@@ -84,3 +84,44 @@ def test_other_private_rows_are_left_to_the_block_methods() -> None:
     assert solution.status is Status.OPTIMAL
     assert solution.why != choose.SUM_PIVOTS.why
     assert solution.objective == pytest.approx(highs(model.to_linear_program())[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_request_of_one_column_gets_the_price_of_its_sum(seed: int) -> None:
+    """The sum of a single column bounds the column; its price is the column's reduced cost."""
+    rng = np.random.default_rng(seed)
+    model = Model(sense="max")
+    model.add_resources("gpu", float(rng.integers(20, 60)))
+    for name in range(30):
+        bounds = {"limit": float(rng.integers(1, 4)), "upper": float(rng.choice([1.0, 2.0, np.inf]))}
+        least = 0.5 if rng.random() < 0.4 else -np.inf
+        model.add_request(
+            name, [float(rng.integers(-3, 9))], {"gpu": [float(rng.integers(1, 4))]}, at_least=least, **bounds
+        )
+    session = Session(model)
+    for name in (0, 5, 9):
+        solution = session.solve()
+        lp = model.to_linear_program()
+        assert solution.status is Status.OPTIMAL
+        assert solution.objective == pytest.approx(highs(lp)[1], rel=1e-7)
+        reduced, activity = lp.c - lp.A.T @ solution.y, lp.A @ solution.x
+        assert (reduced[solution.x < lp.col_upper - 1e-7] <= 1e-6).all()
+        assert (reduced[solution.x > lp.col_lower + 1e-7] >= -1e-6).all()
+        assert (solution.y[activity < lp.row_upper - 1e-7] <= 1e-6).all()
+        assert (solution.y[activity > lp.row_lower + 1e-7] >= -1e-6).all()
+        model.update_cost(name, [5.0])
+
+
+def test_equal_requests_that_lose_their_room_take_one_pivot_together() -> None:
+    model = Model(sense="max")
+    model.add_resources("gpu", 500.0)
+    for rack in range(60):
+        model.add_resources(rack, 500.0)
+    for name in range(60):
+        model.add_request(name, [99.0], {"gpu": [8.0], name: [1.0]})
+    session = Session(model)
+    assert session.solve().objective == 60 * 99.0
+    model.set_count("gpu", 20.0)
+    solution = session.solve()
+    assert solution.objective == pytest.approx(2.5 * 99.0)
+    assert (solution.why, solution.iterations) == (choose.SMALL.why, 1)
