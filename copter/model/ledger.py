@@ -552,7 +552,9 @@ class Ledger:
         self._past.change(requests)
         for request in requests:
             del self.slot_of[request], self.added_at[request], self.columns_at[request]
-        if own:
+        if 8 * len(own) > matrix.n_rows:
+            self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
+        elif own:
             alone = len(own) == 1
             self._keep_scales(own[0].rows if alone else distinct(np.concatenate([each.rows for each in own])))
         for template in own:

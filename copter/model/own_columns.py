@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter.model.checks import Bound, Costs, bounds_of_each
 from copter.model.matrix import Template
+from copter.model.matrix.template import own_templates
 from copter.model.private_rows import Split, split_rows
 
 Floats = NDArray[np.float64]
@@ -35,14 +36,11 @@ def own_parts(
 
     The numbers are limit, lower and upper bounds, rounding error, least sum, and the table of the private rows' bounds.
     """
-    columns, entries, counts = first.tolist(), start[first], np.diff(first) + 1
-    of = np.repeat(np.arange(len(requests)), counts)
-    starts = start[np.arange(len(of)) - of] - entries[of]  # of each request's columns, one after the other
-    entries = entries.tolist()
     own = [(None, None)] * len(requests) if private is None else list(split_rows(first, *private))
-    low, high = bounds_of_each(lower, first), bounds_of_each(upper, first)
-    numbers = zip(limits.tolist(), low, high, rounding.tolist(), leasts.tolist(), strict=True)
-    for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
-        a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
-        template = Template(starts[a + at : b + at + 1], row[e:f], coefficient[e:f], False, rows)
-        yield request, template, cost[a:b], (*number, bounds)
+    templates = own_templates(first, start, row, coefficient, None if private is None else [rows for rows, _ in own])
+    low, high, columns = bounds_of_each(lower, first), bounds_of_each(upper, first), first.tolist()
+    numbers = zip(
+        limits.tolist(), low, high, rounding.tolist(), leasts.tolist(), (each for _, each in own), strict=True
+    )
+    for at, (request, template, number) in enumerate(zip(requests, templates, numbers, strict=True)):
+        yield request, template, cost[columns[at] : columns[at + 1]], number

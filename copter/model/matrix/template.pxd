@@ -12,7 +12,7 @@ cdef class Template:
     cdef public long long serial
     cdef public bint shared
     cdef object priced_usage
-    cdef void refresh(self)
+    cdef void refresh(self, const int* column_start, const int* row, const double* coefficient)
 
 
 cdef object INT

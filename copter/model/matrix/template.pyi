@@ -7,6 +7,9 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
 
 def checked_private(private: Private, n: int) -> Private: ...
+def own_templates(
+    first: _Ints, column_start: _Ints, row: _Ints, coefficient: _Floats, private: list[Private | None] | None = None
+) -> list[Template]: ...
 
 class Template:
     column_start: _Ints

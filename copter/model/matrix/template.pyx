@@ -157,6 +157,47 @@ def checked_private(private, n):
     return start, rows, values, low, high
 
 
+def own_templates(first, column_start, row, coefficient, private=None):
+    """Return a template of its own for each of many requests; its arrays are parts of the given ones.
+
+    Parameters
+    ----------
+    first : ndarray (requests + 1,)
+        First column of each request, and the end of the last.
+    column_start, row, coefficient : CSC arrays
+    private : list, optional
+        Private rows of each request, None for none.
+    """
+    firsts, starts, rows = contiguous(first, INT), contiguous(column_start, INT), contiguous(row, INT)
+    values = contiguous(coefficient, FLOAT)
+    cdef Py_ssize_t k, j, a, b, e, f, at = 0, n = len(starts) - 1, count = len(firsts) - 1
+    if not is_pattern(starts, rows, len(values), -1):
+        raise ValueError("column starts, rows and coefficients are not those of a sparse matrix by columns")
+    relative, found = np.empty(n + 1 + count, dtype=np.int32), []
+    cdef const int* firsts_at = int_pointer(firsts)
+    cdef const int* start = int_pointer(starts)
+    cdef const int* row_at = int_pointer(rows)
+    cdef const double* value_at = double_pointer(values)
+    cdef int* own_start = <int*>int_pointer(relative)
+    cdef Template template
+    for k in range(count):
+        a, b = firsts_at[k], firsts_at[k + 1]
+        if not (firsts_at[0] >= 0 and a <= b <= n):
+            raise ValueError(f"the columns of request {k} are {a} to {b - 1}, there are {n}")
+        e, f = start[a], start[b]
+        for j in range(a, b + 1):
+            own_start[at + j - a] = start[j] - start[a]
+        template = Template.__new__(Template)
+        template.serial, template.shared = -1, False
+        template.column_start = relative[at:at + b - a + 1]
+        template.row, template.coefficient = rows[e:f], values[e:f]
+        template.private = None if private is None or private[k] is None else checked_private(private[k], b - a)
+        template.refresh(own_start + at, row_at + e, value_at + e)
+        found.append(template)
+        at += b - a + 1
+    return found
+
+
 cdef class Template:
     """Usage of a request's n columns: CSC arrays over row slots, held read-only.
 
@@ -188,27 +229,25 @@ cdef class Template:
         if private is not None:
             private = checked_private(private, len(start) - 1)
         self.column_start, self.row, self.coefficient, self.private = start, rows, values, private
-        self.refresh()
+        self.refresh(int_pointer(start), int_pointer(rows), double_pointer(values))
 
     def contents(self):
         """Return (column_start, row, coefficient, private), the arguments of :meth:`replace`."""
         return self.column_start, self.row, self.coefficient, self.private
 
-    cdef void refresh(self):
-        """Point the kernels to the present arrays."""
+    cdef void refresh(self, const int* column_start, const int* row, const double* coefficient):
+        """Point the kernels to the present arrays, which begin at these addresses."""
         global last_stamp
         cdef Py_ssize_t e
         last_stamp += 1
         self.pattern.stamp = last_stamp
-        self.pattern.column_start = int_pointer(self.column_start)
-        self.pattern.row = int_pointer(self.row)
+        self.pattern.column_start, self.pattern.row, self.pattern.coefficient = column_start, row, coefficient
         self.pattern.n_columns = <int>len(self.column_start) - 1
         self.segment_start = segments_of(self.pattern.column_start, self.pattern.row, self.pattern.n_columns)
         self.rows = distinct(self.row)
         self.pattern.n_segments = <int>len(self.segment_start) - 1
         self.priced_usage = np.zeros(max(self.pattern.n_columns, 1))
         self.pattern.priced_usage = <double*>double_pointer(self.priced_usage)
-        self.pattern.coefficient = double_pointer(self.coefficient)
         self.pattern.grows = True
         for e in range(len(self.coefficient)):
             self.pattern.grows &= self.pattern.coefficient[e] >= 0.0
