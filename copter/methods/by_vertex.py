@@ -18,6 +18,7 @@ from copter.methods.by_coupling import Proof, kept_point, moved_to
 from copter.methods.protocol import Round
 from copter.methods.simplex.carry import whole_columns
 from copter.methods.simplex.form import Minimised
+from copter.methods.simplex.lone_columns import lone_columns, price_sums
 from copter.methods.simplex.rounds import Entries, Moved, Vertex, judged
 from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
@@ -37,15 +38,16 @@ class VertexSolve:
     program : BlockProgram
     numbers : Minimised
         Of the program, where the sum of a single column is no row but bounds of the column.
-    alone : Alone
-        These sums.
+    alone, sums : ndarray int32
+        These columns, and the rows of their sums.
     """
 
     of: Round
     entries: Entries
     program: BlockProgram
     numbers: Minimised
-    alone: Alone
+    alone: NDArray[np.int32]
+    sums: NDArray[np.int32]
 
     @classmethod
     def start(cls, given: Round) -> VertexSolve:
@@ -64,9 +66,11 @@ class VertexSolve:
             entries = Entries(
                 start, index, value, program.column_start, program.private_start, slots, matrix.generation[slots], rows
             )
-        given.iterate.program = program, entries, mark
-        alone = Alone.of(program)
-        return cls(given, entries, program, alone.numbers(program), alone)
+        given.iterate.program, n = (program, entries, mark), program.n_columns
+        alone, sums, lower, upper = lone_columns(program)
+        return cls(
+            given, entries, program, Minimised(program.cost, lower[n:], upper[n:], lower[:n], upper[:n]), alone, sums
+        )
 
     def kept(self) -> Ended | None:
         """The iterate's point, if nothing was edited since it was optimal and it is proven so again."""
@@ -106,7 +110,7 @@ class VertexSolve:
             return None
         matrix, sign, m = model.ledger.matrix, model.ledger.sign, self.program.n_rows
         if matrix.n_with_rows:
-            self.alone.price(self.program, entries, vertex.y)
+            price_sums(self.program, self.alone, self.sums, vertex.y)
         answer = BlockAnswer(vertex.x, vertex.y[:m], vertex.iterations, vertex.y[m:], vertex=True)
         limit = matrix.sums_of(entries.slots)[0]
         moved_to(iterate, matrix, self.program, entries.slots, entries.generation, limit, answer)
@@ -117,54 +121,6 @@ class VertexSolve:
         own = OwnDuals(key, sign * answer.private) if matrix.n_with_rows else None
         values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * answer.y, own)
         return Ended(Status.OPTIMAL, proof.of_model(model), values, choice, vertex.iterations)
-
-
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """Columns that are alone in their request, with the sum as its only row: the row bounds the column and is no row.
-
-    Attributes
-    ----------
-    columns, rows : ndarray int32
-        The columns, and the program's rows of their sums.
-    lower, upper : ndarray
-        Bounds that the sums give the columns.
-    """
-
-    columns: NDArray[np.int32]
-    rows: NDArray[np.int32]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, program: BlockProgram) -> Alone:
-        """Return the columns that are alone in their block; none if the bounds of one contradict its sum's."""
-        n, column, row, own = program.n_columns, program.column_start, program.private_start, program.own_start
-        one = np.flatnonzero((column[1:] - column[:-1] == 1) & (row[1:] - row[:-1] == 1))
-        columns, rows = column[one], program.n_rows + row[one]
-        lower, upper = program.lower[n + rows], program.upper[n + rows]
-        summed = bool((own[columns + 1] > own[columns]).all()) and bool((program.own_value[own[columns]] == 1.0).all())
-        if not summed or (lower > program.upper[columns]).any() or (program.lower[columns] > upper).any():
-            return cls(columns[:0], rows[:0], lower[:0], upper[:0])
-        return cls(columns, rows, lower, upper)
-
-    def numbers(self, program: BlockProgram) -> Minimised:
-        """Return a program's costs and bounds, with free rows for these sums."""
-        n, at, lower, upper = program.n_columns, self.columns, program.lower, program.upper
-        if len(at):
-            lower, upper = lower.copy(), upper.copy()
-            lower[at], upper[at] = np.maximum(lower[at], self.lower), np.minimum(upper[at], self.upper)
-            lower[n + self.rows], upper[n + self.rows] = -np.inf, np.inf
-        return Minimised(program.cost, lower[n:], upper[n:], lower[:n], upper[:n])
-
-    def price(self, program: BlockProgram, entries: Entries, y: NDArray[np.float64]) -> None:
-        """Write the sums' prices: reduced costs of the columns that are at a bound which the sum gives."""
-        y[self.rows] = 0.0
-        used = np.append(entries.value * y[entries.index], 0.0)
-        reduced = program.cost[self.columns] - np.add.reduceat(used, entries.start[:-1])[self.columns]
-        above, below = self.upper <= program.upper[self.columns], self.lower >= program.lower[self.columns]
-        held = np.where(reduced > 0.0, below & np.isfinite(self.lower), above & np.isfinite(self.upper))
-        y[self.rows] = np.where(held, reduced, 0.0)
 
 
 def moved_blocks(ledger: Ledger, before: Entries, now: Entries) -> Moved | None:
