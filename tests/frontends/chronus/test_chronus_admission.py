@@ -180,7 +180,7 @@ def test_admission_by_totals_answers_as_admission_by_all_leases(monkeypatch: pyt
             free, moved = free + (answer.step >= 0 and not answer.moves), moved + bool(answer.moves)
             refused += answer.step < 0
     assert min(free, refused) > 20
-    assert moved >= 2
+    assert moved >= 1
 
 
 @given(st.integers(0, 10**6))
