@@ -99,8 +99,7 @@ def moving_bounds(seed: int) -> tuple[Model, Edits]:
     for row in range(rows):
         model.add_resources(row, 1.5 * requests / rows)
     for request in range(requests):
-        usage = usage_of(rng, rows, columns)
-        own = PrivateRows((rng.random((private, columns)) < 0.3).astype(float), upper=2.0) if private else None
+        usage, own = usage_of(rng, rows, columns), own_rows(rng, private, columns)
         model.add_request(request, rng.uniform(1.0, 5.0, columns), usage, private_rows=own)
 
     def edit(number: int) -> None:
@@ -113,17 +112,22 @@ def moving_bounds(seed: int) -> tuple[Model, Edits]:
 def requests_a_row(seed: int) -> tuple[Model, Edits]:
     """A model of two to four requests a row, of which a fiftieth leaves between two rounds for new ones."""
     rng, model = np.random.default_rng(seed), Model()
-    requests, columns, rows = ((300, 10, 100), (200, 16, 100), (400, 10, 110), (200, 8, 60))[seed % 4]
+    sizes = ((300, 10, 100, 0), (200, 16, 100, 0), (400, 10, 110, 0), (200, 8, 60, 2))
+    requests, columns, rows, private = sizes[seed % len(sizes)]
     for row in range(rows):
         model.add_resources(row, 1.2 * requests / rows)
+
+    def add(request: int) -> None:
+        own = own_rows(rng, private, columns)
+        model.add_request(request, rng.uniform(1.0, 5.0, columns), usage_of(rng, rows, columns), private_rows=own)
 
     def edit(number: int) -> None:
         for request in range(number * requests // 50, (number + 1) * requests // 50):
             model.remove_request(request)
-            model.add_request(requests + request, rng.uniform(1.0, 5.0, columns), usage_of(rng, rows, columns))
+            add(requests + request)
 
     for request in range(requests):
-        model.add_request(request, rng.uniform(1.0, 5.0, columns), usage_of(rng, rows, columns))
+        add(request)
     return model, (partial(edit, number) for number in range(12))
 
 
@@ -131,6 +135,11 @@ def usage_of(rng: np.random.Generator, rows: int, columns: int) -> dict[Hashable
     """A request whose every column uses one to three units of one row."""
     row, amount = rng.integers(0, rows, columns), rng.integers(1, 4, columns)
     return {int(each): np.where(row == each, amount, 0.0) for each in np.unique(row)}
+
+
+def own_rows(rng: np.random.Generator, rows: int, columns: int) -> PrivateRows | None:
+    """Private rows over a third of the columns each."""
+    return PrivateRows((rng.random((rows, columns)) < 0.3).astype(float), upper=2.0) if rows else None
 
 
 def tinkered(seed: int) -> tuple[Model, Edits]:
