@@ -2,9 +2,8 @@
 
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
-0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round; only in the first
-   round without private rows and with more than `WITH_BASIS` requests per coupling row. The rules below are for larger
-   models, for later rounds of these, and for small ones whose pivots do not end at a proven optimum.
+0. A small model (:func:`is_small`): pivots of its whole program from the basis of the last round. The rules below are
+   for larger models, and for small ones whose pivots do not end at a proven optimum.
 1. Private rows: the block methods, because no other method for models supports private rows; before them, if the
    private rows are least sums only, pivots as in rule 2. If these do not finish, or the program is infeasible or
    unbounded, the whole program goes to the simplex method (up to `COLD_COLUMNS` columns) and then to the interior-point
@@ -50,16 +49,13 @@ rows the limit is `Settings.basis_columns`, because no other pivots are left for
 """
 
 FEW_REQUESTS: Final = 64
-"""Requests up to which a model counts as small whatever its number of coupling rows (:func:`is_small`)."""
+"""Requests up to which a model with private rows counts as small whatever its number of coupling rows."""
 
 REQUESTS_A_ROW: Final = 4
-"""Requests per coupling row up to which a model counts as small: with more, it pays to eliminate the requests' rows."""
+"""Requests per coupling row up to which a model with private rows counts as small (:func:`is_small`)."""
 
-WITH_BASIS: Final = 1.5
-"""`REQUESTS_A_ROW` once the requests' blocks have a basis, for models without private rows."""
-
-PERTURBED: Final = 1e-7
-"""Tolerance from which the optimum of a small model's blocks is near enough: its costs are perturbed."""
+PLAIN_REQUESTS_A_ROW: Final = 1.5
+"""`REQUESTS_A_ROW` for models without private rows: with more, pivots that eliminate the requests' rows are faster."""
 
 MOST_FAILURES: Final = 5
 """Most consecutive failures of warm pivots that count (:func:`after_failure`)."""
@@ -190,12 +186,11 @@ def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
 
 def is_small(facts: ModelFacts, settings: Settings) -> bool:
     """Whether a model is so small that pivots of its whole program, with a row for every request, solve it fastest."""
-    few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
-    if not facts.private_rows:
-        if facts.unchanged:  # its answer is proven again by the method that found it
-            few_requests = few_requests and facts.has_own_duals
-        elif facts.has_basis and settings.tolerance >= PERTURBED:
-            few_requests = facts.requests <= WITH_BASIS * facts.rows
+    if facts.private_rows:
+        few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
+    else:  # an unchanged model's answer is proven again by the method that found it
+        few_requests = facts.requests <= PLAIN_REQUESTS_A_ROW * facts.rows
+        few_requests &= facts.has_own_duals or not facts.unchanged
     most = settings.basis_columns if facts.private_rows else min(SMALL_COLUMNS, settings.basis_columns)
     return 0 < facts.columns <= most and few_requests
 

@@ -24,7 +24,7 @@ STUBS = sorted((ROOT / "copter").rglob("*.pyi"))
 PAGES = {
     "F": ("method/formulation.md", 12, "*.py*"),
     "A": ("method/algorithm.md", 18, "*.py*"),
-    "P": ("method/presolve.md", 15, "methods/presolve/*.py"),
+    "P": ("method/presolve.md", 14, "methods/presolve/*.py"),
     "I": ("method/interior.md", 15, "methods/interior/*.py*"),
     "M": ("method/integer.md", 16, "methods/integer/*.py*"),
     "K": ("method/blocks.md", 16, "methods/blocks/*.py*"),

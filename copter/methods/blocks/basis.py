@@ -13,7 +13,7 @@ from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.methods.blocks.block_dual import BlockDual
 from copter.methods.blocks.program import BlockProgram
-from copter.methods.blocks.room import MOST_ROOM, ROOM, Room
+from copter.methods.blocks.room import Room
 from copter.methods.blocks.solve import MOST_ROWS
 from copter.methods.blocks.working_inverse import WorkingInverse
 from copter.model.ledger import Ledger
@@ -115,7 +115,6 @@ class WarmBasis:
         self.kept: Kept | None = None
         self.answer: BlockAnswer | None = None
         self.room: Room | None = None
-        self.room_share = ROOM
         self.mark: Mark | None = None  # of the edits that the room contains, if that is known
         self.stays = False  # whether the room's program has not changed since the last answer
         # the kept program, and the mark of the edits that it contains
@@ -129,8 +128,7 @@ class WarmBasis:
         edited = None if self.mark is None else ledger.changes.of_requests_since(self.mark)
         self.mark = ledger.changes.mark
         if room is None or not room.follow(matrix, edited):
-            self.room_share = ROOM if room is None else min(2.0 * self.room_share, MOST_ROOM)
-            room = Room.of(matrix, self.room_share)
+            room = Room.of(matrix)
         elif kept is not None and kept.program is room.program:
             self.stays = self.stays and not room.changed.any()
             if not self.stays and not renewed(kept, room):

@@ -480,7 +480,7 @@ cdef class BlockDual(BlockItems):
                 return False
             self.since = 0
             self.unchecked += 1
-            self.inverse.measure()
+            self.inverse.measure(&self.place[self.n_columns + self.n_blocks])
             if LOOSE * self.n_loose > self.n_blocks:
                 self.restart()
         return True

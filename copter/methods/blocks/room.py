@@ -14,10 +14,8 @@ from copter.model.matrix.bounds import sizes_of_slots, write_blocks
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
-ROOM = 0.1  # most columns, or entries, that smaller blocks get beyond their own at first, as a share of all
-MOST_ROOM = 0.4  # the same once requests have not fitted in again and again
-SPARE = 16  # one block without a request for every so many with one
-LEAST_SPARE = 2  # and so many more
+ROOM = 0.4  # most columns, or entries, that smaller blocks get beyond their own, as a share of all
+SPARE = 16  # one block without a request for every so many with one, and one more
 UNKNOWN = -2  # stamp of a block whose usage is to be compared
 
 
@@ -45,12 +43,12 @@ class Room:
     changed: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, matrix: BlockMatrix, share: float = ROOM) -> Room:
-        """Return the program of a model's matrix, with gaps of up to a share of all columns, and of all entries.
+    def of(cls, matrix: BlockMatrix) -> Room:
+        """Return the program of a model's matrix, with gaps of up to `ROOM` of all columns, and of all entries.
 
         Slots that come next to be used have room for requests of usual size.
         """
-        columns, entries = roomy(sizes_of_slots(matrix), matrix.free_slots, share)
+        columns, entries = roomy(sizes_of_slots(matrix), matrix.free_slots)
         column_start, end = sums_before(columns), sums_before(entries)
         n, blocks, m = int(column_start[-1]), len(columns), matrix.n_rows
         start = np.repeat(end[:-1], columns)
@@ -87,19 +85,19 @@ class Room:
         return write_blocks(matrix, self.program, self.stamps, self.generation, self.changed, edited)
 
 
-def roomy(sizes: tuple[Ints, Ints], free: list[int], share: float) -> tuple[Ints, Ints]:
+def roomy(sizes: tuple[Ints, Ints], free: list[int]) -> tuple[Ints, Ints]:
     """Return (columns, entries) of slots with room: small ones become usual ones, as do some slots without a request.
 
     These are the last ones of `free` and, if there are too few of them, new ones at the end.
     """
     has_request = sizes[0] > 0
-    spare = int(has_request.sum()) // SPARE + LEAST_SPARE
+    spare = int(has_request.sum()) // SPARE + 1
     next_used = free[max(len(free) - spare, 0) :]
     found = []
     for each in sizes:
         live = np.sort(each[has_request])
         padding = live * np.arange(len(live)) - (np.cumsum(live) - live)
-        usual = live[np.searchsorted(padding, share * live.sum(), side="right") - 1] if len(live) else 1
+        usual = live[np.searchsorted(padding, ROOM * live.sum(), side="right") - 1] if len(live) else 1
         room = np.append(np.where(has_request, np.maximum(each, usual), 0), np.full(spare - len(next_used), usual))
         room[next_used] = usual
         found.append(room.astype(np.int32))

@@ -19,14 +19,10 @@ class Activity:
 
     Attributes
     ----------
-    low_term, high_term : ndarray (nnz,)
-        Smallest and largest value of each entry times its column.
     size : ndarray (m,)
         Sum of the absolute values of all finite terms, to which rounding errors are relative.
     """
 
-    low_term: Floats
-    high_term: Floats
     low_sum: Floats
     high_sum: Floats
     low_infinite: Floats
@@ -41,8 +37,6 @@ class Activity:
         low_open, high_open = np.isinf(low_term), np.isinf(high_term)
         low, high = np.where(low_open, 0.0, low_term), np.where(high_open, 0.0, high_term)
         return cls(
-            low_term,
-            high_term,
             totals(row, low, m),
             totals(row, high, m),
             totals(row, low_open, m),
@@ -59,15 +53,3 @@ class Activity:
     def high(self) -> Floats:
         """Largest activity, (m,)."""
         return np.where(self.high_infinite > 0, np.inf, self.high_sum)
-
-    def without(self, row: Indices, entry: Indices) -> tuple[Floats, Floats]:
-        """Return the least and largest activity of rows without one entry of each."""
-        low_term, high_term = self.low_term[entry], self.high_term[entry]
-        low_open, high_open = np.isinf(low_term), np.isinf(high_term)
-        low = np.where(
-            self.low_infinite[row] > low_open, -np.inf, self.low_sum[row] - np.where(low_open, 0.0, low_term)
-        )
-        high = np.where(
-            self.high_infinite[row] > high_open, np.inf, self.high_sum[row] - np.where(high_open, 0.0, high_term)
-        )
-        return low, high

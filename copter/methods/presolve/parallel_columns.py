@@ -27,7 +27,7 @@ class ParallelColumns:
     second_upper: Floats
 
     def undo(self, state: Restoration) -> None:
-        """Split the value so that both columns stay within their bounds (equation P14)."""
+        """Split the value so that both columns stay within their bounds (equation P13)."""
         total = state.x[self.first]
         lower, upper = state.bound(self.second_lower), state.bound(self.second_upper)
         second = nearest_to_zero(lower, upper)
@@ -54,7 +54,7 @@ class Pairs:
         return cls(first, second, ratio, work.c[second] - share, np.abs(work.c[second]) + np.abs(share))
 
     def dominated(self, work: Work) -> tuple[Mask, Mask]:
-        """Mark pairs whose second column belongs at its lower, and at its upper bound, at all prices (equation P14)."""
+        """Mark pairs whose second column belongs at its lower, and at its upper bound, at all prices (equation P13)."""
         sure = np.abs(self.extra) > work.tolerances.dual_margin * self.size
         open_above, open_below = np.isposinf(work.col_upper[self.first]), np.isneginf(work.col_lower[self.first])
         positive = self.ratio > 0
@@ -67,7 +67,7 @@ class Pairs:
 
 
 def reduce_parallel_columns(work: Work) -> bool:
-    """Merge parallel columns with parallel costs and fix dominated ones (equation P14)."""
+    """Merge parallel columns with parallel costs and fix dominated ones (equation P13)."""
     matrix = sp.csc_array((work.value, (work.row, work.col)), shape=(work.m, work.n))
     column = np.repeat(np.arange(work.n), np.diff(matrix.indptr))
     lines = ParallelLines.find(column, matrix.indices, matrix.data, work.n, work.m, work.tolerances.parallel)

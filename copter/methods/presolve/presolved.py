@@ -96,7 +96,7 @@ def _spread(name: str, value: Floats, at: Indices, full: Floats) -> Floats:
 
 
 def farkas_of(work: Work, y: Floats) -> Floats | None:
-    """Return this stage's row multipliers, (m,), mapped to the original problem and verified there (equation P15)."""
+    """Return this stage's row multipliers, (m,), mapped to the original problem and verified there (equation P14)."""
     state = work.restoration(np.zeros(work.n), y, homogeneous=True)
     work.undo(state)
     return state.y if is_infeasibility_ray(work.lp, state.y, work.tolerances.ray) else None

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from copter.methods.presolve.dual_fixing import reduce_dual_fixing
 from copter.methods.presolve.fixed_columns import reduce_fixed_columns
 from copter.methods.presolve.forcing_rows import reduce_forcing_rows
-from copter.methods.presolve.free_columns import reduce_free_columns
 from copter.methods.presolve.idle_rows import reduce_idle_rows
 from copter.methods.presolve.parallel_columns import reduce_parallel_columns
 from copter.methods.presolve.parallel_rows import reduce_parallel_rows
@@ -32,7 +31,6 @@ LIGHT: tuple[Reduction, ...] = (
     reduce_redundant_rows,
     reduce_forcing_rows,
     reduce_dual_fixing,
-    reduce_free_columns,
     reduce_slack_columns,
 )
 SEARCHING: tuple[Reduction, ...] = (reduce_parallel_rows, reduce_parallel_columns)

@@ -6,9 +6,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from copter.methods.presolve.column_singletons import ColumnSingletons
 from copter.methods.presolve.restoration import Entries, Floats, Indices, Restoration, nearest_to_zero
-from copter.methods.presolve.work import Work
+from copter.methods.presolve.work import Mask, Work
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSingletons:
+    """Columns with one entry."""
+
+    row: Indices
+    column: Indices
+    value: Floats
+
+    @classmethod
+    def of(cls, work: Work) -> ColumnSingletons:
+        """Return all remaining singletons."""
+        entry = np.flatnonzero(work.col_count[work.col] == 1)
+        return cls(work.row[entry], work.col[entry], work.value[entry])
+
+    def one_per_row(self, keep: Mask) -> ColumnSingletons:
+        """Return, for each row, the singleton of the mask with the largest coefficient."""
+        row, column, value = self.row[keep], self.column[keep], self.value[keep]
+        order = np.lexsort((-np.abs(value), row))
+        first = order[np.unique(row[order], return_index=True)[1]]
+        return ColumnSingletons(row[first], column[first], value[first])
+
+    def safe(self, work: Work) -> Mask:
+        """Mark singletons whose coefficient is large enough, compared with its row's largest, to divide by."""
+        largest = np.zeros(work.m)
+        np.maximum.at(largest, work.row, np.abs(work.value))
+        return np.abs(self.value) >= work.tolerances.pivot * largest[self.row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +82,7 @@ def reduce_slack_columns(work: Work) -> bool:
     if not len(result.row):
         return False
     equality = work.row_lower[result.row] == work.row_upper[result.row]
-    singles = result.one_per_row(work, (work.c[result.column] == 0) | (equality & result.safe(work)))
+    singles = result.one_per_row((work.c[result.column] == 0) | (equality & result.safe(work)))
     row, column, value = singles.row, singles.column, singles.value
     if not len(row):
         return False

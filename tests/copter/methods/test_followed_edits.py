@@ -10,7 +10,7 @@ import pytest
 from judge import assert_optimal
 
 from copter import Model, Session, Settings, Status, choose
-from copter.methods.blocks import basis
+from copter.methods.blocks import basis, room
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.room import Room, roomy
 from tests.copter.highs import highs
@@ -208,15 +208,16 @@ def test_many_rows_go_by_interior_points_without_gaps() -> None:
     assert_solved(session)
 
 
-def test_room_is_for_usual_sizes() -> None:
+def test_room_is_for_usual_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = np.array([10] * 30 + [0, 4, 8, 40, 0, 0, 0, 0, 0], dtype=np.int32)
     sizes = columns, np.where(columns == 4, 0, 2 * columns).astype(np.int32)
-    room = roomy(sizes, [34, 35, 36, 37, 38, 30], 0.1)
-    assert room[0].tolist() == [10] * 33 + [40, 0, 0, 10, 10, 10]  # the next four that will be used
-    assert room[1].tolist() == [20] * 33 + [80, 0, 0, 20, 20, 20]
-    assert roomy(sizes, [30], 0.02)[0].tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8, 8]
+    found = roomy(sizes, [34, 35, 36, 37, 38, 30])
+    assert found[0].tolist() == [10] * 33 + [40, 0, 0, 0, 10, 10]  # the next three that will be used
+    assert found[1].tolist() == [20] * 33 + [80, 0, 0, 0, 20, 20]
+    monkeypatch.setattr(room, "ROOM", 0.02)
+    assert roomy(sizes, [30])[0].tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8]
     nothing = np.zeros(3, dtype=np.int32)
-    assert [each.tolist() for each in roomy((nothing, nothing), [2, 1, 0], 0.1)] == [[1, 1, 0]] * 2
+    assert [each.tolist() for each in roomy((nothing, nothing), [2, 1, 0])] == [[1, 0, 0]] * 2
 
 
 def test_requests_without_usage_have_blocks_too() -> None:

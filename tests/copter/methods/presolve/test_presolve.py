@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import highspy
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from judge import is_improving_ray, is_infeasibility_ray
 from judge import judge as check
 
-import copter
 from copter import LinearProgram, Status, read_mps
 from copter.errors import DimensionError
 from copter.methods.presolve import Presolved, presolve
@@ -181,7 +179,7 @@ def test_each_reduction_alone(reduction: reductions.Reduction) -> None:
 @given(programs(rows="elub", columns="lubzf"))
 @settings(max_examples=100, deadline=None)
 def test_multipliers_of_an_infeasible_reduced_problem_are_taken_back(lp: LinearProgram) -> None:
-    light = (reductions.reduce_slack_columns, reductions.reduce_free_columns, reductions.reduce_parallel_rows)
+    light = (reductions.reduce_slack_columns, reductions.reduce_parallel_rows)
     for some in (light, reductions.ALL):
         reduced = presolve(lp, reductions=some)
         if reduced.program is None or not reduced.program.shape[0]:
@@ -197,7 +195,7 @@ def test_multipliers_of_an_infeasible_reduced_problem_are_taken_back(lp: LinearP
 @given(programs(rows="elu", columns="lubzf"))
 @settings(max_examples=100, deadline=None)
 def test_directions_of_an_unbounded_reduced_problem_are_taken_back(lp: LinearProgram) -> None:
-    light = (reductions.reduce_slack_columns, reductions.reduce_free_columns, reductions.reduce_parallel_columns)
+    light = (reductions.reduce_slack_columns, reductions.reduce_parallel_columns)
     for some in (light, reductions.ALL):
         reduced = presolve(lp, reductions=some)
         if reduced.program is None or reduced.improving_ray is not None:
@@ -355,16 +353,6 @@ def test_the_caller_s_arrays_are_left_alone() -> None:
         np.testing.assert_array_equal(one, two)
     for name, value in zip(("c", "row_lower", "row_upper", "col_lower", "col_upper"), before, strict=True):
         np.testing.assert_array_equal(getattr(lp, name), value)
-
-
-def test_cited_equations_exist() -> None:
-    numbered = set(re.findall(r"\\tag\{(P\d+)\}", (ROOT / "docs" / "method" / "presolve.md").read_text()))
-    cited = {
-        number
-        for path in (Path(copter.__file__).parent / "methods" / "presolve").glob("*.py")
-        for number in re.findall(r"\b(P\d{1,2})\b", path.read_text())
-    }
-    assert cited == numbered == {f"P{i}" for i in range(1, 16)}
 
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
