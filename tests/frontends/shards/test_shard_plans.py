@@ -152,6 +152,7 @@ def test_a_tiny_balance_by_hand() -> None:
 
 
 @settings(max_examples=8, deadline=None)
+@example(46)  # HiGHS ends with a plan of 3 and a bound of 2
 @example(27590)  # HiGHS' shares of a shard sum to one up to 1e-12
 @given(st.integers(0, 100_000))
 def test_bounds_are_below_the_exact_optimum_and_plans_above(seed: int) -> None:
@@ -168,7 +169,8 @@ def test_bounds_are_below_the_exact_optimum_and_plans_above(seed: int) -> None:
     judge(cluster, plan, loads)
     assert copies_bound(cluster, loads / loads.sum() * n) <= best.cost + 1e-6
     assert plan.bound <= best.cost + 1e-6
-    assert best.cost <= plan.cost + 1e-6
+    least = best.cost if best.status == "optimal" else best.bound
+    assert least <= plan.cost + 1e-6
     assert plan.cost <= best.cost + 2
 
 
