@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.program import BlockProgram, sums_before
 from copter.model.matrix import BlockMatrix
-from copter.model.matrix.bounds import sizes_of_slots, write_blocks
+from copter.model.matrix.bounds import sizes_of_slots, usual_size, write_blocks
 
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
@@ -91,14 +91,14 @@ def roomy(sizes: tuple[Ints, Ints], free: list[int]) -> tuple[Ints, Ints]:
     These are the last ones of `free` and, if there are too few of them, new ones at the end.
     """
     has_request = sizes[0] > 0
-    spare = int(has_request.sum()) // SPARE + 1
+    spare = int(np.count_nonzero(has_request)) // SPARE + 1
     next_used = free[max(len(free) - spare, 0) :]
     found = []
     for each in sizes:
-        live = np.sort(each[has_request])
-        padding = live * np.arange(len(live)) - (np.cumsum(live) - live)
-        usual = live[np.searchsorted(padding, ROOM * live.sum(), side="right") - 1] if len(live) else 1
-        room = np.append(np.where(has_request, np.maximum(each, usual), 0), np.full(spare - len(next_used), usual))
+        usual = usual_size(each, ROOM)
+        room = np.full(len(each) + spare - len(next_used), usual, dtype=np.int32)
+        np.maximum(each, usual, out=room[: len(each)])
+        room[: len(each)][~has_request] = 0
         room[next_used] = usual
-        found.append(room.astype(np.int32))
+        found.append(room)
     return found[0], found[1]

@@ -63,6 +63,30 @@ def sizes_of_slots(BlockMatrix matrix):
     return columns, entries
 
 
+def usual_size(const int[::1] sizes, double share):
+    """Return the largest of these sizes to which all smaller ones, zeros apart, may grow within a share of their sum.
+
+    Without sizes above zero it is 1.
+    """
+    cdef Py_ssize_t i, n = sizes.shape[0]
+    cdef int size, usual = 1, largest = 0
+    cdef long long total = 0, fewer = 0, sum_fewer = 0
+    for i in range(n):
+        total += sizes[i]
+        largest = max(largest, sizes[i])
+    counts = np.bincount(sizes, minlength=largest + 1)
+    cdef const long long[::1] count = counts
+    for size in range(1, largest + 1):
+        if count[size] == 0:
+            continue
+        if size * fewer - sum_fewer > share * total:
+            break
+        usual = size
+        fewer += count[size]
+        sum_fewer += size * count[size]
+    return usual
+
+
 def has_private_rows(BlockMatrix matrix):
     """Return whether a request has private rows; the sum of its columns is none."""
     cdef int slot
