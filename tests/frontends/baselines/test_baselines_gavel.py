@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -86,6 +88,25 @@ def test_finish_time_fairness_favours_the_job_that_has_waited():
     assert -found.objective == pytest.approx((10 + 10 / golden) / 20, rel=2e-3)
     assert found.bound >= found.objective
     assert found.x["j"][0] == pytest.approx(golden, abs=5e-3)
+
+
+def test_finish_time_fairness_ends_where_shares_are_rounded_too_far_to_come_nearer():
+    """Shares that fall short of the need, as rounded ones may where a small part of a share moves a ratio far."""
+    jobs = {"j": facts(1.0, work_left=10.0, age_s=10.0), "k": facts(1.0, work_left=10.0)}
+    programs, asked = GavelPrograms(GavelObjective.FINISH_TIME_FAIRNESS, {"a": 1}), 0
+    reaches = programs.levels.reaches
+
+    def short(level: float):
+        nonlocal asked
+        asked += 1
+        assert asked < 200
+        shares, _ = reaches(level)
+        less = {job: 0.1 * share for job, share in shares.x.items()}
+        return replace(shares, x=less), level if asked > 1 else 0.0
+
+    programs.levels.reaches = short
+    found = programs.solve({"a": 1}, jobs)
+    assert found.objective <= found.bound
 
 
 def test_jobs_that_are_alike_have_equal_shares():

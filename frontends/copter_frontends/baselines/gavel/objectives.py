@@ -131,9 +131,11 @@ class GavelPrograms:
             self.levels.edit(capacity, {j: Request(f.rate / needs[j], f.gpus) for j, f in jobs.items()})
             shares, following = self.levels.reaches(1.0)
             if following >= 1.0 - 1e-5:
-                high, x, prices = min(worst_rho(jobs, ideal, shares.x), high), dict(shares.x), dict(shares.prices)
+                worst, before = worst_rho(jobs, ideal, shares.x), high
+                if worst <= high:
+                    high, x, prices = worst, dict(shares.x), dict(shares.prices)
                 low = min(low, high)
-                if rho <= low * (1.0 + 2e-9):
+                if rho <= low * (1.0 + 2e-9) or high > (rho + before) / 2:  # the least, or as near as shares can tell
                     break
             else:
                 low = rho
