@@ -73,6 +73,7 @@ WORKLOADS = {  # rounds of a tape; of the sets of programs none
     "traffic-uscarrier-failure": 3,
     "shards-2048": 3,
     "chronus-10000": 6,
+    "kueue-large-scale-60000": 8,
     "hare-10000": 2,
     "energy": 10,
     "reopt": 4,
