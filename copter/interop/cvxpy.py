@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.interop.live_program import LiveProgram
+from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerStatus
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
@@ -27,22 +28,6 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 
 NAME = "COPTER"
-STATUSES = {
-    Status.OPTIMAL: words.OPTIMAL,
-    Status.PRIMAL_INFEASIBLE: words.INFEASIBLE,
-    Status.DUAL_INFEASIBLE: words.UNBOUNDED,
-    Status.ITERATION_LIMIT: words.USER_LIMIT,
-    Status.TIME_LIMIT: words.USER_LIMIT,
-    Status.INTERRUPTED: words.USER_LIMIT,
-    Status.NUMERICAL_ERROR: words.SOLVER_ERROR,
-}
-INTEGER_STATUSES = {
-    IntegerStatus.OPTIMAL: words.OPTIMAL,
-    IntegerStatus.FEASIBLE: words.USER_LIMIT,
-    IntegerStatus.NONE_FOUND: words.SOLVER_ERROR,
-    IntegerStatus.PRIMAL_INFEASIBLE: words.INFEASIBLE,
-    IntegerStatus.DUAL_INFEASIBLE: words.UNBOUNDED,
-}
 SETTINGS = tuple(field.name for field in fields(Settings))
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 
@@ -201,12 +186,17 @@ def live_program(warm_start: bool, cache: dict[str, Any] | None) -> LiveProgram:
     return live
 
 
+def named(status: Status | IntegerStatus) -> str:
+    """CVXPY's name of a status."""
+    return str(getattr(words, WORDS[status.value].cvxpy))
+
+
 def solved(lp: LinearProgram, settings: Settings, live: LiveProgram) -> Result:
     """Solve a linear program, from the last one's basis if `live` has it, and convert the answer to CVXPY's terms."""
     answer = live.solve(lp, settings)
     y = answer.ray if answer.status is Status.PRIMAL_INFEASIBLE else answer.y
     return Result(
-        STATUSES[answer.status], answer.x, y, answer.objective, answer.iterations, answer.solve_time_s, answer.warm
+        named(answer.status), answer.x, y, answer.objective, answer.iterations, answer.solve_time_s, answer.warm
     )
 
 
@@ -214,6 +204,4 @@ def searched(lp: LinearProgram, settings: Settings, search: dict[str, Any]) -> R
     """Solve a mixed-integer program, by HiGHS's branch and bound if installed and no search was requested."""
     search.setdefault("shim", "exact" if find_spec("highspy") else "dive")
     solution = solve_integer(lp, settings=settings, **search)
-    return Result(
-        INTEGER_STATUSES[solution.status], solution.x, None, solution.objective, 0, solution.solve_time_s, False
-    )
+    return Result(named(solution.status), solution.x, None, solution.objective, 0, solution.solve_time_s, False)

@@ -20,32 +20,15 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
-from copter.methods.integer.solution import IntegerStatus
+from copter.interop.statuses import WORDS
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Status as SolveStatus
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
 NAME = "copter"
 LOG = logging.getLogger("copter")
-CONDITIONS = {
-    SolveStatus.OPTIMAL: TerminationCondition.optimal,
-    SolveStatus.PRIMAL_INFEASIBLE: TerminationCondition.infeasible,
-    SolveStatus.DUAL_INFEASIBLE: TerminationCondition.unbounded,
-    SolveStatus.ITERATION_LIMIT: TerminationCondition.iteration_limit,
-    SolveStatus.TIME_LIMIT: TerminationCondition.time_limit,
-    SolveStatus.INTERRUPTED: TerminationCondition.user_interrupt,
-    SolveStatus.NUMERICAL_ERROR: TerminationCondition.internal_solver_error,
-}
-INTEGER_CONDITIONS = {
-    IntegerStatus.OPTIMAL: TerminationCondition.optimal,
-    IntegerStatus.FEASIBLE: TerminationCondition.terminated_by_limit,
-    IntegerStatus.NONE_FOUND: TerminationCondition.unknown,
-    IntegerStatus.PRIMAL_INFEASIBLE: TerminationCondition.infeasible,
-    IntegerStatus.DUAL_INFEASIBLE: TerminationCondition.unbounded,
-}
 SETTINGS = tuple(each.name for each in fields(Settings))
 SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
 SHARED = LivePrograms()  # kept outside the solver object, because linopy and PyPSA make a new one for each call
@@ -192,7 +175,7 @@ class Copter(Solver[None]):  # type: ignore[misc]
         if lp.integrality.any():
             return self._searched(lp, settings)
         answer = self.live.solve(lp, settings)
-        status = Status.from_termination_condition(CONDITIONS[answer.status])
+        status = Status.from_termination_condition(TerminationCondition[WORDS[answer.status.value].linopy])
         status.legacy_status = answer.status.value
         solution = Solution()
         if status.is_ok:
@@ -208,7 +191,7 @@ class Copter(Solver[None]):  # type: ignore[misc]
     def _searched(self, lp: LinearProgram, settings: Settings) -> Result:
         search = {name: value for name, value in self.options.items() if name in SEARCH}
         found = solve_integer(lp, settings=settings, **search)
-        status = Status.from_termination_condition(INTEGER_CONDITIONS[found.status])
+        status = Status.from_termination_condition(TerminationCondition[WORDS[found.status.value].linopy])
         status.legacy_status = found.status.value
         solution = Solution()
         if found.x is not None and status.is_ok:

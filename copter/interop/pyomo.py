@@ -37,7 +37,7 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
-from copter.methods.integer.solution import IntegerStatus
+from copter.interop.statuses import WORDS
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
@@ -46,22 +46,6 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-CONDITIONS = {
-    Status.OPTIMAL: TerminationCondition.convergenceCriteriaSatisfied,
-    Status.PRIMAL_INFEASIBLE: TerminationCondition.provenInfeasible,
-    Status.DUAL_INFEASIBLE: TerminationCondition.unbounded,
-    Status.ITERATION_LIMIT: TerminationCondition.iterationLimit,
-    Status.TIME_LIMIT: TerminationCondition.maxTimeLimit,
-    Status.INTERRUPTED: TerminationCondition.interrupted,
-    Status.NUMERICAL_ERROR: TerminationCondition.error,
-}
-INTEGER_CONDITIONS = {
-    IntegerStatus.OPTIMAL: TerminationCondition.convergenceCriteriaSatisfied,
-    IntegerStatus.FEASIBLE: TerminationCondition.maxTimeLimit,
-    IntegerStatus.NONE_FOUND: TerminationCondition.unknown,
-    IntegerStatus.PRIMAL_INFEASIBLE: TerminationCondition.provenInfeasible,
-    IntegerStatus.DUAL_INFEASIBLE: TerminationCondition.unbounded,
-}
 NO_POINT = (TerminationCondition.provenInfeasible, TerminationCondition.unbounded, TerminationCondition.error)
 SETTINGS = tuple(each.name for each in fields(Settings))
 
@@ -174,7 +158,7 @@ class Copter(SolverBase):  # type: ignore[misc]
     def _solve(self, results: Results, model: Any, info: Any, lp: LinearProgram, settings: Settings) -> str:
         """Solve the LP, fill `results`, and return a line for the log."""
         answer = self.live.solve(lp, settings)
-        results.termination_condition = CONDITIONS[answer.status]
+        results.termination_condition = TerminationCondition[WORDS[answer.status.value].pyomo]
         optimal = answer.status is Status.OPTIMAL
         results.solution_status = SolutionStatus.optimal if optimal else SolutionStatus.noSolution
         results.extra_info.iteration_count = answer.iterations
@@ -193,7 +177,7 @@ class Copter(SolverBase):  # type: ignore[misc]
         gap = 1e-6 if config.rel_gap is None else config.rel_gap
         shim = "exact" if find_spec("highspy") else "dive"
         found = solve_integer(lp, shim, config.time_limit, settings, gap=gap)
-        results.termination_condition = INTEGER_CONDITIONS[found.status]
+        results.termination_condition = TerminationCondition[WORDS[found.status.value].pyomo]
         within = found.x is not None and found.gap <= gap
         if within:
             results.termination_condition = TerminationCondition.convergenceCriteriaSatisfied

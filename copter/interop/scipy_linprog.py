@@ -17,6 +17,7 @@ from scipy.optimize import milp as scipys_milp
 from copter.interop.live_program import Answer, LiveProgram
 from copter.interop.scipy_input import NotTaken, Program, linprog_program, milp_program
 from copter.interop.scipy_options import Options, linprog_options, milp_options
+from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
@@ -27,17 +28,6 @@ Floats = NDArray[np.float64]
 
 UNIT = float(np.finfo(np.float64).eps)
 METHODS = ("highs", "highs-ds", "highs-ipm", "copter")
-
-# SciPy's status and message, with HiGHS's name and number of the status, which users of SciPy match on.
-WORDS = {
-    Status.OPTIMAL: (0, "Optimization terminated successfully. (HiGHS Status 7: Optimal)"),
-    Status.ITERATION_LIMIT: (1, "Iteration limit reached. (HiGHS Status 14: Iteration limit reached)"),
-    Status.TIME_LIMIT: (1, "Time limit reached. (HiGHS Status 13: Time limit reached)"),
-    Status.PRIMAL_INFEASIBLE: (2, "The problem is infeasible. (HiGHS Status 8: Infeasible)"),
-    Status.DUAL_INFEASIBLE: (3, "The problem is unbounded. (HiGHS Status 10: Unbounded)"),
-    Status.NUMERICAL_ERROR: (4, "Numerical difficulties. (copter: numerical error)"),
-    Status.INTERRUPTED: (4, "Interrupted. (copter: interrupted)"),
-}
 
 
 class LinprogResult(OptimizeResult):  # type: ignore[misc]
@@ -184,7 +174,7 @@ def of_answer(program: Program, live: LiveProgram, settings: Settings) -> Linpro
 
 def filled(program: Program, answer: Answer | None, status: Status) -> LinprogResult:
     """Return SciPy's fields of an answer; they are None without a point."""
-    code, message = WORDS[status]
+    _, _, _, code, message = WORDS[status.value]
     none = answer is None or status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE)
     result = LinprogResult(
         x=None, slack=None, con=None, fun=None, status=code, success=code == 0, message=message, nit=0, crossover_nit=0
@@ -262,7 +252,7 @@ def scipys_gap(solution: IntegerSolution) -> float:
 
 def found(program: Program, solution: IntegerSolution | Answer | None, status: Status) -> OptimizeResult:
     """Return milp's fields; they are None without a point."""
-    code, message = WORDS[status]
+    _, _, _, code, message = WORDS[status.value]
     result = OptimizeResult(status=code, message=message, success=code == 0)
     fields = dict.fromkeys(("x", "fun", "mip_node_count", "mip_dual_bound", "mip_gap"))
     x = None if solution is None else solution.x
