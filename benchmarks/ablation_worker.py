@@ -68,6 +68,7 @@ WORKLOADS = {  # rounds of a tape; of the sets of programs none
     "bounds": 3,
     "transport": 3,
     "multicommodity": 3,
+    "commodities-20000": 4,
     "traffic-gtsce-perturbed": 2,
     "traffic-gtsce-failure": 3,
     "traffic-uscarrier-failure": 3,
@@ -81,6 +82,7 @@ WORKLOADS = {  # rounds of a tape; of the sets of programs none
 FAMILIES = {  # of the controlled studies: scale and kind of change
     "transport": ("transport", 4500, 50, "churn"),
     "multicommodity": ("multicommodity", 200, None, "churn"),
+    "commodities-20000": ("multicommodity", 20000, None, "churn"),
 }
 DESCENT = {"method": "coordinate_descent"}
 INTERIOR: dict[str, Any] = {"method": "interior"}
