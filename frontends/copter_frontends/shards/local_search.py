@@ -7,17 +7,11 @@ import time
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter_frontends.shards.cluster import ShardCluster, summed
+from copter_frontends.shards.cluster import ShardCluster
 from copter_frontends.shards.greedy import homes_of
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.policy import ShardBase
-from copter_frontends.shards.search_kernel import search
-
-MOVE_PRICE = 1e-3
-"""Price of a moved shard, in mean loads outside the band: few moves are a second goal, far below balance."""
-
-SLICE = 64
-"""Moves between two checks of the clock."""
+from copter_frontends.shards.swaps import swapped
 
 
 class LocalSearch(ShardBase):
@@ -40,17 +34,8 @@ class LocalSearch(ShardBase):
         checked, load = self.scaled(loads)
         cluster = self.cluster
         home = homes_of(cluster, load)
-        first, stuck = home.copy(), np.zeros(cluster.n_servers, dtype=np.bool_)
-        total = summed(home, load, cluster.n_servers)
-        used = summed(home, cluster.size, cluster.n_servers)
         begun = time.perf_counter()
-        ends = started + (self.time_limit_s if deadline_s is None else deadline_s)
-        done = False
-        while not done and time.perf_counter() < ends:
-            _, done = search(
-                home, first, load, cluster.size, total, used, cluster.memory, cluster.is_up, stuck, cluster.band,
-                MOVE_PRICE, SLICE,
-            )  # fmt: skip
+        home = swapped(cluster, load, home, started + (self.time_limit_s if deadline_s is None else deadline_s))
         every = np.arange(cluster.n_shards)
         seconds = {"edit": begun - started, "solve": time.perf_counter() - begun, "shim": 0.0}
         return self.adopt(plan_of(cluster, checked, every, home, np.ones(cluster.n_shards), seconds=seconds))

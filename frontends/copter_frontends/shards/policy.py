@@ -15,9 +15,13 @@ from copter_frontends.shards.errors import NoRoomError
 from copter_frontends.shards.formulation import ShardFormulation, Shares
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.shim import moved_between, repair
+from copter_frontends.shards.swaps import swapped
 
 # With more servers, no program is solved while the shim's plan is in the band, because the program's basis is dense.
 MOST_SERVERS = 1000
+
+SWAPS_S = 10.0
+"""Seconds of swaps where servers are too full for the program's copies, in a round without a deadline."""
 
 
 class ShardBase:
@@ -160,8 +164,19 @@ class CopterShards(ShardBase):
         bound = max(kept.bound, relaxed.bound if np.isfinite(relaxed.bound) else 0.0)
         if cluster.cost == "unit":
             bound = float(np.ceil(bound - 1e-6))
-        shim_s = time.perf_counter() - begun
-        seconds = {"edit": relaxed.edit_s + spent, "solve": relaxed.solve_s, "shim": shim_s}
-        plan = plan_of(cluster, loads, *found, bound=bound, seconds=seconds, columns=relaxed.columns)
-        worse = (plan.in_band, -plan.cost) < (kept.in_band, -kept.cost)
-        return replace(kept, bound=bound, seconds=seconds) if worse else plan
+        plan = plan_of(cluster, loads, *found, bound=bound, columns=relaxed.columns)
+        if not plan.in_band and len(kept.shard) == cluster.n_shards:  # no room for more copies
+            ends = started + (SWAPS_S if deadline_s is None else deadline_s)
+            home = swapped(cluster, load, kept.server[np.argsort(kept.shard)], ends)
+            whole = np.arange(len(home)), home, np.ones(len(home))
+            swaps = plan_of(cluster, loads, *whole, bound=bound, columns=relaxed.columns)
+            plan = max(plan, swaps, key=merit)
+        seconds = {
+            "edit": relaxed.edit_s + spent, "solve": relaxed.solve_s, "shim": time.perf_counter() - begun
+        }  # fmt: skip
+        return replace(max(plan, kept, key=merit), bound=bound, seconds=seconds)
+
+
+def merit(plan: ShardPlan) -> tuple[bool, float, float]:
+    """Return what makes one plan better than another: the band, else the smallest imbalance, and then the cost."""
+    return plan.in_band, 0.0 if plan.in_band else -plan.imbalance, -plan.cost

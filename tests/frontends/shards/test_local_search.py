@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from copter_frontends.shards import ShardCluster
-from copter_frontends.shards.local_search import MOVE_PRICE, LocalSearch
+from copter_frontends.shards.local_search import LocalSearch
 from copter_frontends.shards.search_kernel import LEAST_GAIN
+from copter_frontends.shards.swaps import MOVE_PRICE
 
 
 def outside(cluster: ShardCluster, home: np.ndarray, load: np.ndarray, first: np.ndarray) -> float:

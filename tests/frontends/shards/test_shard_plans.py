@@ -190,6 +190,28 @@ def test_servers_that_are_exactly_full_keep_a_plan(name: str) -> None:
         judge(before, scheme.plan(loads), loads, banded=False)
 
 
+def test_whole_shards_swap_where_servers_are_exactly_full() -> None:
+    """No copy can be added anywhere, so only swaps reach the band, and they do."""
+    rng = np.random.default_rng(3)
+    cluster = ShardCluster.round_robin(64, 8, 8.0)
+    heavy = np.repeat([2.0, 1.0], 32) + 0.1 * rng.random(64)  # rounds of eight: some servers get the heavy ones
+    loads = heavy[np.argsort(np.tile(np.arange(8), 8), kind="stable")]
+    plan = make_scheme("copter", cluster, threads=1).plan(loads)
+    judge(cluster, plan, loads)
+    assert plan.in_band
+    assert len(plan.shard) == 64
+
+
+def test_the_smaller_imbalance_wins_where_no_plan_is_in_the_band() -> None:
+    cluster = ShardCluster.round_robin(128, 16, 8.0)
+    copter, kept = make_scheme("copter", cluster, threads=1), make_scheme("greedy", cluster)
+    loads = next(iter(load_rounds(128, 1)))
+    plan, other = copter.plan(loads), kept.plan(loads)
+    judge(cluster, plan, loads, banded=False)
+    assert not plan.in_band
+    assert plan.imbalance <= other.imbalance
+
+
 @pytest.mark.parametrize("name", ["copter", "lp-relaxed", "greedy"])
 @pytest.mark.parametrize("room", ["exactly full", "too much on some servers"])
 def test_mixed_sizes_with_hardly_any_room_keep_a_plan(name: str, room: str) -> None:
