@@ -46,8 +46,8 @@ def assert_kept_program_is_the_models(session: Session) -> None:
 def assert_room_is_the_models(session: Session) -> None:
     """A program that follows the model has each request's columns in its slot's block, and nothing in gaps (K14)."""
     basis, matrix = session._iterate.basis, session.model.ledger.matrix
-    if not isinstance(basis, WarmBasis) or basis.room is None or session._iterate.version != session.model.version:
-        return
+    if not isinstance(basis, WarmBasis) or basis.room is None or basis.mark != session.model.ledger.changes.mark:
+        return  # a round that the last answer solves leaves the room behind the model
     room, slots = basis.room, np.sort(slots_in_order(session.model.ledger))
     program, fresh = room.program, program_of(matrix, slots)
     n, m, own = program.n_columns, program.n_rows, program.n_columns + program.n_rows
