@@ -100,10 +100,11 @@ class GoodputModel:
         InvalidDataError
             If `progress` is not from 0 to 1.
         """
-        application_of(application, self.applications)
+        if application not in self.applications:
+            application_of(application, self.applications)
         if not 0 <= progress <= 1:
             raise InvalidDataError(f"{application}: progress is {progress}, must be a fraction from 0 to 1")
-        return min(bisect_right(self._ends, progress), PHASES - 1)
+        return bisect_right(self._ends, progress, 0, PHASES - 1)
 
     def phase_end(self, application: str, phase: int) -> float:
         """Return the fraction of training at which a phase ends; 1.0 for the last.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import repeat
+from itertools import compress, repeat
 from typing import Any
 
 import numpy as np
@@ -178,14 +178,13 @@ class SiaFormulation:
 
     def note_progress(self, progress: Mapping[str, float]) -> None:
         """Call :meth:`update_job` for jobs of which only the progress changes; progress is from 0 to 1."""
-        jobs, phase_at, known = self.jobs, self.goodput.phase, self.bases.known
+        jobs, phase_at, known, growth = self.jobs, self.goodput.phase, self.bases.known, self.semantics.growth
         for job_id, done in progress.items():
             state = jobs[job_id]
-            phase = phase_at(state.job.application, done)
-            state.progress = done
+            state.progress, phase = done, phase_at(state.job.application, done)
             if phase != state.phase:
                 state.phase = phase
-                base = known(state, phase)
+                base = known.get((state.limits, phase, state.most_gpus if growth else 0))
                 if base is not None:
                     self._take(state, base)
                 elif self.estimator is None or state.job.own_goodput is not None:
@@ -308,18 +307,18 @@ class SiaFormulation:
         once for all jobs that have it. A whole array is sent if values are rounded or clipped, if the least value
         applies to a job with invalid configurations, or if the restart factor is nearly zero.
         """
-        book, rows = self.jobs.numbers, self.jobs.rows()
-        numbers = book[rows]
+        rows = self.jobs.rows()
+        numbers = self.jobs.numbers_of(rows)
         running = numbers["column"] != IDLE
         factors = np.ones(len(rows))
-        on = numbers[running]
-        factors[running] = restart_factors(now_s - on["submit_s"], on["restarts"], on["restart_cost_s"])
-        changed = np.flatnonzero(numbers["stale"] | (running & (factors != numbers["factor"])))
-        if not len(changed):
+        submit_s, restarts, cost_s = (numbers[name][running] for name in ("submit_s", "restarts", "restart_cost_s"))
+        factors[running] = restart_factors(now_s - submit_s, restarts, cost_s)
+        changed = numbers["stale"] | (running & (factors != numbers["factor"]))
+        if not changed.any():
             return
-        rows, numbers, factors = rows[changed], numbers[changed], factors[changed]
-        every = list(self.jobs)
-        jobs = [every[at] for at in changed.tolist()]
+        jobs = list(compress(self.jobs, changed.tolist()))
+        rows, factors = rows[changed], factors[changed]
+        numbers = self.jobs.numbers_of(rows)
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += numbers["bonus"]
         floor, holed = self.objective.least_value, numbers["holed"]
@@ -332,7 +331,7 @@ class SiaFormulation:
         self._send_bases(jobs, numbers, np.flatnonzero(outdated))
         numbers["own_value"] = own = self._own_values(numbers)
         numbers["stale"] = numbers["rebased"] = False
-        book[rows] = numbers
+        self.jobs.put(rows, numbers)
         scales = np.where(clamped, 1.0, scale * numbers["worth"])
         offsets = np.where(clamped, 0.0, offset * numbers["worth"])
         worst = None if floor is None else np.where(clamped | holed, -np.inf, floor * numbers["worth"])

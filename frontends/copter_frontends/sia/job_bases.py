@@ -111,11 +111,10 @@ class JobBases:
             known = self._bases[key] = self._normalised(state, self._row(job, state.progress))
         return known
 
-    def known(self, state: JobState, phase: int) -> Base | None:
-        """Return the base that a job has from this phase on if another job has it already, else None."""
-        if self.estimator is None:
-            return self._bases.get((state.limits, phase, state.most_gpus if self.semantics.growth else 0))
-        return None
+    @property
+    def known(self) -> Mapping[tuple[object, ...], Base]:
+        """Bases that jobs share, by limits, phase and most GPUs (0 if growth has no limit); empty with an estimator."""
+        return self._bases
 
     def fresh(self, state: JobState) -> Floats:
         """Return the values of the columns of a job without GPUs and bonus, with weight 1; do not write to them."""
