@@ -21,7 +21,7 @@ from copter.methods.blocks.program import BlockProgram, patched, program_of
 from copter.methods.blocks.solve import MOST_ROWS
 from copter.methods.blocks.working_columns import working_columns
 from copter.methods.protocol import Round
-from copter.methods.proximal.iterate import KEEP_SLACK
+from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
 from copter.methods.proximal.working_set import WorkingSet
 from copter.methods.warm_state import WarmState
 from copter.model.columns import Columns, slots_in_order
@@ -273,9 +273,8 @@ def moved_to(
 
     `limit` and `reduced` are as for :func:`.working_columns`.
     """
-    least = KEEP_SLACK if matrix.any_integer(slots[slots < matrix.n_slots]) else -1.0
+    least = KEEP_SLACK if matrix.any_integer(slots) else -1.0
     key, x, block = working_columns(program, limit, slots, answer.x, answer.y, least, reduced)
-    if len(iterate.own_key):  # of an earlier answer
-        iterate.hold_own(matrix, iterate.own_key[:0], iterate.own_dual[:0])
+    iterate.own_key, iterate.own_dual, iterate.own_generation = NO_DUALS
     iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()

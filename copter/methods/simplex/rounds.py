@@ -78,9 +78,7 @@ class Vertex:
 
 def judged(entries: Entries, numbers: Minimised, x: Floats, y: Floats) -> Figures:
     """Return a point's figures; prices whose sign belongs to an infinite bound of the row are set to zero."""
-    lower = np.concatenate((numbers.col_lower, numbers.row_lower))
-    upper = np.concatenate((numbers.col_upper, numbers.row_upper))
-    return prove_point(entries.start, entries.index, entries.value, numbers.c, lower, upper, x, y)
+    return prove_point(entries.start, entries.index, entries.value, numbers.c, numbers.lower, numbers.upper, x, y)
 
 
 class RoundBasis:
@@ -174,7 +172,7 @@ class RoundBasis:
             both = min(m, len(names[-1]))
             same = names[-1][:both] == entries.row_generation[:both]
             prices = np.zeros(m)
-            prices[:both][same] = self.prices[:both][same]
+            np.copyto(prices[:both], self.prices[:both], where=same)
             self.prices = prices  # of these rows, for the next program, if this one's solve is stopped
             scaled = prices / (form.row[:m] * form.unit)
             carry(tableau, form.tableau, names, entries.names, scaled, None if tableau is None else moved)

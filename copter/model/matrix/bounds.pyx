@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.math cimport INFINITY
 
-from copter.model.matrix.layout cimport Block, is_summed
+from copter.model.matrix.layout cimport Block, Pattern, is_summed
 from copter.model.matrix.block_matrix cimport BlockMatrix
 
 
@@ -49,6 +49,95 @@ def write_bounds(BlockMatrix matrix, const int[::1] slots, const int[::1] column
             for k in range(block.pattern.n_private):
                 lower[own + r + k], upper[own + r + k] = block.private_lower[k], block.private_upper[k]
     return holds
+
+
+def block_program(BlockMatrix matrix, const int[::1] slots):
+    """Return the arrays of a block program, by their names there; block g holds the columns of slots[g].
+
+    A slab with a finite limit or least sum has its sum as its first private row; its other private rows follow.
+    """
+    cdef Py_ssize_t n = 0, rows = 0, entries = 0, own_entries = 0, blocks = slots.shape[0], m = matrix.n_rows, at
+    cdef Py_ssize_t g, j, k, r, own, e = 0, t = 0
+    cdef bint summed, signed
+    cdef Block* block
+    cdef Pattern* pattern
+    for g in range(blocks):
+        block = matrix.block_at(slots[g])
+        pattern = block.pattern
+        n += block.n_columns
+        entries += pattern.column_start[block.n_columns]
+        if is_summed(block):
+            rows, own_entries = rows + 1, own_entries + block.n_columns
+        if pattern.n_private:
+            rows, own_entries = rows + pattern.n_private, own_entries + pattern.own_start[block.n_columns]
+    if max(entries, own_entries, n + m + rows) >= 1 << 31:
+        raise MemoryError(f"the program has {max(entries, own_entries)} entries: there may be 2^31 - 1")
+    whole = np.empty(2 * (blocks + 1) + 2 * (n + 1) + entries + own_entries, dtype=np.int32)
+    real = np.empty(entries + own_entries + 3 * n + 2 * (m + rows))
+    cdef int[::1] i = whole
+    cdef double[::1] x = real
+    cdef const double[::1] lows = matrix.row_lower, highs = matrix.row_upper
+    # where each array begins
+    cdef Py_ssize_t private = blocks + 1, start = private + blocks + 1, own_start = start + n + 1
+    cdef Py_ssize_t row = own_start + n + 1, own_row = row + entries, own_value = entries
+    cdef Py_ssize_t cost = own_value + own_entries, lower = cost + n, upper = lower + n + m + rows
+    own = n + m
+    n = rows = 0
+    with nogil:
+        i[0] = i[private] = i[start] = i[own_start] = 0
+        for r in range(m):
+            x[lower + own - m + r], x[upper + own - m + r] = lows[r], highs[r]
+        for g in range(blocks):
+            block = &matrix.blocks[slots[g]]
+            pattern, summed, signed = block.pattern, is_summed(block), is_signed(block)
+            if summed:
+                x[lower + own + rows], x[upper + own + rows] = block.least, block.limit
+            for k in range(pattern.n_private):
+                x[lower + own + rows + summed + k] = block.private_lower[k]
+                x[upper + own + rows + summed + k] = block.private_upper[k]
+            for j in range(block.n_columns):
+                at = n + j
+                x[cost + at] = matrix.cost_at(block, <int>j)
+                write_column(block, <int>j, signed, &x[lower + at], &x[upper + at])
+                for k in range(pattern.column_start[j], pattern.column_start[j + 1]):
+                    i[row + e], x[e] = pattern.row[k], pattern.coefficient[k]
+                    e += 1
+                if summed:
+                    i[own_row + t], x[own_value + t] = 0, 1.0
+                    t += 1
+                if pattern.n_private:
+                    for k in range(pattern.own_start[j], pattern.own_start[j + 1]):
+                        i[own_row + t], x[own_value + t] = pattern.own_row[k] + summed, pattern.own_value[k]
+                        t += 1
+                i[start + at + 1], i[own_start + at + 1] = <int>e, <int>t
+            n += block.n_columns
+            rows += summed + pattern.n_private
+            i[g + 1], i[private + g + 1] = <int>n, <int>rows
+    return {
+        "column_start": whole[:private], "private_start": whole[private:start], "start": whole[start:own_start],
+        "own_start": whole[own_start:row], "row": whole[row:own_row], "own_row": whole[own_row:],
+        "value": real[:own_value], "own_value": real[own_value:cost], "cost": real[cost:lower],
+        "lower": real[lower:upper], "upper": real[upper:],
+    }
+
+
+def own_keys(BlockMatrix matrix, const int[::1] slots):
+    """Return the keys slot << 32 | row of all own rows of these slots, int64, slot by slot; row 0 is the sum."""
+    cdef Py_ssize_t g, at = 0
+    cdef int row
+    cdef Block* block
+    for g in range(slots.shape[0]):
+        block = matrix.block_at(slots[g])
+        at += is_summed(block) + block.pattern.n_private
+    keys = np.empty(at, dtype=np.int64)
+    cdef long long[::1] key = keys
+    at = 0
+    for g in range(slots.shape[0]):
+        block = &matrix.blocks[slots[g]]
+        for row in range(not is_summed(block), 1 + block.pattern.n_private):
+            key[at] = (<long long>slots[g] << 32) | row
+            at += 1
+    return keys
 
 
 def sizes_of_slots(BlockMatrix matrix):
