@@ -56,12 +56,10 @@ def same_blocks(BlockBasis before, BlockBasis now, const int[::1] old_slots, con
     ndarray (old blocks,) int32
     """
     cdef int old, at = 0, count = slots.shape[0]
-    place = np.full(before.n_blocks, -1, dtype=np.int32)
-    order = np.argsort(slots, kind="stable").astype(np.int32)
-    cdef int[::1] places = place
-    cdef const int[::1] by_slot = order
-    cdef const int[::1] old_order = np.argsort(old_slots, kind="stable").astype(np.int32)
     cdef int i
+    place = np.full(before.n_blocks, -1, dtype=np.int32)
+    cdef int[::1] places = place
+    cdef const int[::1] by_slot = ascending(slots), old_order = ascending(old_slots)
     with nogil:
         for i in range(before.n_blocks):
             old = old_order[i]
@@ -74,6 +72,15 @@ def same_blocks(BlockBasis before, BlockBasis now, const int[::1] old_slots, con
             if generation[by_slot[at]] == old_generation[old] and is_same(before, old, now, by_slot[at]):
                 places[old] = by_slot[at]
     return place
+
+
+cdef ascending(const int[::1] slots):
+    """Return the order in which slots ascend."""
+    cdef Py_ssize_t i
+    for i in range(1, slots.shape[0]):
+        if slots[i] < slots[i - 1]:
+            return np.argsort(slots, kind="stable").astype(np.int32)
+    return np.arange(slots.shape[0], dtype=np.int32)
 
 
 cdef bint is_same(BlockBasis before, int old, BlockBasis now, int g) noexcept nogil:

@@ -17,6 +17,7 @@ cdef class BlockBasis:
     cdef double[::1] low, high, x, y, artificial, rho, alpha, shift, factors
     cdef unsigned char[::1] at_upper
     cdef int[::1] place, block_of, key, count, head, others, bucket
+    cdef void set_tolerance(self) noexcept nogil
     cdef bint rest(self, int v) noexcept nogil
     cdef bint rest_row(self, int r) noexcept nogil
     cdef bint rest_block(self, int g) noexcept nogil

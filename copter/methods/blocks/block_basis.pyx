@@ -13,6 +13,7 @@ from libc.string cimport memset
 
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
+cdef double TOLERANCE = 1e-9  # largest distance of a value outside its bounds, relative to 1 or 1 % of the largest bound
 cdef double TIE = 1e-12  # reduced costs, and differences of steps, of at most this size count as zero
 
 
@@ -23,28 +24,44 @@ cdef class BlockBasis:
     ----------
     program : BlockProgram
         No block has a private row but the sum of its columns.
+    scale : ndarray (rows,)
+        Scales of the coupling rows.
+    cost : ndarray (columns,)
+        Scaled and perturbed; later edits are written into it.
     """
 
-    def __init__(self, program):
-        cdef int g, n_rows = program.n_rows
-        self.n_rows, self.n_blocks, self.n_columns = n_rows, len(program.column_start) - 1, len(program.cost)
+    def __init__(self, program, const double[::1] scale, double[::1] cost):
+        cdef int g, j, e, r, n_rows = program.n_rows, n = <int>len(program.cost), first, widest = 1
+        cdef int blocks = <int>len(program.column_start) - 1
+        cdef const int[::1] private_start = program.private_start
+        cdef const double[::1] value = program.value, lower = program.lower, upper = program.upper
+        self.n_rows, self.n_blocks, self.n_columns = n_rows, blocks, n
         self.column_start, self.start, self.row = program.column_start, program.start, program.row
-        self.value, self.cost, self.n_entries = program.value, program.cost, len(program.value)
-        total, first = self.n_columns + self.n_blocks + n_rows, self.n_columns + n_rows
-        limited = self.n_columns + np.flatnonzero(np.diff(program.private_start))
+        self.n_entries, self.value, self.cost = <int>value.shape[0], np.empty(value.shape[0]), cost
+        total, first = n + blocks + n_rows, n + blocks
         self.bounds = np.empty((2, total))
-        for side, given in enumerate((program.lower, program.upper)):
-            self.bounds[side, :self.n_columns] = given[:self.n_columns]
-            self.bounds[side, self.n_columns:self.n_columns + self.n_blocks] = INFINITY if side else -INFINITY
-            self.bounds[side, limited] = given[first:]
-            self.bounds[side, self.n_columns + self.n_blocks:] = given[self.n_columns:first]
         self.low, self.high = self.bounds[0], self.bounds[1]
+        self.block_of = np.empty(n, dtype=np.int32)
+        with nogil:
+            for e in range(self.n_entries):
+                self.value[e] = value[e] * scale[self.row[e]]
+            for j in range(n):
+                self.low[j], self.high[j] = lower[j], upper[j]
+            for r in range(n_rows):
+                self.low[first + r], self.high[first + r] = lower[n + r] * scale[r], upper[n + r] * scale[r]
+            for g in range(blocks):
+                self.low[n + g], self.high[n + g] = -INFINITY, INFINITY
+                if private_start[g + 1] > private_start[g]:
+                    r = n + n_rows + private_start[g]
+                    self.low[n + g], self.high[n + g] = lower[r], upper[r]
+                widest = max(widest, self.column_start[g + 1] - self.column_start[g])
+                for j in range(self.column_start[g], self.column_start[g + 1]):
+                    self.block_of[j] = g
         self.values = np.zeros(total)
         self.x = self.values
         self.at_uppers = np.zeros(total, dtype=np.uint8)
         self.at_upper = self.at_uppers
         self.place = np.full(total, -1, dtype=np.int32)
-        self.block_of = np.repeat(np.arange(self.n_blocks, dtype=np.int32), np.diff(program.column_start))
         self.keys = np.full(self.n_blocks, -1, dtype=np.int32)
         self.counts = np.zeros(self.n_blocks, dtype=np.int32)
         self.key, self.count = self.keys, self.counts
@@ -56,9 +73,9 @@ cdef class BlockBasis:
         self.inverse = WorkingInverse(n_rows)
         self.rho, self.alpha, self.shift = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
         self.others, self.factors = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows)
-        self.tolerance = 1e-9
-        self.bucket = np.empty(4 * max(int(np.diff(program.column_start).max(initial=1)), 1), dtype=np.int32)
+        self.bucket = np.empty(4 * widest, dtype=np.int32)
         with nogil:
+            self.set_tolerance()
             for g in range(self.n_blocks):
                 self.drop_twins(g)
 
@@ -375,6 +392,15 @@ cdef class BlockBasis:
         self.key[g], self.place[v] = v, -1
 
     # Accuracy -----------------------------------------------------------------------------------------------
+
+    cdef void set_tolerance(self) noexcept nogil:
+        """Set how far a value may be outside its bounds, by the largest finite |bound| of a row."""
+        cdef int v
+        cdef double largest = 0.0
+        for v in range(self.n_columns + self.n_blocks, self.n_columns + self.n_blocks + self.n_rows):
+            largest = max(largest, fabs(self.low[v]) if fabs(self.low[v]) < INFINITY else 0.0)
+            largest = max(largest, fabs(self.high[v]) if fabs(self.high[v]) < INFINITY else 0.0)
+        self.tolerance = TOLERANCE * max(1.0, largest * 1e-2)
 
     def error(self):
         """Return the larger of two errors: relative residual of the rows, largest reduced cost of a basic variable."""

@@ -41,8 +41,8 @@ cdef class BlockDual(BlockItems):
     As :class:`BlockItems`.
     """
 
-    def __init__(self, program, bint alone=False):
-        BlockItems.__init__(self, program, alone)
+    def __init__(self, program, scale, cost, bint alone=False):
+        BlockItems.__init__(self, program, scale, cost, alone)
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
         self.since = self.unchecked = 0
@@ -70,8 +70,10 @@ cdef class BlockDual(BlockItems):
         self.work = self.classes.work = 0
         with nogil:
             for r in range(self.n_rows):
+                self.low[first + r], self.high[first + r] = row_lower[r], row_upper[r]
+            self.set_tolerance()
+            for r in range(self.n_rows):
                 v = first + r
-                self.low[v], self.high[v] = row_lower[r], row_upper[r]
                 holds = holds and (self.place[v] >= 0 or self.rest_row(r))
             for g in range(self.n_blocks):
                 if not holds:

@@ -25,10 +25,10 @@ cdef class BlockItems(BlockBasis):
         As for :class:`ColumnClasses`. Items then have no pair of classes in common: ratio tests look at all of them.
     """
 
-    def __init__(self, program, bint alone=False):
+    def __init__(self, program, scale, cost, bint alone=False):
         cdef int size = 4
-        BlockBasis.__init__(self, program)
-        self.classes = ColumnClasses(program.n_rows, program.start, program.row, program.value, alone)
+        BlockBasis.__init__(self, program, scale, cost)
+        self.classes = ColumnClasses(self.n_rows, self.start, self.row, self.value, alone)
         self.n_items = self.n_columns + self.n_blocks
         self.now = np.zeros(max(self.n_columns, 1))
         self.base = np.full(max(self.n_items, 1), INFINITY)

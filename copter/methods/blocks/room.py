@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.blocks.program import BlockProgram, sums_before
+from copter.methods.blocks.program import BlockProgram
 from copter.model.matrix import BlockMatrix
-from copter.model.matrix.bounds import sizes_of_slots, usual_size, write_blocks
+from copter.model.matrix.bounds import gaps, roomy_sizes, sizes_of_slots, usual_size, write_blocks
 
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
@@ -49,24 +49,7 @@ class Room:
         Slots that come next to be used have room for requests of usual size.
         """
         columns, entries = roomy(sizes_of_slots(matrix), matrix.free_slots)
-        column_start, end = sums_before(columns), sums_before(entries)
-        n, blocks, m = int(column_start[-1]), len(columns), matrix.n_rows
-        start = np.repeat(end[:-1], columns)
-        lower, upper = np.zeros((2, n + m + blocks))
-        program = BlockProgram(
-            n_rows=m,
-            column_start=column_start,
-            private_start=np.arange(blocks + 1, dtype=np.int32),
-            start=np.append(start, end[-1]),
-            row=np.zeros(end[-1], dtype=np.int32),
-            value=np.zeros(end[-1]),
-            own_start=np.arange(n + 1, dtype=np.int32),
-            own_row=np.zeros(n, dtype=np.int32),
-            own_value=np.ones(n),
-            cost=np.zeros(n),
-            lower=lower,
-            upper=upper,
-        )
+        program, blocks = BlockProgram(n_rows=matrix.n_rows, **gaps(matrix.n_rows, columns, entries)), len(columns)
         found = cls.holding(program, np.arange(blocks, dtype=np.int32), np.full(blocks, -1, dtype=np.int64))
         found.follow(matrix)
         return found
@@ -90,15 +73,6 @@ def roomy(sizes: tuple[Ints, Ints], free: list[int]) -> tuple[Ints, Ints]:
 
     These are the last ones of `free` and, if there are too few of them, new ones at the end.
     """
-    has_request = sizes[0] > 0
-    spare = int(np.count_nonzero(has_request)) // SPARE + 1
-    next_used = free[max(len(free) - spare, 0) :]
-    found = []
-    for each in sizes:
-        usual = usual_size(each, ROOM)
-        room = np.full(len(each) + spare - len(next_used), usual, dtype=np.int32)
-        np.maximum(each, usual, out=room[: len(each)])
-        room[: len(each)][~has_request] = 0
-        room[next_used] = usual
-        found.append(room)
-    return found[0], found[1]
+    spare = int(np.count_nonzero(sizes[0])) // SPARE + 1
+    columns, entries = (roomy_sizes(each, sizes[0], usual_size(each, ROOM), free, spare) for each in sizes)
+    return columns, entries

@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.math cimport INFINITY
 
-from copter.model.matrix.layout cimport Block, Pattern, is_summed
+from copter.model.matrix.layout cimport Block, Pattern, cost_of, is_summed
 from copter.model.matrix.block_matrix cimport BlockMatrix
 
 
@@ -97,7 +97,7 @@ def block_program(BlockMatrix matrix, const int[::1] slots):
                 x[upper + own + rows + summed + k] = block.private_upper[k]
             for j in range(block.n_columns):
                 at = n + j
-                x[cost + at] = matrix.cost_at(block, <int>j)
+                x[cost + at] = matrix.cost_at(block, <int>j) if block.n_exceptions else cost_of(block, <int>j)
                 write_column(block, <int>j, signed, &x[lower + at], &x[upper + at])
                 for k in range(pattern.column_start[j], pattern.column_start[j + 1]):
                     i[row + e], x[e] = pattern.row[k], pattern.coefficient[k]
@@ -163,8 +163,9 @@ def usual_size(const int[::1] sizes, double share):
     for i in range(n):
         total += sizes[i]
         largest = max(largest, sizes[i])
-    counts = np.bincount(sizes, minlength=largest + 1)
-    cdef const long long[::1] count = counts
+    cdef int[::1] count = np.zeros(largest + 1, dtype=np.int32)
+    for i in range(n):
+        count[sizes[i]] += 1
     for size in range(1, largest + 1):
         if count[size] == 0:
             continue
@@ -174,6 +175,62 @@ def usual_size(const int[::1] sizes, double share):
         fewer += count[size]
         sum_fewer += size * count[size]
     return usual
+
+
+def roomy_sizes(const int[::1] sizes, const int[::1] columns, int usual, list free, int spare):
+    """Return sizes with room, int32: at least the usual one where there are columns, and in `spare` places without.
+
+    These are the last ones of `free` and, if there are too few of them, new ones at the end.
+    """
+    cdef Py_ssize_t i, n = sizes.shape[0], known = min(len(free), spare)
+    found = np.zeros(n + spare - known, dtype=np.int32)
+    cdef int[::1] size = found
+    for i in range(n):
+        if columns[i] > 0:
+            size[i] = max(sizes[i], usual)
+    for i in range(len(free) - known, len(free)):
+        size[<int>free[i]] = usual
+    for i in range(n, n + spare - known):
+        size[i] = usual
+    return found
+
+
+def gaps(int n_rows, const int[::1] columns, const int[::1] entries):
+    """Return the arrays, by their names, of a block program with nothing but gaps: columns of cost and bounds zero.
+
+    Each block has one private row, its sum; its entries are zeros of its last column.
+
+    Parameters
+    ----------
+    n_rows : int
+    columns, entries : ndarray (blocks,) int32
+    """
+    cdef Py_ssize_t g, j, blocks = columns.shape[0], n = 0, nnz = 0, at = 0
+    for g in range(blocks):
+        n += columns[g]
+        nnz += entries[g]
+    if max(n + n_rows + blocks, nnz) >= 1 << 31:
+        raise MemoryError(f"the program has {nnz} entries: there may be 2^31 - 1")
+    whole, ones = np.empty(2 * (blocks + 1) + 2 * (n + 1), dtype=np.int32), np.ones(n)
+    cdef int[::1] i = whole
+    cdef Py_ssize_t private = blocks + 1, start = private + blocks + 1, own_start = start + n + 1
+    n = nnz = i[0] = 0
+    for g in range(blocks):
+        i[private + g] = <int>g
+        for j in range(columns[g]):
+            i[start + n + j] = <int>nnz
+        n += columns[g]
+        nnz += entries[g]
+        i[g + 1] = <int>n
+    i[private + blocks], i[start + n] = <int>blocks, <int>nnz
+    for at in range(n + 1):
+        i[own_start + at] = <int>at
+    bounds = np.zeros((2, n + n_rows + blocks))
+    return {
+        "column_start": whole[:private], "private_start": whole[private:start], "start": whole[start:own_start],
+        "own_start": whole[own_start:], "row": np.zeros(nnz, dtype=np.int32), "own_row": np.zeros(n, dtype=np.int32),
+        "value": np.zeros(nnz), "own_value": ones, "cost": np.zeros(n), "lower": bounds[0], "upper": bounds[1],
+    }
 
 
 def has_private_rows(BlockMatrix matrix):
@@ -269,7 +326,7 @@ def write_blocks(BlockMatrix matrix, program, long long[::1] stamps, long long[:
             for j in range(first, last):
                 number = low = high = 0.0
                 if j - first < size:
-                    number = matrix.cost_at(block, j - first)
+                    number = matrix.cost_at(block, j - first) if block.n_exceptions else cost_of(block, j - first)
                     write_column(block, j - first, signed, &low, &high)
                 if number != cost[j]:
                     cost[j], kind = number, 2
