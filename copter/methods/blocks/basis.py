@@ -180,7 +180,8 @@ class WarmBasis:
             return None
         self.kept, self.failures, self.stays = now, 0, follows
         n, dual = program.n_columns, now.dual
-        x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
+        x = np.maximum(dual.values[:n], program.lower[:n])
+        np.minimum(x, program.upper[:n], out=x)
         prices = true_prices(dual, program.cost * now.factor) * now.scale / now.factor
         own = key_costs(
             dual.keys, program.private_start, program.start, program.row, program.value, program.cost, prices

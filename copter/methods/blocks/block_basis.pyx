@@ -61,19 +61,18 @@ cdef class BlockBasis:
         self.x = self.values
         self.at_uppers = np.zeros(total, dtype=np.uint8)
         self.at_upper = self.at_uppers
-        self.place = np.full(total, -1, dtype=np.int32)
+        whole, real = np.empty(total + n_rows + 4 * widest, dtype=np.int32), np.zeros(5 * n_rows)
+        whole[:total] = -1
+        self.place, self.others, self.bucket = whole[:total], whole[total:total + n_rows], whole[total + n_rows:]
         self.keys = np.full(self.n_blocks, -1, dtype=np.int32)
         self.counts = np.zeros(self.n_blocks, dtype=np.int32)
         self.key, self.count = self.keys, self.counts
         self.heads = np.full(n_rows, ARTIFICIAL, dtype=np.int32)
         self.head = self.heads
-        self.artificial = np.zeros(n_rows)
+        self.artificial, self.rho, self.alpha, self.shift, self.factors = real.reshape(5, n_rows)
         self.prices = np.zeros(n_rows)
         self.y = self.prices
         self.inverse = WorkingInverse(n_rows)
-        self.rho, self.alpha, self.shift = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
-        self.others, self.factors = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows)
-        self.bucket = np.empty(4 * widest, dtype=np.int32)
         with nogil:
             self.set_tolerance()
             for g in range(self.n_blocks):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, fmax, fmin
+from libc.math cimport INFINITY, fabs
 
 cdef double ROUNDED = 1.0 + 1e-12  # a sum of up to this many times its limit exceeds it by rounding only
 
@@ -53,7 +53,7 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
             if slack >= 0.0:
                 for j in range(column_start[g], column_start[g + 1]):
                     if lower[j] < upper[j]:
-                        least, most = fmin(least, reduced[j]), fmax(most, fabs(cost[j]))
+                        least, most = min(least, reduced[j]), max(most, fabs(cost[j]))
             for j in range(column_start[g], column_start[g + 1]):
                 if x[j] != 0.0 or lower[j] != 0.0 or (
                     slack >= 0.0 and lower[j] < upper[j] and reduced[j] <= least + slack * most
@@ -67,7 +67,7 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
             for k in range(first, at):
                 j = column_start[g] + <int>key[k]
                 if shrink != 1.0:
-                    kept[k] = fmin(fmax(kept[k] * shrink, lower[j]), upper[j])
+                    kept[k] = min(max(kept[k] * shrink, lower[j]), upper[j])
                 if not negative:
-                    kept[k] = fmin(kept[k], limit[g])
+                    kept[k] = min(kept[k], limit[g])
     return key.base[:at].copy(), kept.base[:at].copy(), block.base[:at].copy()

@@ -7,7 +7,7 @@ if it has none (equations D1 to D3).
 
 import numpy as np
 
-from libc.math cimport fabs, fmax, fmin, isfinite
+from libc.math cimport fabs, isfinite
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
@@ -233,7 +233,7 @@ cdef class Tableau:
         found = np.empty(self.columns)
         cdef double[::1] x = found
         for j in range(self.columns):
-            x[j] = fmin(fmax(self.x[j] * column[j], lower[j]), upper[j])
+            x[j] = min(max(self.x[j] * column[j], lower[j]), upper[j])
         return found
 
     def prices(self, const double[::1] row, double unit):
