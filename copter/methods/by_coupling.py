@@ -229,8 +229,9 @@ def sum_duals(program: BlockProgram, slots: Ints, dual: Floats) -> tuple[NDArray
     own = program.n_columns + program.n_rows
     bounded = np.isfinite(program.lower[own:]) | np.isfinite(program.upper[own:])
     start = program.private_start
-    slot = slots if len(slots) == start[-1] else np.repeat(slots, start[1:] - start[:-1])
-    return slot[bounded].astype(np.int64) << 32, dual[bounded]
+    slot = (slots if len(slots) == start[-1] else np.repeat(slots, start[1:] - start[:-1]))[bounded]
+    order = np.argsort(slot)
+    return slot[order].astype(np.int64) << 32, dual[bounded][order]
 
 
 def prices_now(iterate: WarmState, model: Model) -> Floats:

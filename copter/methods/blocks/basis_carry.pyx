@@ -6,6 +6,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport uint64_t
 
 from copter.methods.blocks.block_basis cimport ARTIFICIAL, BlockBasis
+from copter.methods.blocks.ascending cimport ascending
 
 # With more rows than DENSE_ROWS, a product of the inverse with at most one nonzero in FEW reads only their columns.
 cdef int DENSE_ROWS = 256
@@ -72,15 +73,6 @@ def same_blocks(BlockBasis before, BlockBasis now, const int[::1] old_slots, con
             if generation[by_slot[at]] == old_generation[old] and is_same(before, old, now, by_slot[at]):
                 places[old] = by_slot[at]
     return place
-
-
-cdef ascending(const int[::1] slots):
-    """Return the order in which slots ascend."""
-    cdef Py_ssize_t i
-    for i in range(1, slots.shape[0]):
-        if slots[i] < slots[i - 1]:
-            return np.argsort(slots, kind="stable").astype(np.int32)
-    return np.arange(slots.shape[0], dtype=np.int32)
 
 
 cdef bint is_same(BlockBasis before, int old, BlockBasis now, int g) noexcept nogil:

@@ -13,7 +13,8 @@ from libc.string cimport memset
 
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
-cdef double TOLERANCE = 1e-9  # largest distance of a value outside its bounds, relative to 1 or 1 % of the largest bound
+# Largest distance of a value outside its bounds, relative to 1 or to 1 % of the largest bound of a row.
+cdef double TOLERANCE = 1e-9
 cdef double TIE = 1e-12  # reduced costs, and differences of steps, of at most this size count as zero
 
 

@@ -1,4 +1,4 @@
-"""A block program with room for edits: its blocks are the matrix's slots, and it follows the matrix in place (K14)."""
+"""A block program with room for edits: a block for each of the matrix's slots; it follows the matrix in place (K14)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ Ages = NDArray[np.int64]
 
 ROOM = 0.4  # most columns, or entries, that smaller blocks get beyond their own, as a share of all
 SPARE = 16  # one block without a request for every so many with one, and one more
+LARGE = 2.0  # blocks without a request for larger ones, times the root of the number of these, and one more
+MOST_LARGE = 0.2  # most columns of these blocks, as a share of all
+IDLE = 2  # a new program is made when the old one has more than this many times the columns of a new one
+LEAST_IDLE = 500  # and at least so many columns more
 UNKNOWN = -2  # stamp of a block whose usage is to be compared
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A program whose block g holds the columns of slot g, and gaps: columns fixed at zero, which no method moves.
+    """A program of one block for each slot, and gaps: columns fixed at zero, which no method moves.
 
     Attributes
     ----------
     program : BlockProgram
         Every block has one private row, its sum.
-    slots : ndarray (blocks,) int32
-        0, 1, 2, ...: more slots than the matrix has.
+    slots, block_of : ndarray (blocks,) int32
+        Slot of each block, block of each slot; there are more of them than the matrix has.
     generation, stamps : ndarray (blocks,) int64
-        Generation of the request in each slot, and stamp of its usage; -1 for none.
+        Generation of the request in each block, and stamp of its usage; -1 for none.
     changed : ndarray (blocks + 1,) uint8
         What the last :meth:`follow` found: 0 for blocks that stayed, 1 for other bounds, 2 for other costs or entries;
         last, whether rows have other bounds.
@@ -38,6 +42,7 @@ class Room:
 
     program: BlockProgram
     slots: Ints
+    block_of: Ints
     generation: Ages
     stamps: Ages
     changed: NDArray[np.uint8]
@@ -46,7 +51,7 @@ class Room:
     def of(cls, matrix: BlockMatrix) -> Room:
         """Return the program of a model's matrix, with gaps of up to `ROOM` of all columns, and of all entries.
 
-        Slots that come next to be used have room for requests of usual size.
+        Slots that come next to be used have room for requests of usual size; some blocks have more.
         """
         columns, entries = roomy(sizes_of_slots(matrix), matrix.free_slots)
         program, blocks = BlockProgram(n_rows=matrix.n_rows, **gaps(matrix.n_rows, columns, entries)), len(columns)
@@ -58,21 +63,35 @@ class Room:
     def holding(cls, program: BlockProgram, slots: Ints, generation: Ages) -> Room:
         """Return a program in this layout that will find at its first :meth:`follow` which usage its blocks hold."""
         stamps, changed = np.full(len(slots), UNKNOWN, dtype=np.int64), np.zeros(len(slots) + 1, dtype=np.uint8)
-        return cls(program, slots, generation, stamps, changed)
+        block_of = np.empty(len(slots), dtype=np.int32)
+        block_of[slots] = np.arange(len(slots), dtype=np.int32)
+        return cls(program, slots, block_of, generation, stamps, changed)
 
     def follow(self, matrix: BlockMatrix, edited: Ints | None = None) -> bool:
-        """Bring the program up to the matrix, in place; returns whether it has room for all requests.
+        """Bring the program up to the matrix, in place; returns whether it has room for all requests, and not too much.
 
         `edited` lists the slots that may differ; without it all are compared.
         """
-        return write_blocks(matrix, self.program, self.stamps, self.generation, self.changed, edited)
+        if self.program.n_columns > IDLE * matrix.n_columns + LEAST_IDLE:
+            return False
+        return write_blocks(
+            matrix, self.program, self.slots, self.block_of, self.stamps, self.generation, self.changed, edited
+        )
 
 
 def roomy(sizes: tuple[Ints, Ints], free: list[int]) -> tuple[Ints, Ints]:
     """Return (columns, entries) of slots with room: small ones become usual ones, as do some slots without a request.
 
-    These are the last ones of `free` and, if there are too few of them, new ones at the end.
+    These are the last ones of `free` and, if there are too few of them, new ones at the end. If there are larger
+    requests than usual ones, more such slots get room for larger ones.
     """
-    spare = int(np.count_nonzero(sizes[0])) // SPARE + 1
-    columns, entries = (roomy_sizes(each, sizes[0], usual_size(each, ROOM), free, spare) for each in sizes)
-    return columns, entries
+    columns, entries = sizes
+    usual = [usual_size(each, ROOM) for each in sizes]
+    large = (columns > usual[0]) | (entries > usual[1])
+    spare, more = int(np.count_nonzero(columns)) // SPARE + 1, int(np.count_nonzero(large))
+    larger = [usual_size(each[large], ROOM) for each in sizes]
+    if more:
+        more = int(min(LARGE * more**0.5 + 1.0, MOST_LARGE * int(columns.sum()) / larger[0]))
+    spares = [np.repeat(np.array(pair, dtype=np.int32), (spare, more)) for pair in zip(usual, larger, strict=True)]
+    found = [roomy_sizes(sizes[k], columns, usual[k], free, spares[k]) for k in (0, 1)]
+    return found[0], found[1]

@@ -4,6 +4,8 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 
+from copter.methods.blocks.ascending cimport ascending
+
 cdef double ROUNDED = 1.0 + 1e-12  # a sum of up to this many times its limit exceeds it by rounding only
 
 
@@ -29,13 +31,13 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
     Returns
     -------
     key : ndarray (k,) int64
-        slot << 32 | column within the block.
+        slot << 32 | column within the block, ascending.
     values : ndarray (k,)
     block : ndarray (k,) int32
     """
     cdef const int[::1] column_start = program.column_start, start = program.start, row = program.row
     cdef const double[::1] value = program.value, cost = program.cost, lower = program.lower, upper = program.upper
-    cdef int g, j, e, first, at = 0, k, n = cost.shape[0], n_blocks = column_start.shape[0] - 1
+    cdef int g, i, j, e, first, at = 0, k, n = cost.shape[0], n_blocks = column_start.shape[0] - 1
     cdef double least, most, total, shrink
     cdef bint negative
     cdef long long[::1] key = np.empty(n, dtype=np.int64)
@@ -47,8 +49,10 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
             for e in range(start[j], start[j + 1]):
                 found[j] -= value[e] * y[row[e]]
     reduced = found if reduced is None else reduced
+    cdef const int[::1] order = ascending(slots)
     with nogil:
-        for g in range(n_blocks):
+        for i in range(n_blocks):
+            g = order[i]
             least, most, total, first, negative = INFINITY, 0.0, 0.0, at, False
             if slack >= 0.0:
                 for j in range(column_start[g], column_start[g + 1]):

@@ -175,7 +175,8 @@ def followed(kept: Kept, program: BlockProgram) -> bool:
     changed[entry[(old.row != program.row) | (old.value != program.value)]] = 2
     for name in ("cost", "row", "value", "lower", "upper"):
         getattr(old, name)[:] = getattr(program, name)
-    room = Room(old, kept.slots, kept.generation, np.zeros(blocks, dtype=np.int64), changed)
+    order, stamps = np.arange(blocks, dtype=np.int32), np.zeros(blocks, dtype=np.int64)
+    room = Room(old, kept.slots, order, kept.generation, stamps, changed)
     return renewed(kept, room)
 
 
