@@ -24,8 +24,9 @@ from copter.methods.protocol import Round
 from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
 from copter.methods.proximal.working_set import WorkingSet
 from copter.methods.warm_state import WarmState
-from copter.model.columns import Columns, slots_in_order
+from copter.model.columns import Columns
 from copter.model.matrix import BlockMatrix
+from copter.model.matrix.bounds import live_slots
 from copter.model.matrix.changes import Mark
 from copter.model.model import Model
 from copter.model.values import sparse_values
@@ -162,7 +163,7 @@ class CouplingSolve:
         matrix, iterate = self.of.model.ledger.matrix, self.of.iterate
         prices = None if iterate.cold else prices_now(iterate, self.of.model)
         if self.follows:
-            self.slots = np.sort(slots_in_order(self.of.model.ledger))
+            self.slots = live_slots(matrix)
             self.program, self.generation = program_of(matrix, self.slots), matrix.generation[self.slots]
             self.judge = Judge(self.program, self.of.settings, self.of.offset)
         try:
@@ -187,7 +188,7 @@ def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDA
     if kept is not None and program is not None:
         slots, generation = kept.slots, kept.generation
     else:
-        slots = np.sort(slots_in_order(model.ledger))
+        slots = live_slots(matrix)
         program, generation = program_of(matrix, slots), matrix.generation[slots]
     return program, slots, generation
 

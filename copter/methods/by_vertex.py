@@ -20,9 +20,8 @@ from copter.methods.simplex.carry import whole_columns
 from copter.methods.simplex.form import Minimised
 from copter.methods.simplex.lone_columns import lone_columns, price_sums
 from copter.methods.simplex.rounds import Entries, Moved, Vertex, judged
-from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
-from copter.model.matrix.bounds import own_keys
+from copter.model.matrix.bounds import live_slots, own_keys
 from copter.model.values import sparse_values
 from copter.problem.solution import Status
 from copter.problem.values import OwnDuals, ranges
@@ -59,7 +58,7 @@ class VertexSolve:
             entries, changed = seen[1], ledger.changes.since(seen[2])
             program = None if changed is None else patched(seen[0], matrix, entries.slots, changed)
         if program is None or entries is None:
-            slots = np.sort(slots_in_order(ledger))
+            slots = live_slots(matrix)
             program = program_of(matrix, slots)
             start, index, value = whole_columns(program)
             rows = matrix.row_generation[: matrix.n_rows].copy()

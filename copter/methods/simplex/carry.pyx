@@ -44,6 +44,30 @@ def whole_columns(program):
     return starts.base, index.base, entries.base
 
 
+def carried_prices(const long long[::1] known, const double[::1] before, const long long[::1] rows,
+                   const double[::1] scale, double unit):
+    """Return prices of coupling rows, by place and generation, and the same scaled; zero for other rows.
+
+    Parameters
+    ----------
+    known, rows : ndarray int64
+        Generations of the earlier rows, and of the present ones.
+    before : ndarray
+        Prices of the earlier rows, and of more.
+    scale : ndarray
+        Scales of the present rows, and of more.
+    unit : float
+        Unit of the scaled costs.
+    """
+    cdef int i, both = min(known.shape[0], rows.shape[0])
+    found = np.zeros((2, rows.shape[0]))
+    cdef double[:, ::1] price = found
+    for i in range(both):
+        if known[i] == rows[i]:
+            price[0, i], price[1, i] = before[i], before[i] / (scale[i] * unit)
+    return found[0], found[1]
+
+
 def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] prices, tuple moved=None):
     """Give a tableau the basis of another one, as far as both have the same blocks and rows.
 

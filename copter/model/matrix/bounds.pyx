@@ -140,6 +140,18 @@ def own_keys(BlockMatrix matrix, const int[::1] slots):
     return keys
 
 
+def live_slots(BlockMatrix matrix):
+    """Return the slots that have a request, ascending, int32."""
+    cdef int slot, count = 0
+    slots = np.empty(matrix.n_slots, dtype=np.int32)
+    cdef int[::1] found = slots
+    for slot in range(matrix.n_slots):
+        if matrix.blocks[slot].n_columns > 0:
+            found[count] = slot
+            count += 1
+    return slots[:count]
+
+
 def sizes_of_slots(BlockMatrix matrix):
     """Return the number of columns of every slot, and the number of their entries, (slots,) int32 each; free: zero."""
     cdef int slot
@@ -239,6 +251,19 @@ def gaps(int n_rows, const int[::1] columns, const int[::1] entries):
         "own_start": whole[own_start:], "row": np.zeros(nnz, dtype=np.int32), "own_row": np.zeros(n, dtype=np.int32),
         "value": np.zeros(nnz), "own_value": ones, "cost": np.zeros(n), "lower": bounds[0], "upper": bounds[1],
     }
+
+
+def count_sums_and_entries(BlockMatrix matrix):
+    """Return the number of requests with a limit on several columns, and the number of entries in coupling rows."""
+    cdef int slot, count = 0
+    cdef long long entries = 0
+    cdef Block* block
+    for slot in range(matrix.n_slots):
+        block = &matrix.blocks[slot]
+        if block.n_columns > 0:
+            count += block.n_columns > 1 and is_summed(block)
+            entries += block.pattern.column_start[block.n_columns]
+    return count, entries
 
 
 def has_private_rows(BlockMatrix matrix):
