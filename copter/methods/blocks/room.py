@@ -17,7 +17,7 @@ Ages = NDArray[np.int64]
 ROOM = 0.4  # most columns, or entries, that smaller blocks get beyond their own, as a share of all
 SPARE = 16  # one block without a request for every so many with one, and one more
 LARGE = 2.0  # blocks without a request for larger ones, times the root of the number of these, and one more
-MOST_LARGE = 0.2  # most columns of these blocks, as a share of all
+MOST_LARGE = 0.2  # most columns, or entries, of these blocks, as a share of all
 IDLE = 2  # a new program is made when the old one has more than this many times the columns of a new one
 LEAST_IDLE = 500  # and at least so many columns more
 UNKNOWN = -2  # stamp of a block whose usage is to be compared
@@ -89,9 +89,11 @@ def roomy(sizes: tuple[Ints, Ints], free: list[int]) -> tuple[Ints, Ints]:
     usual = [usual_size(each, ROOM) for each in sizes]
     large = (columns > usual[0]) | (entries > usual[1])
     spare, more = int(np.count_nonzero(columns)) // SPARE + 1, int(np.count_nonzero(large))
-    larger = [usual_size(each[large], ROOM) for each in sizes]
+    size = usual_size(columns[large], ROOM)
+    larger = [size, int(entries[large & (columns <= size)].max(initial=1))]
     if more:
-        more = int(min(LARGE * more**0.5 + 1.0, MOST_LARGE * int(columns.sum()) / larger[0]))
+        most = [MOST_LARGE * int(each.sum()) / one for each, one in zip(sizes, larger, strict=True)]
+        more = int(min(LARGE * more**0.5 + 1.0, *most))
     spares = [np.repeat(np.array(pair, dtype=np.int32), (spare, more)) for pair in zip(usual, larger, strict=True)]
     found = [roomy_sizes(sizes[k], columns, usual[k], free, spares[k]) for k in (0, 1)]
     return found[0], found[1]

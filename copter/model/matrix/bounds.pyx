@@ -280,7 +280,7 @@ def write_blocks(BlockMatrix matrix, program, int[::1] slots, int[::1] block_of,
     """Bring a program whose blocks hold the columns of one slot each up to the matrix, in place.
 
     Columns that a block has beyond its request's are fixed at zero; entries beyond them are zeros of its last column. A
-    request that is too large for its slot's block changes blocks with a slot that has no request, or a new one.
+    request that is too large for its slot's block changes blocks with a slot that has none, or a smaller one.
 
     Parameters
     ----------
@@ -334,15 +334,16 @@ def write_blocks(BlockMatrix matrix, program, int[::1] slots, int[::1] block_of,
 
 cdef int[::1] _make_room(BlockMatrix matrix, program, int[::1] slots, int[::1] block_of,
                          const long long[::1] generation, const int[::1] edited):
-    """Let requests that are too large for their blocks change places with slots of no request, or of a new smaller one.
+    """Let requests that are too large for their blocks change places: with slots of no request or of a new smaller one,
+    and if there is none, with any smaller one.
 
     Returns the blocks that have changed places; None, and everything as it was, if there are too few large ones.
     """
     cdef const int[::1] column_start = program.column_start, start = program.start
-    cdef int i, s, g, other, size, entries, most = 0, at = 0, n_slots = matrix.n_slots, n_blocks = slots.shape[0]
-    cdef int visits = n_slots if edited is None else edited.shape[0], most_entries = 0
     cdef const long long[::1] ages = matrix.generation
-    cdef int held, k
+    cdef int i, k, s, g, b, size, held, other, entries, rank, n_slots = matrix.n_slots, n_blocks = slots.shape[0]
+    cdef int visits = n_slots if edited is None else edited.shape[0], most = 0, most_entries = 0
+    cdef int[2] at = [0, 0]
     cdef list found = []
     for i in range(visits):
         s = i if edited is None else edited[i]
@@ -353,17 +354,19 @@ cdef int[::1] _make_room(BlockMatrix matrix, program, int[::1] slots, int[::1] b
         if fits(size, entries, g, &column_start[0], &start[0]):
             continue
         if size < most or entries < most_entries:
-            at = 0  # a block that was too small before may do
+            at = [0, 0]  # a block that was too small before may do
         most, most_entries, other = size, entries, -1
-        while at < n_blocks:  # ends: at grows
-            held = matrix.blocks[slots[at]].n_columns if slots[at] < n_slots else 0
-            if fits(size, entries, at, &column_start[0], &start[0]) and (held == 0 or (
-                generation[at] != ages[slots[at]]
-                and fits(held, matrix.blocks[slots[at]].pattern.column_start[held], g, &column_start[0], &start[0])
-            )):
-                other = at
-                break
-            at += 1
+        for rank in range(2):
+            while other < 0 and at[rank] < n_blocks:  # ends: at grows
+                b = at[rank]
+                held = matrix.blocks[slots[b]].n_columns if slots[b] < n_slots else 0
+                if fits(size, entries, b, &column_start[0], &start[0]) and (held == 0 or (
+                    (rank == 1 or generation[b] != ages[slots[b]])
+                    and fits(held, matrix.blocks[slots[b]].pattern.column_start[held], g, &column_start[0], &start[0])
+                )):
+                    other = b
+                else:
+                    at[rank] += 1
         if other >= 0:
             found += [g, other]
             _swap(slots, block_of, g, other)
