@@ -146,7 +146,7 @@ class ModelFacts:
         Whether the last round has left a basis.
     requests : int
     sums, entries : int
-        Requests with a limit on several columns; entries in coupling rows. Counted up to `SMALL_COLUMNS` columns, else 0.
+        Requests with a limit on several columns; entries in coupling rows; 0 with more than `SMALL_COLUMNS` columns.
     unchanged : bool
         Whether the last answer was optimal for this very model, and no basis holds it: one pricing pass proves it.
     has_optimum : bool

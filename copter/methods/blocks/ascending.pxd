@@ -4,9 +4,18 @@ import numpy as np
 
 
 cdef inline ascending(const int[::1] slots):
-    """Return the numbers of these slots in ascending order of the slots, (n,) int32."""
-    cdef Py_ssize_t i
-    for i in range(1, slots.shape[0]):
-        if slots[i] < slots[i - 1]:
-            return np.argsort(slots, kind="stable").astype(np.int32)
-    return np.arange(slots.shape[0], dtype=np.int32)
+    """Return the numbers of these slots in ascending order of the slots, (n,) int32; no slot comes twice."""
+    cdef Py_ssize_t i, n = slots.shape[0]
+    cdef bint permuted = True, sorts = True
+    order = np.empty(n, dtype=np.int32)
+    cdef int[::1] at = order
+    for i in range(n):
+        sorts = sorts and (i == 0 or slots[i] > slots[i - 1])
+        permuted = permuted and slots[i] < n
+        at[i] = <int>i
+    if not sorts and permuted:
+        for i in range(n):
+            at[slots[i]] = <int>i
+    elif not sorts:
+        order = np.argsort(slots).astype(np.int32)
+    return order

@@ -65,6 +65,7 @@ cdef class BlockBasis:
         whole, real = np.empty(total + n_rows + 4 * widest, dtype=np.int32), np.zeros(5 * n_rows)
         whole[:total] = -1
         self.place, self.others, self.bucket = whole[:total], whole[total:total + n_rows], whole[total + n_rows:]
+        self.alike = np.zeros(blocks, dtype=np.uint8)
         self.keys = np.full(self.n_blocks, -1, dtype=np.int32)
         self.counts = np.zeros(self.n_blocks, dtype=np.int32)
         self.key, self.count = self.keys, self.counts
@@ -77,7 +78,9 @@ cdef class BlockBasis:
         with nogil:
             self.set_tolerance()
             for g in range(self.n_blocks):
-                self.drop_twins(g)
+                self.alike[g] = self.has_twins(g)
+                if self.alike[g]:
+                    self.drop_twins(g)
 
     def rewrite(self, const unsigned char[::1] changed, program, const double[::1] scale, const double[::1] cost):
         """Take over the columns of blocks that have changed in place; their sums and the rows follow by `renew`.
@@ -99,7 +102,7 @@ cdef class BlockBasis:
         with nogil:
             for p in range(self.n_rows):
                 v = self.head[p]
-                if 0 <= v < first and changed[self.block(v)] == NEW:
+                if 0 <= v < first and changed[self.block(v)] >= NEW:
                     self.head[p], self.place[v] = ARTIFICIAL, -1
                     self.count[self.block(v)] -= 1
             for g in range(self.n_blocks):
@@ -108,10 +111,12 @@ cdef class BlockBasis:
                 last = self.column_start[g + 1]
                 for j in range(self.column_start[g], last):
                     self.low[j], self.high[j], self.cost[j] = lower[j], upper[j], cost[j]
-                if changed[g] == NEW:
+                if changed[g] == REWRITTEN:
                     for e in range(self.start[self.column_start[g]], self.start[last]):
                         self.value[e] = value[e] * scale[self.row[e]]
-                self.drop_twins(g)
+                    self.alike[g] = self.has_twins(g)
+                if self.alike[g]:
+                    self.drop_twins(g)
 
     # Starting points ----------------------------------------------------------------------------------------------
 
@@ -227,24 +232,43 @@ cdef class BlockBasis:
         self.key[g], self.x[s] = s, total
         return True
 
+    cdef unsigned int empty_buckets(self, int n) noexcept nogil:
+        """Empty at least twice as many buckets as there are columns; return the mask of their numbers."""
+        cdef int i, mask = 1
+        while mask < 2 * n:  # ends: mask doubles
+            mask *= 2
+        for i in range(mask):
+            self.bucket[i] = -1
+        return <unsigned int>(mask - 1)
+
+    cdef bint has_twins(self, int g) noexcept nogil:
+        """Return whether two columns of a block have the same entries."""
+        cdef int i, first = self.column_start[g], last = self.column_start[g + 1]
+        cdef unsigned int at, mask
+        if last - first < 2:
+            return False
+        mask = self.empty_buckets(last - first)
+        for i in range(first, last):
+            at = self.hash_of(i) & mask
+            while self.bucket[at] >= 0:  # ends: half of the buckets are free
+                if self.same_entries(i, self.bucket[at]):
+                    return True
+                at = (at + 1) & mask
+            self.bucket[at] = i
+        return False
+
     cdef void drop_twins(self, int g) noexcept nogil:
         """Fix each column of a block that has a twin with the same entries and no larger cost."""
-        cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1], mask = 1
-        cdef unsigned int at
+        cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1]
+        cdef unsigned int at, mask = self.empty_buckets(last - first)
         cdef int* bucket = &self.bucket[0]
-        if last - first < 2:
-            return
-        while mask < 2 * (last - first):  # ends: mask doubles
-            mask *= 2
-        mask -= 1
-        for i in range(mask + 1):
-            bucket[i] = -1
         for i in range(first, last):
             if self.high[i] < INFINITY:
                 continue
-            at = self.hash_of(i) & <unsigned int>mask
-            while bucket[at] >= 0 and not self.is_twin(i, bucket[at]):  # ends: half of the buckets are free
-                at = (at + 1) & <unsigned int>mask
+            at = self.hash_of(i) & mask
+            # ends: half of the buckets are free
+            while bucket[at] >= 0 and not (self.low[i] == self.low[bucket[at]] and self.same_entries(i, bucket[at])):
+                at = (at + 1) & mask
             j = bucket[at]
             if j >= 0 and self.cost[i] >= self.cost[j]:
                 self.high[i] = self.low[i]
@@ -263,10 +287,10 @@ cdef class BlockBasis:
             result = (result ^ <unsigned int>(<long long>(self.value[self.start[j]] * 4096.0))) * 16777619u
         return result ^ (result >> 15)
 
-    cdef bint is_twin(self, int i, int j) noexcept nogil:
-        """Return whether two columns have the same entries and the same lower bound."""
+    cdef bint same_entries(self, int i, int j) noexcept nogil:
+        """Return whether two columns have the same entries."""
         cdef int e, size = self.start[i + 1] - self.start[i]
-        if self.start[j + 1] - self.start[j] != size or self.low[i] != self.low[j]:
+        if self.start[j + 1] - self.start[j] != size:
             return False
         for e in range(size):
             if self.row[self.start[i] + e] != self.row[self.start[j] + e]:

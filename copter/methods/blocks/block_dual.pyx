@@ -7,7 +7,7 @@ Most blocks are settled: only their key is basic. A ratio test passes the breakp
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, NEW, TIE, BlockBasis
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, REWRITTEN, TIE, BlockBasis
 from copter.methods.blocks.block_items cimport RATE, BlockItems
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
@@ -82,7 +82,7 @@ cdef class BlockDual(BlockItems):
                 if self.low[v] == least[g] and self.high[v] == most[g] and not (known and changed[g]):
                     continue
                 self.low[v], self.high[v] = least[g], most[g]
-                if known and changed[g] == NEW and not self.classes.alone:
+                if known and changed[g] == REWRITTEN and not self.classes.alone:
                     self.reclassify(g)
                 if self.count[g] > 0:
                     holds = self.rest_block(g)

@@ -36,8 +36,8 @@ class Room:
     generation, stamps : ndarray (blocks,) int64
         Generation of the request in each block, and stamp of its usage; -1 for none.
     changed : ndarray (blocks + 1,) uint8
-        What the last :meth:`follow` found: 0 for blocks that stayed, 1 for other bounds, 2 for other costs or entries;
-        last, whether rows have other bounds.
+        What the last :meth:`follow` found: 0 for blocks that stayed, 1 for other bounds, 2 for other costs, 3 for other
+        entries; last, whether rows have other bounds.
     """
 
     program: BlockProgram

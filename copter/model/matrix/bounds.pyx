@@ -293,8 +293,8 @@ def write_blocks(BlockMatrix matrix, program, int[::1] slots, int[::1] block_of,
     stamps, generation : ndarray (blocks,) int64
         Stamp of the usage and generation of the request that each block holds; -1 for none. Written.
     changed : ndarray (blocks + 1,) uint8
-        Written: 0 for blocks that stay, 1 for other bounds, 2 for other costs or entries; last, whether rows have
-        other bounds.
+        Written: 0 for blocks that stay, 1 for other bounds, 2 for other costs, 3 for other entries; last, whether rows
+        have other bounds.
     edited : ndarray (k,) int32, optional
         Slots that may differ; without it all are compared.
 
@@ -328,7 +328,7 @@ def write_blocks(BlockMatrix matrix, program, int[::1] slots, int[::1] block_of,
         for i in range(n_swapped):
             g = swapped[i]
             writer.write(g, slots[g])
-            changed[g] = 2
+            changed[g] = 3
     return True
 
 
@@ -420,15 +420,15 @@ cdef class _Writer:
             at = self.start[first]
             for j in range(first, last):
                 if self.start[j] != at:
-                    self.start[j], kind = at, 2
+                    self.start[j], kind = at, 3
                 if j - first >= size:
                     continue
                 for k in range(block.pattern.column_start[j - first], block.pattern.column_start[j - first + 1]):
                     if self.row[at] != block.pattern.row[k] or self.value[at] != block.pattern.coefficient[k]:
-                        self.row[at], self.value[at], kind = block.pattern.row[k], block.pattern.coefficient[k], 2
+                        self.row[at], self.value[at], kind = block.pattern.row[k], block.pattern.coefficient[k], 3
                     at += 1
             for k in range(at, self.start[last]):
-                kind = 2 if self.value[k] != 0.0 else kind
+                kind = 3 if self.value[k] != 0.0 else kind
                 self.row[k], self.value[k] = 0, 0.0
             self.stamps[g] = stamp
         elif not live:
@@ -440,7 +440,7 @@ cdef class _Writer:
                 number = self.matrix.cost_at(block, j - first) if block.n_exceptions else cost_of(block, j - first)
                 write_column(block, j - first, signed, &low, &high)
             if number != self.cost[j]:
-                self.cost[j], kind = number, 2
+                self.cost[j], kind = number, max(kind, 2)
             if low != self.lower[j] or high != self.upper[j]:
                 self.lower[j], self.upper[j], kind = low, high, max(kind, 1)
         low, high = block.least if live else -INFINITY, block.limit if live else INFINITY
