@@ -47,7 +47,7 @@ cdef class BlockDual(BlockItems):
         self.ahead = Breakpoints(total)
         self.since = self.unchecked = 0
         self.reach = INFINITY
-        self.looked = self.astray = False
+        self.looked = self.classed = self.astray = False
         self.pivots = self.flips = self.passes = 0
 
     def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
@@ -104,14 +104,15 @@ cdef class BlockDual(BlockItems):
         cdef int j
         self.classes.listed = False
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            self.looked = self.looked and self.classes.assign(j)
+            self.classed = self.classed and self.classes.assign(j)
+        self.looked &= self.classed
 
     def begin(self, double[::1] y):
-        self.looked = False
+        self.looked = self.classed = False
         return BlockBasis.begin(self, y)
 
     def take(self, WorkingInverse inverse, double[::1] y, int[::1] heads, int[::1] keys, unsigned char[::1] at_upper):
-        self.looked = False
+        self.looked = self.classed = False
         return BlockBasis.take(self, inverse, y, heads, keys, at_upper)
 
     # The main loop ------------------------------------------------------------------------------------------------
@@ -491,12 +492,12 @@ cdef class BlockDual(BlockItems):
         """Compute the reduced costs and row lengths anew."""
         self.inverse.measure(&self.place[self.n_columns + self.n_blocks])
         self.resettle()
-        if not (self.looked and self.classes.covers(&self.y[0])):
-            self.classes.choose(&self.y[0], self.looked)
+        if not (self.classed and self.classes.covers(&self.y[0])):
+            self.classes.choose(&self.y[0], self.classed)
             self.lay()
-        elif self.classes.alone or LOOSE * self.n_loose > self.n_blocks:
+        elif not self.looked or self.classes.alone or LOOSE * self.n_loose > self.n_blocks:
             self.lay()
-        self.looked = True
+        self.looked = self.classed = True
 
     cdef int resettle(self) noexcept nogil:
         """Compute reduced costs anew and fill blocks anew whose reduced costs have a wrong sign; return how many."""
