@@ -127,7 +127,7 @@ class WarmBasis:
         edited = None if self.mark is None else ledger.changes.of_requests_since(self.mark)
         self.mark = ledger.changes.mark
         if room is None or not room.follow(matrix, edited):
-            room = Room.of(matrix)
+            room = Room.of(matrix, room)
         elif kept is not None and kept.program is room.program:
             self.stays = self.stays and not room.changed.any()
             if not self.stays and not renewed(kept, room):

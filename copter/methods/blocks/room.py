@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.errors import InternalError
 from copter.methods.blocks.program import BlockProgram
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.bounds import gaps, roomy_sizes, sizes_of_slots, usual_size, write_blocks
@@ -15,11 +16,11 @@ Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
 ROOM = 0.4  # most columns, or entries, that smaller blocks get beyond their own, as a share of all
-SPARE = 16  # one block without a request for every so many with one, and one more
+SPARE = 16  # one block without a request for every so many with one, and one more; in all at least
+LEAST_SPARE, MOST_SPARE = 8, 100  # so many blocks, of at most so many columns
 LARGE = 2.0  # blocks without a request for larger ones, times the root of the number of these, and one more
-MOST_LARGE = 0.2  # most columns, or entries, of these blocks, as a share of all
-IDLE = 2  # a new program is made when the old one has more than this many times the columns of a new one
-LEAST_IDLE = 500  # and at least so many columns more
+MOST_LARGE, SOME_LARGE = 0.2, 200  # most columns, or entries, of these blocks: a share of all, and so many more
+IDLE, LEAST_IDLE = 2, 500  # a program is made anew if it has more than so many times the model's columns, and more
 UNKNOWN = -2  # stamp of a block whose usage is to be compared
 
 
@@ -48,15 +49,18 @@ class Room:
     changed: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, matrix: BlockMatrix) -> Room:
+    def of(cls, matrix: BlockMatrix, before: Room | None = None) -> Room:
         """Return the program of a model's matrix, with gaps of up to `ROOM` of all columns, and of all entries.
 
-        Slots that come next to be used have room for requests of usual size; some blocks have more.
+        Slots that come next to be used have room for requests of usual size; some blocks have more, as the largest of
+        the room `before`.
         """
-        columns, entries = roomy(sizes_of_slots(matrix), matrix.free_slots)
+        largest = (0, 0) if before is None else before.largest
+        columns, entries = roomy(sizes_of_slots(matrix), matrix.free_slots, largest)
         program, blocks = BlockProgram(n_rows=matrix.n_rows, **gaps(matrix.n_rows, columns, entries)), len(columns)
         found = cls.holding(program, np.arange(blocks, dtype=np.int32), np.full(blocks, -1, dtype=np.int64))
-        found.follow(matrix)
+        if not found.holds(matrix):
+            raise InternalError("a room for a model's requests does not hold them")
         return found
 
     @classmethod
@@ -67,32 +71,42 @@ class Room:
         block_of[slots] = np.arange(len(slots), dtype=np.int32)
         return cls(program, slots, block_of, generation, stamps, changed)
 
+    @property
+    def largest(self) -> tuple[int, int]:
+        """The most columns, and the most entries, of a block."""
+        start = self.program.column_start
+        return int(np.diff(start).max()), int(np.diff(self.program.start[start]).max())
+
     def follow(self, matrix: BlockMatrix, edited: Ints | None = None) -> bool:
         """Bring the program up to the matrix, in place; returns whether it has room for all requests, and not too much.
 
         `edited` lists the slots that may differ; without it all are compared.
         """
-        if self.program.n_columns > IDLE * matrix.n_columns + LEAST_IDLE:
-            return False
+        idle = self.program.n_columns > IDLE * matrix.n_columns + LEAST_IDLE
+        return not idle and self.holds(matrix, edited)
+
+    def holds(self, matrix: BlockMatrix, edited: Ints | None = None) -> bool:
+        """Do :meth:`follow`, however many gaps there are."""
         return write_blocks(
             matrix, self.program, self.slots, self.block_of, self.stamps, self.generation, self.changed, edited
         )
 
 
-def roomy(sizes: tuple[Ints, Ints], free: list[int]) -> tuple[Ints, Ints]:
+def roomy(sizes: tuple[Ints, Ints], free: list[int], largest: tuple[int, int] = (0, 0)) -> tuple[Ints, Ints]:
     """Return (columns, entries) of slots with room: small ones become usual ones, as do some slots without a request.
 
     These are the last ones of `free` and, if there are too few of them, new ones at the end. If there are larger
-    requests than usual ones, more such slots get room for larger ones.
+    requests than usual ones, or were, some more slots get room for larger ones; `largest` is what they had.
     """
     columns, entries = sizes
     usual = [usual_size(each, ROOM) for each in sizes]
     large = (columns > usual[0]) | (entries > usual[1])
     spare, more = int(np.count_nonzero(columns)) // SPARE + 1, int(np.count_nonzero(large))
+    spare = max(spare, min(LEAST_SPARE, MOST_SPARE // max(usual)))
     size = usual_size(columns[large], ROOM)
-    larger = [size, int(entries[large & (columns <= size)].max(initial=1))]
-    if more:
-        most = [MOST_LARGE * int(each.sum()) / one for each, one in zip(sizes, larger, strict=True)]
+    larger = [max(size, largest[0]), max(int(entries[large & (columns <= size)].max(initial=1)), largest[1])]
+    if more or larger[0] > usual[0] or larger[1] > usual[1]:
+        most = [(MOST_LARGE * int(each.sum()) + SOME_LARGE) / one for each, one in zip(sizes, larger, strict=True)]
         more = int(min(LARGE * more**0.5 + 1.0, *most))
     spares = [np.repeat(np.array(pair, dtype=np.int32), (spare, more)) for pair in zip(usual, larger, strict=True)]
     found = [roomy_sizes(sizes[k], columns, usual[k], free, spares[k]) for k in (0, 1)]

@@ -171,6 +171,15 @@ def test_large_requests_change_blocks_with_slots_of_none_or_of_a_new_one(again: 
         assert_kept_program_is_the_models(other)
 
 
+def test_one_large_request_leaves_little_room() -> None:
+    model = Model("max")
+    model.add_resources("gpu", 3.0)
+    model.add_request("large", np.arange(400.0), {"gpu": np.arange(400.0) / 100.0}, limit=1.0)
+    session = Session(model)
+    assert_solved(session)
+    assert room_of(session).program.n_columns <= 800
+
+
 def test_a_program_of_gaps_is_made_anew() -> None:
     edited = Edited(9, alike=False, size=20)
     session = Session(edited.model)
@@ -254,12 +263,19 @@ def test_many_rows_go_by_interior_points_without_gaps() -> None:
 def test_room_is_for_usual_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = np.array([10] * 30 + [0, 4, 8, 40, 0, 0, 0, 0, 0], dtype=np.int32)
     sizes = columns, np.where(columns == 4, 0, 2 * columns).astype(np.int32)
+    for name in ("LEAST_SPARE", "SOME_LARGE"):
+        monkeypatch.setattr(room, name, 0)
     found = roomy(sizes, [34, 35, 36, 37, 38, 30])
     assert found[0].tolist() == [10] * 33 + [40, 0, 0, 40, 10, 10]  # the next three that will be used, and a large one
     assert found[1].tolist() == [20] * 33 + [80, 0, 0, 80, 20, 20]
     monkeypatch.setattr(room, "ROOM", 0.02)
     monkeypatch.setattr(room, "MOST_LARGE", 0.1)
     assert roomy(sizes, [30])[0].tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8, 10, 10, 10]
+    monkeypatch.setattr(room, "SOME_LARGE", 100)
+    assert roomy(sizes, [30], (50, 100))[0].tolist()[39:] == [8, 8, 50]  # as large as one that there was
+    monkeypatch.setattr(room, "LEAST_SPARE", 8)
+    assert roomy(sizes, [30], (50, 100))[0].tolist()[39:] == [8, 8, 8, 8, 50]
+    monkeypatch.setattr(room, "LEAST_SPARE", 0)
     nothing = np.zeros(3, dtype=np.int32)
     assert [each.tolist() for each in roomy((nothing, nothing), [2, 1, 0])] == [[1, 0, 0]] * 2
 
