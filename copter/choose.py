@@ -57,6 +57,19 @@ REQUESTS_A_ROW: Final = 4
 PLAIN_REQUESTS_A_ROW: Final = 1.5
 """`REQUESTS_A_ROW` for models without private rows: with more, pivots that eliminate the requests' rows are faster."""
 
+SUMS_A_ROW: Final = 0.4
+"""Requests with a limit on several columns, per coupling row, up to which a model without private rows counts as small.
+Each has a row in the whole program; other requests do not.
+"""
+
+DENSE_ROWS: Final = 64
+"""Coupling rows up to which a model with such limits is not small: the dense inverse of its blocks' pivots is."""
+
+ENTRIES_A_ROW: Final = 100
+"""Entries per coupling row up to which a model without private rows counts as small. With more, a pivot of the whole
+program takes longer than one of a dense inverse, whose ratio tests look at few columns.
+"""
+
 MOST_FAILURES: Final = 5
 """Most consecutive failures of warm pivots that count (:func:`after_failure`)."""
 
@@ -135,6 +148,8 @@ class ModelFacts:
     has_basis : bool
         Whether the last round has left a basis.
     requests : int
+    sums, entries : int
+        Requests with a limit on several columns; entries in coupling rows; 0 with more than `SMALL_COLUMNS` columns.
     unchanged : bool
         Whether the last answer was optimal for this very model, and no basis holds it: one pricing pass proves it.
     has_optimum : bool
@@ -152,6 +167,8 @@ class ModelFacts:
     has_optimum: bool = False
     has_own_duals: bool = False
     only_sums: bool = True
+    sums: int = 0
+    entries: int = 0
 
 
 NAMED: Final = "Settings.method names it"
@@ -189,7 +206,9 @@ def is_small(facts: ModelFacts, settings: Settings) -> bool:
     if facts.private_rows:
         few_requests = facts.requests <= max(FEW_REQUESTS, REQUESTS_A_ROW * facts.rows)
     else:  # an unchanged model's answer is proven again by the method that found it
-        few_requests = facts.requests <= PLAIN_REQUESTS_A_ROW * facts.rows
+        most_sums = SUMS_A_ROW * facts.rows if facts.rows > DENSE_ROWS else 0
+        few_requests = facts.requests <= PLAIN_REQUESTS_A_ROW * facts.rows and facts.sums <= most_sums
+        few_requests &= facts.entries <= ENTRIES_A_ROW * facts.rows
         few_requests &= facts.has_own_duals or not facts.unchanged
     most = settings.basis_columns if facts.private_rows else min(SMALL_COLUMNS, settings.basis_columns)
     return 0 < facts.columns <= most and few_requests

@@ -128,7 +128,8 @@ def proven_bound(model: Model, lowest: float, margin: float, certified: bool) ->
 
 def with_bound(raw: Residuals, objective: float, bound: float) -> Residuals:
     """Return the residuals with the gap between this objective and this bound."""
-    return replace(raw, gap=relative_gap(objective, bound), gap_absolute=abs(objective - bound))
+    gaps = relative_gap(objective, bound), abs(objective - bound)
+    return Residuals(raw.primal, raw.dual, gaps[0], raw.primal_absolute, raw.dual_absolute, gaps[1])
 
 
 def sharpened(model: Model, solution: Solution, tolerance: float) -> Solution:

@@ -21,11 +21,12 @@ from copter.methods.blocks.program import BlockProgram, patched, program_of
 from copter.methods.blocks.solve import MOST_ROWS
 from copter.methods.blocks.working_columns import working_columns
 from copter.methods.protocol import Round
-from copter.methods.proximal.iterate import KEEP_SLACK
+from copter.methods.proximal.iterate import KEEP_SLACK, NO_DUALS
 from copter.methods.proximal.working_set import WorkingSet
 from copter.methods.warm_state import WarmState
-from copter.model.columns import Columns, slots_in_order
+from copter.model.columns import Columns
 from copter.model.matrix import BlockMatrix
+from copter.model.matrix.bounds import live_slots
 from copter.model.matrix.changes import Mark
 from copter.model.model import Model
 from copter.model.values import sparse_values
@@ -162,7 +163,7 @@ class CouplingSolve:
         matrix, iterate = self.of.model.ledger.matrix, self.of.iterate
         prices = None if iterate.cold else prices_now(iterate, self.of.model)
         if self.follows:
-            self.slots = np.sort(slots_in_order(self.of.model.ledger))
+            self.slots = live_slots(matrix)
             self.program, self.generation = program_of(matrix, self.slots), matrix.generation[self.slots]
             self.judge = Judge(self.program, self.of.settings, self.of.offset)
         try:
@@ -187,7 +188,7 @@ def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDA
     if kept is not None and program is not None:
         slots, generation = kept.slots, kept.generation
     else:
-        slots = np.sort(slots_in_order(model.ledger))
+        slots = live_slots(matrix)
         program, generation = program_of(matrix, slots), matrix.generation[slots]
     return program, slots, generation
 
@@ -229,8 +230,9 @@ def sum_duals(program: BlockProgram, slots: Ints, dual: Floats) -> tuple[NDArray
     own = program.n_columns + program.n_rows
     bounded = np.isfinite(program.lower[own:]) | np.isfinite(program.upper[own:])
     start = program.private_start
-    slot = slots if len(slots) == start[-1] else np.repeat(slots, start[1:] - start[:-1])
-    return slot[bounded].astype(np.int64) << 32, dual[bounded]
+    slot = (slots if len(slots) == start[-1] else np.repeat(slots, start[1:] - start[:-1]))[bounded]
+    order = np.argsort(slot)
+    return slot[order].astype(np.int64) << 32, dual[bounded][order]
 
 
 def prices_now(iterate: WarmState, model: Model) -> Floats:
@@ -273,9 +275,8 @@ def moved_to(
 
     `limit` and `reduced` are as for :func:`.working_columns`.
     """
-    least = KEEP_SLACK if matrix.any_integer(slots[slots < matrix.n_slots]) else -1.0
+    least = KEEP_SLACK if matrix.any_integer(slots) else -1.0
     key, x, block = working_columns(program, limit, slots, answer.x, answer.y, least, reduced)
-    if len(iterate.own_key):  # of an earlier answer
-        iterate.hold_own(matrix, iterate.own_key[:0], iterate.own_dual[:0])
+    iterate.own_key, iterate.own_dual, iterate.own_generation = NO_DUALS
     iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()

@@ -20,9 +20,8 @@ from copter.methods.simplex.carry import whole_columns
 from copter.methods.simplex.form import Minimised
 from copter.methods.simplex.lone_columns import lone_columns, price_sums
 from copter.methods.simplex.rounds import Entries, Moved, Vertex, judged
-from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
-from copter.model.matrix import BlockMatrix
+from copter.model.matrix.bounds import live_slots, own_keys
 from copter.model.values import sparse_values
 from copter.problem.solution import Status
 from copter.problem.values import OwnDuals, ranges
@@ -59,18 +58,16 @@ class VertexSolve:
             entries, changed = seen[1], ledger.changes.since(seen[2])
             program = None if changed is None else patched(seen[0], matrix, entries.slots, changed)
         if program is None or entries is None:
-            slots = np.sort(slots_in_order(ledger))
+            slots = live_slots(matrix)
             program = program_of(matrix, slots)
             start, index, value = whole_columns(program)
             rows = matrix.row_generation[: matrix.n_rows].copy()
             entries = Entries(
                 start, index, value, program.column_start, program.private_start, slots, matrix.generation[slots], rows
             )
-        given.iterate.program, n = (program, entries, mark), program.n_columns
+        given.iterate.program = (program, entries, mark)
         alone, sums, lower, upper = lone_columns(program)
-        return cls(
-            given, entries, program, Minimised(program.cost, lower[n:], upper[n:], lower[:n], upper[:n]), alone, sums
-        )
+        return cls(given, entries, program, Minimised(program.cost, lower, upper), alone, sums)
 
     def kept(self) -> Ended | None:
         """The iterate's point, if nothing was edited since it was optimal and it is proven so again."""
@@ -78,7 +75,7 @@ class VertexSolve:
         if iterate.version != model.version or self.is_empty:
             return None
         point = kept_point(iterate, model, self.program, entries.slots, entries.generation)
-        y = np.concatenate((point.y, iterate.own_at(own_keys(model.ledger.matrix, entries))))
+        y = np.concatenate((point.y, iterate.own_at(own_keys(model.ledger.matrix, entries.slots))))
         return self.ended(Vertex(point.x, y, 0, judged(entries, self.numbers, point.x, y)), KEPT)
 
     def improve(self, order: tuple[Choice, ...]) -> Ended | None:
@@ -115,7 +112,7 @@ class VertexSolve:
         limit = matrix.sums_of(entries.slots)[0]
         moved_to(iterate, matrix, self.program, entries.slots, entries.generation, limit, answer)
         iterate.basis, iterate.version = WarmBasis(), model.version
-        key = own_keys(matrix, entries)
+        key = own_keys(matrix, entries.slots)
         iterate.hold_own(matrix, key, answer.private)
         self.of.tell(proof.residuals)
         own = OwnDuals(key, sign * answer.private) if matrix.n_with_rows else None
@@ -150,11 +147,3 @@ def moved_blocks(ledger: Ledger, before: Entries, now: Entries) -> Moved | None:
     to = np.concatenate([each.rows for each in moves])
     rows[ranges(end - own, end)] = np.where(to < 0, -1, to + np.repeat(was_summed, own))
     return moved, columns, rows
-
-
-def own_keys(matrix: BlockMatrix, entries: Entries) -> NDArray[np.int64]:
-    """Return the keys slot << 32 | row of all own rows, ascending; row 0 is the sum (copter.problem.values)."""
-    start = entries.private_start
-    counts = start[1:] - start[:-1]
-    first = (entries.slots.astype(np.int64) << 32) + (counts <= matrix.private_sizes(entries.slots)) - start[:-1]
-    return np.repeat(first, counts) + np.arange(start[-1])

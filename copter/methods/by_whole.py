@@ -21,11 +21,12 @@ from copter.methods.first_tries import by_simplex
 from copter.methods.interior.solve import solve_interior
 from copter.methods.protocol import Round
 from copter.model.columns import Columns
+from copter.model.matrix.bounds import own_keys
 from copter.model.values import sparse_values
 from copter.problem.checker import Judged, check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
-from copter.problem.values import OwnDuals, ranges
+from copter.problem.values import OwnDuals
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -200,10 +201,7 @@ class WholeSolve:
 
     def own_keys(self) -> Keys:
         """Return slot << 32 | row of every own row, in the program's order; row 0 is the sum."""
-        counts = np.diff(self.own_first).astype(np.int64)
-        summed = counts - self.of.model.ledger.matrix.private_sizes(self.columns.slots)
-        row = ranges(1 - summed, 1 - summed + counts)
-        return (np.repeat(self.columns.slots.astype(np.int64), counts) << 32) | row
+        return own_keys(self.of.model.ledger.matrix, self.columns.slots)
 
     def sum_rows(self) -> Keys:
         """Return, for each request, the program row of its sum; -1 without one."""

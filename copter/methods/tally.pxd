@@ -1,6 +1,6 @@
 """Running figures of a point and prices, for the proofs of block programs and of whole programs (F8 to F11)."""
 
-from libc.math cimport INFINITY, fabs, fmax, sqrt
+from libc.math cimport INFINITY, fabs, sqrt
 
 cdef enum:
     SPARE = 16  # additions beside those counted, for the margin
@@ -14,7 +14,7 @@ cdef inline void outside(Tally* tally, double over) noexcept nogil:
     """Count the distance of a value from its bounds; inside them it is negative."""
     if over > 0.0:
         tally.squares += over * over
-        tally.largest = fmax(tally.largest, over)
+        tally.largest = max(tally.largest, over)
 
 
 cdef inline void add_term(Tally* tally, double term) noexcept nogil:
@@ -31,20 +31,20 @@ cdef inline void add_column(Tally* tally, double cost, double slack, double low,
     if cost != 0.0:
         if fabs(near) == INFINITY:
             tally.wrong += cost * cost
-            tally.wrong_most = fmax(tally.wrong_most, fabs(cost))
+            tally.wrong_most = max(tally.wrong_most, fabs(cost))
             tally.error = INFINITY
             return
         add_term(tally, cost * near)
     if slack > 0.0:
         if fabs(cost) <= slack:
-            near = fmax(fabs(low), fabs(high))
+            near = max(fabs(low), fabs(high))
         tally.error += slack * fabs(near)
 
 
 cdef inline void add_row(Tally* tally, double activity, double price, double low, double high) noexcept nogil:
     """Add a row: its violation, the size of its bounds, and its price's share of the bound."""
-    cdef double largest = fmax(fabs(low) if low > -INFINITY else 0.0, fabs(high) if high < INFINITY else 0.0)
-    outside(tally, fmax(low - activity, activity - high))
+    cdef double largest = max(fabs(low) if low > -INFINITY else 0.0, fabs(high) if high < INFINITY else 0.0)
+    outside(tally, max(low - activity, activity - high))
     tally.size += largest * largest
     if price != 0.0:
         add_term(tally, price * (low if price > 0.0 else high))

@@ -15,7 +15,7 @@ from copter.methods.by_vertex import VertexSolve
 from copter.methods.by_whole import WholeSolve
 from copter.methods.protocol import Callback, Method, Round
 from copter.methods.warm_state import WarmState
-from copter.model.matrix.bounds import has_private_rows
+from copter.model.matrix.bounds import count_sums_and_entries, has_private_rows
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.runtime.watch import Watch
@@ -94,6 +94,7 @@ def facts_of(given: Round) -> ModelFacts:
     """Return the facts from which the method is chosen."""
     model, iterate = given.model, given.iterate
     matrix, basis = model.ledger.matrix, iterate.basis
+    sums, entries = count_sums_and_entries(matrix) if model.n_columns <= choose.SMALL_COLUMNS else (0, 0)
     return ModelFacts(
         columns=model.n_columns,
         rows=matrix.n_rows,
@@ -101,6 +102,8 @@ def facts_of(given: Round) -> ModelFacts:
         only_sums=not has_private_rows(matrix) if matrix.n_with_rows else True,
         has_basis=basis is not None,
         requests=len(model.ledger.slot_of),
+        sums=sums,
+        entries=entries,
         unchanged=iterate.version == model.version and (basis is None or basis.answer is None),
         has_optimum=iterate.whole.is_ready,
         has_own_duals=len(iterate.own_key) > 0,

@@ -80,6 +80,8 @@ class Ledger:
         Where edits are recorded, if they are.
     tape : Listener or None
         A session's recorder, which receives every edit that succeeded.
+    told_s : float
+        Seconds that telling the listener has taken so far.
     """
 
     def __init__(self, sense: Literal["max", "min"], offset: float, cost_dtype: DTypeLike) -> None:
@@ -100,6 +102,7 @@ class Ledger:
         self.guard = Guard("model")
         self.journal: Journal | None = None
         self.tape: Listener | None = None
+        self.told_s = 0.0
         self._depth = 0
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._records: list[list[bytes | memoryview]] = []
@@ -212,12 +215,14 @@ class Ledger:
                 else:
                     self._records.append(record)
             if self.tape is not None:
+                begun = time.perf_counter()
                 told = self.tape.encoded(name, arguments)
                 if alone:
                     self.tape.append([told], spent)
                 else:
                     self._told.append(told)
                     self._spent_s += spent
+                self.told_s += time.perf_counter() - begun
             return result
         except BaseException:
             self._roll_back(mark, version)

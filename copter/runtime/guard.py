@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from copter.errors import EditNotAllowedError
 
@@ -48,11 +46,21 @@ class Guard:
             f"this {self.what} is {self._doing} in another thread: use one {self.what} a thread, or take turns"
         )
 
-    @contextmanager
-    def held(self, doing: str) -> Iterator[None]:
+    def held(self, doing: str) -> Held:
         """Hold the guard during a ``with`` block."""
-        self.enter(doing)
-        try:
-            yield
-        finally:
-            self.leave()
+        return Held(self, doing)
+
+
+class Held:
+    """A ``with`` block that holds a guard."""
+
+    __slots__ = ("doing", "guard")
+
+    def __init__(self, guard: Guard, doing: str) -> None:
+        self.guard, self.doing = guard, doing
+
+    def __enter__(self) -> None:
+        self.guard.enter(self.doing)
+
+    def __exit__(self, *_: object) -> None:
+        self.guard.leave()

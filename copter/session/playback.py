@@ -36,7 +36,7 @@ class Round:
     plan : dict or None
         The integer plan of the round, if one was made.
     edit_s : float
-        Seconds that the edits took now.
+        Seconds that the edits took now, without those that recording them again took.
     operations : int
         Number of edits.
     """
@@ -107,7 +107,8 @@ class Playback:
 
     def _played(self, record: Record, items: list[Any], plan: dict[str, Any] | None) -> Round:
         session, mark = self.sessions[record.stream], items[-1]
-        done, spent = 0, 0.0
+        done, ledger = 0, session.model.ledger
+        spent = ledger.told_s
         for kind, content in items[:-1]:
             try:
                 begun = time.perf_counter()
@@ -127,7 +128,7 @@ class Playback:
             (mark["deadline_s"], mark["watched"], mark["answer"]["status"], mark["answer"]["objective"])
         except WRONG as error:
             raise SnapshotError(f"{record.where} cannot be played: {error}") from error
-        return Round(record.round, record.stream, session, mark, plan, spent, done)
+        return Round(record.round, record.stream, session, mark, plan, spent - ledger.told_s, done)
 
 
 def _edit(session: Session, operations: list[tuple[str, tuple[Any, ...]]]) -> int:

@@ -52,7 +52,9 @@ def assert_room_is_the_models(session: Session) -> None:
     program, fresh = room.program, program_of(matrix, slots)
     n, m, own = program.n_columns, program.n_rows, program.n_columns + program.n_rows
     sizes, used = np.diff(fresh.column_start), np.zeros(n, dtype=bool)
-    columns = np.repeat(program.column_start[slots] - fresh.column_start[:-1], sizes) + np.arange(fresh.n_columns)
+    place = room.block_of[slots]
+    np.testing.assert_array_equal(room.slots[place], slots)
+    columns = np.repeat(program.column_start[place] - fresh.column_start[:-1], sizes) + np.arange(fresh.n_columns)
     used[columns] = True
     for field in ("cost", "lower", "upper"):
         np.testing.assert_array_equal(getattr(program, field)[columns], getattr(fresh, field)[: len(columns)], field)
@@ -66,10 +68,10 @@ def assert_room_is_the_models(session: Session) -> None:
     np.testing.assert_array_equal(both[0][:, columns], both[1])
     assert not both[0][:, ~used].any()
     limit, least = matrix.sums_of(slots)
-    np.testing.assert_array_equal(program.lower[own:][slots], least)
-    np.testing.assert_array_equal(program.upper[own:][slots], limit)
-    idle = np.setdiff1d(room.slots, slots)
+    np.testing.assert_array_equal(program.lower[own:][place], least)
+    np.testing.assert_array_equal(program.upper[own:][place], limit)
+    idle = np.setdiff1d(np.arange(len(room.slots)), place)
     assert np.isneginf(program.lower[own:][idle]).all()
     assert np.isposinf(program.upper[own:][idle]).all()
-    np.testing.assert_array_equal(room.generation[slots], matrix.generation[slots])
+    np.testing.assert_array_equal(room.generation[place], matrix.generation[slots])
     assert (room.generation[idle] == -1).all()

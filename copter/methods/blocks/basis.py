@@ -38,7 +38,6 @@ MOST_COLD = (1.0, 0.6)
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
 SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
-TOLERANCE = 1e-9  # largest distance of a value outside its bounds, relative to 1 or the largest bound of a row
 APART = 1e-8  # relative perturbation of costs, so that no two are equal
 LEAST_COST = 1e-3  # costs below this share of the largest are perturbed as if they had this size
 CLOSED = 1e-7  # largest accepted error of rows, and of basic reduced costs, at the end
@@ -128,7 +127,7 @@ class WarmBasis:
         edited = None if self.mark is None else ledger.changes.of_requests_since(self.mark)
         self.mark = ledger.changes.mark
         if room is None or not room.follow(matrix, edited):
-            room = Room.of(matrix)
+            room = Room.of(matrix, room)
         elif kept is not None and kept.program is room.program:
             self.stays = self.stays and not room.changed.any()
             if not self.stays and not renewed(kept, room):
@@ -181,7 +180,8 @@ class WarmBasis:
             return None
         self.kept, self.failures, self.stays = now, 0, follows
         n, dual = program.n_columns, now.dual
-        x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
+        x = np.maximum(dual.values[:n], program.lower[:n])
+        np.minimum(x, program.upper[:n], out=x)
         prices = true_prices(dual, program.cost * now.factor) * now.scale / now.factor
         own = key_costs(
             dual.keys, program.private_start, program.start, program.row, program.value, program.cost, prices
@@ -209,19 +209,8 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints, al
 
     `alone` as for :class:`.ColumnClasses`.
     """
-    *_, row_lower, row_upper = scaled_bounds(program, scale)
-    n, m, lower, upper = program.n_columns, program.n_rows, program.lower.copy(), program.upper.copy()
-    lower[n : n + m], upper[n : n + m] = row_lower, row_upper
-    scaled = replace(
-        program,
-        value=program.value * scale[program.row],
-        cost=moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST),
-        lower=lower,
-        upper=upper,
-    )
-    dual = BlockDual(scaled, alone)
-    dual.tolerance = tolerance_for(row_lower, row_upper)
-    return dual
+    cost = moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST)
+    return BlockDual(program, scale, cost, alone)
 
 
 def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -232,12 +221,6 @@ def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats,
     least, most = np.full(blocks, -np.inf), np.full(blocks, np.inf)
     least[limited], most[limited] = program.lower[n + m :], program.upper[n + m :]
     return least, most, program.lower[n : n + m] * scale, program.upper[n : n + m] * scale
-
-
-def tolerance_for(row_lower: Floats, row_upper: Floats) -> float:
-    """Return how far a value may be outside its bounds."""
-    largest = max(float(np.abs(bound[np.isfinite(bound)]).max(initial=0.0)) for bound in (row_lower, row_upper))
-    return TOLERANCE * max(1.0, largest * 1e-2)
 
 
 def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
@@ -322,7 +305,6 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
     before, old = kept.dual, kept.program
     if kept.differs_in_right_sides(program, slots, generation):
         bounds = scaled_bounds(program, kept.scale)
-        before.tolerance = tolerance_for(*bounds[2:])
         return replace(kept, program=program) if before.renew(*bounds) else None
     rows = program.n_rows - old.n_rows
     if rows < 0:
@@ -346,7 +328,6 @@ def renewed(kept: Kept, room: Room) -> bool:
     program, dual, n, m = kept.program, kept.dual, kept.program.n_columns, kept.program.n_rows
     cost = moved_costs(program.cost * kept.factor, program.column_start, kept.slots, APART, LEAST_COST)
     row_lower, row_upper = program.lower[n : n + m] * kept.scale, program.upper[n : n + m] * kept.scale
-    dual.tolerance = tolerance_for(row_lower, row_upper)
     dual.rewrite(room.changed, program, kept.scale, cost)
     return dual.renew(program.lower[n + m :], program.upper[n + m :], row_lower, row_upper, room.changed)
 

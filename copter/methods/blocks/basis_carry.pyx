@@ -6,6 +6,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport uint64_t
 
 from copter.methods.blocks.block_basis cimport ARTIFICIAL, BlockBasis
+from copter.methods.blocks.ascending cimport ascending
 
 # With more rows than DENSE_ROWS, a product of the inverse with at most one nonzero in FEW reads only their columns.
 cdef int DENSE_ROWS = 256
@@ -56,12 +57,10 @@ def same_blocks(BlockBasis before, BlockBasis now, const int[::1] old_slots, con
     ndarray (old blocks,) int32
     """
     cdef int old, at = 0, count = slots.shape[0]
-    place = np.full(before.n_blocks, -1, dtype=np.int32)
-    order = np.argsort(slots, kind="stable").astype(np.int32)
-    cdef int[::1] places = place
-    cdef const int[::1] by_slot = order
-    cdef const int[::1] old_order = np.argsort(old_slots, kind="stable").astype(np.int32)
     cdef int i
+    place = np.full(before.n_blocks, -1, dtype=np.int32)
+    cdef int[::1] places = place
+    cdef const int[::1] by_slot = ascending(slots), old_order = ascending(old_slots)
     with nogil:
         for i in range(before.n_blocks):
             old = old_order[i]

@@ -2,7 +2,8 @@ from copter.methods.blocks.working_inverse cimport WorkingInverse
 
 cdef enum:
     ARTIFICIAL = -1  # number of an artificial variable at a position of the working basis
-    NEW = 2  # mark of a block that has other costs or entries
+    NEW = 2  # marks of a block: from this one on, it has other costs or entries
+    REWRITTEN = 3  # it has other entries
 
 cdef double TIE
 
@@ -15,15 +16,18 @@ cdef class BlockBasis:
     cdef const int[::1] column_start, start, row
     cdef double[::1] value, cost
     cdef double[::1] low, high, x, y, artificial, rho, alpha, shift, factors
-    cdef unsigned char[::1] at_upper
+    cdef unsigned char[::1] at_upper, alike
     cdef int[::1] place, block_of, key, count, head, others, bucket
+    cdef void set_tolerance(self) noexcept nogil
     cdef bint rest(self, int v) noexcept nogil
     cdef bint rest_row(self, int r) noexcept nogil
     cdef bint rest_block(self, int g) noexcept nogil
     cdef bint settle(self, int g) noexcept nogil
+    cdef unsigned int empty_buckets(self, int n) noexcept nogil
+    cdef bint has_twins(self, int g) noexcept nogil
     cdef void drop_twins(self, int g) noexcept nogil
     cdef unsigned int hash_of(self, int j) noexcept nogil
-    cdef bint is_twin(self, int i, int j) noexcept nogil
+    cdef bint same_entries(self, int i, int j) noexcept nogil
     cdef void refresh(self) noexcept nogil
     cdef double dot(self, int j, const double* y) noexcept nogil
     cdef int block(self, int v) noexcept nogil

@@ -13,6 +13,8 @@ from libc.string cimport memset
 
 from copter.methods.blocks.working_inverse cimport WorkingInverse
 
+# Largest distance of a value outside its bounds, relative to 1 or to 1 % of the largest bound of a row.
+cdef double TOLERANCE = 1e-9
 cdef double TIE = 1e-12  # reduced costs, and differences of steps, of at most this size count as zero
 
 
@@ -23,44 +25,62 @@ cdef class BlockBasis:
     ----------
     program : BlockProgram
         No block has a private row but the sum of its columns.
+    scale : ndarray (rows,)
+        Scales of the coupling rows.
+    cost : ndarray (columns,)
+        Scaled and perturbed; later edits are written into it.
     """
 
-    def __init__(self, program):
-        cdef int g, n_rows = program.n_rows
-        self.n_rows, self.n_blocks, self.n_columns = n_rows, len(program.column_start) - 1, len(program.cost)
+    def __init__(self, program, const double[::1] scale, double[::1] cost):
+        cdef int g, j, e, r, n_rows = program.n_rows, n = <int>len(program.cost), first, widest = 1
+        cdef int blocks = <int>len(program.column_start) - 1
+        cdef const int[::1] private_start = program.private_start
+        cdef const double[::1] value = program.value, lower = program.lower, upper = program.upper
+        self.n_rows, self.n_blocks, self.n_columns = n_rows, blocks, n
         self.column_start, self.start, self.row = program.column_start, program.start, program.row
-        self.value, self.cost, self.n_entries = program.value, program.cost, len(program.value)
-        total, first = self.n_columns + self.n_blocks + n_rows, self.n_columns + n_rows
-        limited = self.n_columns + np.flatnonzero(np.diff(program.private_start))
+        self.n_entries, self.value, self.cost = <int>value.shape[0], np.empty(value.shape[0]), cost
+        total, first = n + blocks + n_rows, n + blocks
         self.bounds = np.empty((2, total))
-        for side, given in enumerate((program.lower, program.upper)):
-            self.bounds[side, :self.n_columns] = given[:self.n_columns]
-            self.bounds[side, self.n_columns:self.n_columns + self.n_blocks] = INFINITY if side else -INFINITY
-            self.bounds[side, limited] = given[first:]
-            self.bounds[side, self.n_columns + self.n_blocks:] = given[self.n_columns:first]
         self.low, self.high = self.bounds[0], self.bounds[1]
+        self.block_of = np.empty(n, dtype=np.int32)
+        with nogil:
+            for e in range(self.n_entries):
+                self.value[e] = value[e] * scale[self.row[e]]
+            for j in range(n):
+                self.low[j], self.high[j] = lower[j], upper[j]
+            for r in range(n_rows):
+                self.low[first + r], self.high[first + r] = lower[n + r] * scale[r], upper[n + r] * scale[r]
+            for g in range(blocks):
+                self.low[n + g], self.high[n + g] = -INFINITY, INFINITY
+                if private_start[g + 1] > private_start[g]:
+                    r = n + n_rows + private_start[g]
+                    self.low[n + g], self.high[n + g] = lower[r], upper[r]
+                widest = max(widest, self.column_start[g + 1] - self.column_start[g])
+                for j in range(self.column_start[g], self.column_start[g + 1]):
+                    self.block_of[j] = g
         self.values = np.zeros(total)
         self.x = self.values
         self.at_uppers = np.zeros(total, dtype=np.uint8)
         self.at_upper = self.at_uppers
-        self.place = np.full(total, -1, dtype=np.int32)
-        self.block_of = np.repeat(np.arange(self.n_blocks, dtype=np.int32), np.diff(program.column_start))
+        whole, real = np.empty(total + n_rows + 4 * widest, dtype=np.int32), np.zeros(5 * n_rows)
+        whole[:total] = -1
+        self.place, self.others, self.bucket = whole[:total], whole[total:total + n_rows], whole[total + n_rows:]
+        self.alike = np.zeros(blocks, dtype=np.uint8)
         self.keys = np.full(self.n_blocks, -1, dtype=np.int32)
         self.counts = np.zeros(self.n_blocks, dtype=np.int32)
         self.key, self.count = self.keys, self.counts
         self.heads = np.full(n_rows, ARTIFICIAL, dtype=np.int32)
         self.head = self.heads
-        self.artificial = np.zeros(n_rows)
+        self.artificial, self.rho, self.alpha, self.shift, self.factors = real.reshape(5, n_rows)
         self.prices = np.zeros(n_rows)
         self.y = self.prices
         self.inverse = WorkingInverse(n_rows)
-        self.rho, self.alpha, self.shift = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
-        self.others, self.factors = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows)
-        self.tolerance = 1e-9
-        self.bucket = np.empty(4 * max(int(np.diff(program.column_start).max(initial=1)), 1), dtype=np.int32)
         with nogil:
+            self.set_tolerance()
             for g in range(self.n_blocks):
-                self.drop_twins(g)
+                self.alike[g] = self.has_twins(g)
+                if self.alike[g]:
+                    self.drop_twins(g)
 
     def rewrite(self, const unsigned char[::1] changed, program, const double[::1] scale, const double[::1] cost):
         """Take over the columns of blocks that have changed in place; their sums and the rows follow by `renew`.
@@ -82,7 +102,7 @@ cdef class BlockBasis:
         with nogil:
             for p in range(self.n_rows):
                 v = self.head[p]
-                if 0 <= v < first and changed[self.block(v)] == NEW:
+                if 0 <= v < first and changed[self.block(v)] >= NEW:
                     self.head[p], self.place[v] = ARTIFICIAL, -1
                     self.count[self.block(v)] -= 1
             for g in range(self.n_blocks):
@@ -91,10 +111,12 @@ cdef class BlockBasis:
                 last = self.column_start[g + 1]
                 for j in range(self.column_start[g], last):
                     self.low[j], self.high[j], self.cost[j] = lower[j], upper[j], cost[j]
-                if changed[g] == NEW:
+                if changed[g] == REWRITTEN:
                     for e in range(self.start[self.column_start[g]], self.start[last]):
                         self.value[e] = value[e] * scale[self.row[e]]
-                self.drop_twins(g)
+                    self.alike[g] = self.has_twins(g)
+                if self.alike[g]:
+                    self.drop_twins(g)
 
     # Starting points ----------------------------------------------------------------------------------------------
 
@@ -210,24 +232,43 @@ cdef class BlockBasis:
         self.key[g], self.x[s] = s, total
         return True
 
+    cdef unsigned int empty_buckets(self, int n) noexcept nogil:
+        """Empty at least twice as many buckets as there are columns; return the mask of their numbers."""
+        cdef int i, mask = 1
+        while mask < 2 * n:  # ends: mask doubles
+            mask *= 2
+        for i in range(mask):
+            self.bucket[i] = -1
+        return <unsigned int>(mask - 1)
+
+    cdef bint has_twins(self, int g) noexcept nogil:
+        """Return whether two columns of a block have the same entries."""
+        cdef int i, first = self.column_start[g], last = self.column_start[g + 1]
+        cdef unsigned int at, mask
+        if last - first < 2:
+            return False
+        mask = self.empty_buckets(last - first)
+        for i in range(first, last):
+            at = self.hash_of(i) & mask
+            while self.bucket[at] >= 0:  # ends: half of the buckets are free
+                if self.same_entries(i, self.bucket[at]):
+                    return True
+                at = (at + 1) & mask
+            self.bucket[at] = i
+        return False
+
     cdef void drop_twins(self, int g) noexcept nogil:
         """Fix each column of a block that has a twin with the same entries and no larger cost."""
-        cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1], mask = 1
-        cdef unsigned int at
+        cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1]
+        cdef unsigned int at, mask = self.empty_buckets(last - first)
         cdef int* bucket = &self.bucket[0]
-        if last - first < 2:
-            return
-        while mask < 2 * (last - first):  # ends: mask doubles
-            mask *= 2
-        mask -= 1
-        for i in range(mask + 1):
-            bucket[i] = -1
         for i in range(first, last):
             if self.high[i] < INFINITY:
                 continue
-            at = self.hash_of(i) & <unsigned int>mask
-            while bucket[at] >= 0 and not self.is_twin(i, bucket[at]):  # ends: half of the buckets are free
-                at = (at + 1) & <unsigned int>mask
+            at = self.hash_of(i) & mask
+            # ends: half of the buckets are free
+            while bucket[at] >= 0 and not (self.low[i] == self.low[bucket[at]] and self.same_entries(i, bucket[at])):
+                at = (at + 1) & mask
             j = bucket[at]
             if j >= 0 and self.cost[i] >= self.cost[j]:
                 self.high[i] = self.low[i]
@@ -246,10 +287,10 @@ cdef class BlockBasis:
             result = (result ^ <unsigned int>(<long long>(self.value[self.start[j]] * 4096.0))) * 16777619u
         return result ^ (result >> 15)
 
-    cdef bint is_twin(self, int i, int j) noexcept nogil:
-        """Return whether two columns have the same entries and the same lower bound."""
+    cdef bint same_entries(self, int i, int j) noexcept nogil:
+        """Return whether two columns have the same entries."""
         cdef int e, size = self.start[i + 1] - self.start[i]
-        if self.start[j + 1] - self.start[j] != size or self.low[i] != self.low[j]:
+        if self.start[j + 1] - self.start[j] != size:
             return False
         for e in range(size):
             if self.row[self.start[i] + e] != self.row[self.start[j] + e]:
@@ -375,6 +416,15 @@ cdef class BlockBasis:
         self.key[g], self.place[v] = v, -1
 
     # Accuracy -----------------------------------------------------------------------------------------------
+
+    cdef void set_tolerance(self) noexcept nogil:
+        """Set how far a value may be outside its bounds, by the largest finite |bound| of a row."""
+        cdef int v
+        cdef double largest = 0.0
+        for v in range(self.n_columns + self.n_blocks, self.n_columns + self.n_blocks + self.n_rows):
+            largest = max(largest, fabs(self.low[v]) if fabs(self.low[v]) < INFINITY else 0.0)
+            largest = max(largest, fabs(self.high[v]) if fabs(self.high[v]) < INFINITY else 0.0)
+        self.tolerance = TOLERANCE * max(1.0, largest * 1e-2)
 
     def error(self):
         """Return the larger of two errors: relative residual of the rows, largest reduced cost of a basic variable."""

@@ -6,7 +6,8 @@ cdef class BlockDual(BlockItems):
     cdef readonly int pivots, flips, passes
     cdef int since, unchecked
     cdef double reach  # breakpoints are first searched up to this step, in units of the row's length
-    cdef bint looked
+    cdef bint looked  # whether the stored distances are those of the present program
+    cdef bint classed  # whether all columns have their classes
     cdef bint astray  # whether the last ratio test gave up
     cdef readonly Breakpoints ahead
     cdef void reclassify(self, int g) noexcept nogil

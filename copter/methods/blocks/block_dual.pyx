@@ -7,7 +7,7 @@ Most blocks are settled: only their key is basic. A ratio test passes the breakp
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
-from copter.methods.blocks.block_basis cimport ARTIFICIAL, NEW, TIE, BlockBasis
+from copter.methods.blocks.block_basis cimport ARTIFICIAL, REWRITTEN, TIE, BlockBasis
 from copter.methods.blocks.block_items cimport RATE, BlockItems
 from copter.methods.blocks.breakpoints cimport Breakpoints
 from copter.methods.blocks.working_inverse cimport WorkingInverse
@@ -41,13 +41,13 @@ cdef class BlockDual(BlockItems):
     As :class:`BlockItems`.
     """
 
-    def __init__(self, program, bint alone=False):
-        BlockItems.__init__(self, program, alone)
+    def __init__(self, program, scale, cost, bint alone=False):
+        BlockItems.__init__(self, program, scale, cost, alone)
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
         self.since = self.unchecked = 0
         self.reach = INFINITY
-        self.looked = self.astray = False
+        self.looked = self.classed = self.astray = False
         self.pivots = self.flips = self.passes = 0
 
     def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
@@ -70,8 +70,10 @@ cdef class BlockDual(BlockItems):
         self.work = self.classes.work = 0
         with nogil:
             for r in range(self.n_rows):
+                self.low[first + r], self.high[first + r] = row_lower[r], row_upper[r]
+            self.set_tolerance()
+            for r in range(self.n_rows):
                 v = first + r
-                self.low[v], self.high[v] = row_lower[r], row_upper[r]
                 holds = holds and (self.place[v] >= 0 or self.rest_row(r))
             for g in range(self.n_blocks):
                 if not holds:
@@ -80,7 +82,7 @@ cdef class BlockDual(BlockItems):
                 if self.low[v] == least[g] and self.high[v] == most[g] and not (known and changed[g]):
                     continue
                 self.low[v], self.high[v] = least[g], most[g]
-                if known and changed[g] == NEW and not self.classes.alone:
+                if known and changed[g] == REWRITTEN and not self.classes.alone:
                     self.reclassify(g)
                 if self.count[g] > 0:
                     holds = self.rest_block(g)
@@ -102,14 +104,15 @@ cdef class BlockDual(BlockItems):
         cdef int j
         self.classes.listed = False
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            self.looked = self.looked and self.classes.assign(j)
+            self.classed = self.classed and self.classes.assign(j)
+        self.looked &= self.classed
 
     def begin(self, double[::1] y):
-        self.looked = False
+        self.looked = self.classed = False
         return BlockBasis.begin(self, y)
 
     def take(self, WorkingInverse inverse, double[::1] y, int[::1] heads, int[::1] keys, unsigned char[::1] at_upper):
-        self.looked = False
+        self.looked = self.classed = False
         return BlockBasis.take(self, inverse, y, heads, keys, at_upper)
 
     # The main loop ------------------------------------------------------------------------------------------------
@@ -489,12 +492,12 @@ cdef class BlockDual(BlockItems):
         """Compute the reduced costs and row lengths anew."""
         self.inverse.measure(&self.place[self.n_columns + self.n_blocks])
         self.resettle()
-        if not (self.looked and self.classes.covers(&self.y[0])):
-            self.classes.choose(&self.y[0], self.looked)
+        if not (self.classed and self.classes.covers(&self.y[0])):
+            self.classes.choose(&self.y[0], self.classed)
             self.lay()
-        elif self.classes.alone or LOOSE * self.n_loose > self.n_blocks:
+        elif not self.looked or self.classes.alone or LOOSE * self.n_loose > self.n_blocks:
             self.lay()
-        self.looked = True
+        self.looked = self.classed = True
 
     cdef int resettle(self) noexcept nogil:
         """Compute reduced costs anew and fill blocks anew whose reduced costs have a wrong sign; return how many."""

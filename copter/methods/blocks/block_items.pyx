@@ -25,16 +25,25 @@ cdef class BlockItems(BlockBasis):
         As for :class:`ColumnClasses`. Items then have no pair of classes in common: ratio tests look at all of them.
     """
 
-    def __init__(self, program, bint alone=False):
+    def __init__(self, program, scale, cost, bint alone=False):
         cdef int size = 4
-        BlockBasis.__init__(self, program)
-        self.classes = ColumnClasses(program.n_rows, program.start, program.row, program.value, alone)
+        BlockBasis.__init__(self, program, scale, cost)
+        self.classes = ColumnClasses(self.n_rows, self.start, self.row, self.value, alone)
         self.n_items = self.n_columns + self.n_blocks
-        self.now = np.zeros(max(self.n_columns, 1))
-        self.base = np.full(max(self.n_items, 1), INFINITY)
-        self.plus, self.minus = np.zeros((2, max(self.n_items, 1)), dtype=np.int32)
-        self.changed, self.late_blocks, self.loose, self.stamp = np.zeros((4, max(self.n_blocks, 1)), dtype=np.int32)
-        self.is_changed, self.is_late, self.is_loose = np.zeros((3, max(self.n_blocks, 1)), dtype=np.uint8)
+        cdef int v, n = max(self.n_items, 1), blocks = max(self.n_blocks, 1)
+        cdef double[::1] real = np.empty(2 * n + self.n_columns + 1)
+        cdef int[::1] whole = np.zeros(6 * n + 4 * blocks + self.n_items + 2, dtype=np.int32)
+        cdef unsigned char[::1] marks = np.zeros(3 * blocks, dtype=np.uint8)
+        self.base, self.least, self.now = real[:n], real[n:2 * n], real[2 * n:]
+        for v in range(n):
+            self.base[v] = INFINITY
+        self.plus, self.minus = whole[:n], whole[n:2 * n]
+        self.pair_of, self.item = whole[2 * n:3 * n], whole[3 * n:4 * n]
+        self.plus_of, self.minus_of, whole = whole[4 * n:5 * n], whole[5 * n:6 * n], whole[6 * n:]
+        self.changed, self.late_blocks = whole[:blocks], whole[blocks:2 * blocks]
+        self.loose, self.stamp = whole[2 * blocks:3 * blocks], whole[3 * blocks:4 * blocks]
+        self.pair_start = whole[4 * blocks:]
+        self.is_changed, self.is_late, self.is_loose = marks[:blocks], marks[blocks:2 * blocks], marks[2 * blocks:]
         self.n_pairs = self.n_changed = self.n_late_blocks = self.n_loose = self.visits = 0
         self.work = 0
         if alone:
@@ -42,8 +51,6 @@ cdef class BlockItems(BlockBasis):
         while size < 2 * self.n_items:  # ends: size doubles
             size *= 2
         self.table = np.empty(size, dtype=np.int32)
-        self.pair_of, self.item, self.plus_of, self.minus_of = np.zeros((4, max(self.n_items, 1)), dtype=np.int32)
-        self.pair_start, self.least = np.zeros(self.n_items + 2, dtype=np.int32), np.zeros(max(self.n_items, 1))
 
     # Storing distances
     # --------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, fmax, fmin
+from libc.math cimport INFINITY, fabs
 from copter.methods.tally cimport Tally, add_column, add_row, add_term, figures_of, outside
 
 cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
@@ -54,17 +54,17 @@ def prove(program, const double[::1] x, const double[::1] y, double[::1] reduced
                 rounding[j] = 4.0 * HALF_ULP * (start[j + 1] - start[j] + 2) * used
                 total += x[j]
                 lows += lower[j]
-                outside(&tally, fmax(lower[j] - x[j], x[j] - upper[j]))
-            outside(&tally, fmax(least - total, total - most))
+                outside(&tally, max(lower[j] - x[j], x[j] - upper[j]))
+            outside(&tally, max(least - total, total - most))
             # The sum's price is at most the least reduced cost of a column that only the sum's limit bounds.
             price = sum_price(first, last, least, most, reduced, lower, upper)
             if price != 0.0:
                 add_term(&tally, price * (least if price > 0.0 else most))
-            room = most - lows if lows > -INFINITY else INFINITY
+            room = max(most - lows, 0.0) * (1.0 + 1e-15) if lows > -INFINITY else INFINITY
             for j in range(first, last):
                 q = reduced[j] - price
                 add_column(&tally, q, rounding[j] + 2.0 * HALF_ULP * fabs(q), lower[j],
-                           fmin(upper[j], lower[j] + fmax(room, 0.0) * (1.0 + 1e-15)))
+                           min(upper[j], lower[j] + room))
         for i in range(m):
             add_row(&tally, activity[i], y[i], lower[n + i], upper[n + i])
     return figures_of(&tally, HALF_ULP, column_start[n_blocks] + n_blocks + m)
@@ -89,7 +89,7 @@ cdef double sum_price(int first, int last, double least, double most, const doub
             if reduced[j] > floor and upper[j] > lower[j] and (best < 0 or reduced[j] < reduced[best]):
                 best = j
         if best < 0 or (reduced[best] >= 0.0 and needed <= 0.0):
-            return 0.0 if needed <= 0.0 else fmax(floor, 0.0)
+            return 0.0 if needed <= 0.0 else max(floor, 0.0)
         floor = reduced[best]
         if floor < 0.0 and room < INFINITY and upper[best] - lower[best] >= room:
             return floor

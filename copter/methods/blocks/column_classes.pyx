@@ -32,22 +32,28 @@ cdef class ColumnClasses:
         cdef int size = 4
         self.n_rows, self.n_columns = n_rows, len(start) - 1
         self.start, self.row, self.value = start, row, value
-        self.slope, self.moved, self.ahead = np.zeros((3, self.n_columns + 1))
+        cdef int n = self.n_columns + 1, nnz
+        cdef double[::1] real = np.zeros(3 * n)
+        self.slope, self.moved, self.ahead = real[:n], real[n:2 * n], real[2 * n:]
         self.class_of = np.zeros(max(self.n_columns, 1), dtype=np.int32)
         self.n_classes, self.n_moving, self.n_late, self.work, self.late_work = 1, 0, 0, 0, 0
         self.alone = self.listed = False
         if alone:
             self.isolate()
             return
-        self.row_start, self.column = np.zeros(n_rows + 2, dtype=np.int32), np.empty(len(row), dtype=np.int32)
         while size < 2 * self.n_columns:  # ends: size doubles
             size *= 2
-        self.place, self.moving = np.full(n_rows, -1, dtype=np.int32), np.zeros(n_rows, dtype=np.int32)
-        self.late, self.was_late = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows, dtype=np.uint8)
-        self.rate = np.zeros(n_rows)
-        self.class_start = np.zeros(self.n_columns + 2, dtype=np.int32)
-        self.class_row, self.class_value = np.empty(len(row) + 1, dtype=np.int32), np.empty(len(row) + 1)
-        self.table = np.empty(size, dtype=np.int32)
+        nnz = <int>len(row) + 1
+        cdef int[::1] whole = np.empty(4 * n_rows + 2 + 2 * nnz + n + 1 + size, dtype=np.int32)
+        self.place, self.moving, self.late = whole[:n_rows], whole[n_rows:2 * n_rows], whole[2 * n_rows:3 * n_rows]
+        self.place[:] = -1
+        self.row_start, whole = whole[3 * n_rows:4 * n_rows + 2], whole[4 * n_rows + 2:]
+        self.column, self.class_row, whole = whole[:nnz], whole[nnz:2 * nnz], whole[2 * nnz:]
+        self.class_start, self.table = whole[:n + 1], whole[n + 1:]
+        self.class_start[:] = 0
+        self.was_late = np.zeros(n_rows, dtype=np.uint8)
+        real = np.zeros(n_rows + nnz)
+        self.rate, self.class_value = real[:n_rows], real[n_rows:]
 
     # Forming classes --------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from copter.methods.blocks.loose_rows import kept_entries, reach_of_rows
 from copter.model.matrix import BlockMatrix
-from copter.model.matrix.bounds import write_bounds
+from copter.model.matrix.bounds import block_program, write_bounds
 from copter.problem.values import ranges
 
 Floats = NDArray[np.float64]
@@ -206,30 +206,7 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
     slots : ndarray (requests,) int32
         Slots of the requests, in any order. A request's sum, if it has a limit or a least, is its first private row.
     """
-    counts = matrix.sizes_of(slots)
-    column_start = sums_before(counts)
-    n, m = int(column_start[-1]), matrix.n_rows
-    column = (np.arange(n) - np.repeat(column_start[:-1], counts)).astype(np.int32)
-    private_start, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
-    flat = matrix.gather(slots, column_start, column)
-    lower = np.concatenate((flat.lower, matrix.row_lower[:m], own_lower))
-    upper = np.concatenate((flat.upper, matrix.row_upper[:m], own_upper))
-    places = np.arange(len(slots), dtype=np.int32)
-    write_bounds(matrix, slots, column_start, private_start, places, n + m, lower, upper)
-    return BlockProgram(
-        n_rows=m,
-        column_start=column_start,
-        private_start=private_start,
-        start=flat.entry_start,
-        row=flat.row,
-        value=flat.coefficient,
-        own_start=own_start,
-        own_row=own_row,
-        own_value=own_value,
-        cost=flat.cost,
-        lower=lower,
-        upper=upper,
-    )
+    return BlockProgram(n_rows=matrix.n_rows, **block_program(matrix, slots))
 
 
 def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: Ints) -> BlockProgram | None:

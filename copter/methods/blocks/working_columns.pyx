@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, fmax, fmin
+from libc.math cimport INFINITY, fabs
+
+from copter.methods.blocks.ascending cimport ascending
 
 cdef double ROUNDED = 1.0 + 1e-12  # a sum of up to this many times its limit exceeds it by rounding only
 
@@ -29,13 +31,13 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
     Returns
     -------
     key : ndarray (k,) int64
-        slot << 32 | column within the block.
+        slot << 32 | column within the block, ascending.
     values : ndarray (k,)
     block : ndarray (k,) int32
     """
     cdef const int[::1] column_start = program.column_start, start = program.start, row = program.row
     cdef const double[::1] value = program.value, cost = program.cost, lower = program.lower, upper = program.upper
-    cdef int g, j, e, first, at = 0, k, n = cost.shape[0], n_blocks = column_start.shape[0] - 1
+    cdef int g, i, j, e, first, at = 0, k, n = cost.shape[0], n_blocks = column_start.shape[0] - 1
     cdef double least, most, total, shrink
     cdef bint negative
     cdef long long[::1] key = np.empty(n, dtype=np.int64)
@@ -47,13 +49,15 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
             for e in range(start[j], start[j + 1]):
                 found[j] -= value[e] * y[row[e]]
     reduced = found if reduced is None else reduced
+    cdef const int[::1] order = ascending(slots)
     with nogil:
-        for g in range(n_blocks):
+        for i in range(n_blocks):
+            g = order[i]
             least, most, total, first, negative = INFINITY, 0.0, 0.0, at, False
             if slack >= 0.0:
                 for j in range(column_start[g], column_start[g + 1]):
                     if lower[j] < upper[j]:
-                        least, most = fmin(least, reduced[j]), fmax(most, fabs(cost[j]))
+                        least, most = min(least, reduced[j]), max(most, fabs(cost[j]))
             for j in range(column_start[g], column_start[g + 1]):
                 if x[j] != 0.0 or lower[j] != 0.0 or (
                     slack >= 0.0 and lower[j] < upper[j] and reduced[j] <= least + slack * most
@@ -67,7 +71,7 @@ def working_columns(program, const double[::1] limit, const int[::1] slots, cons
             for k in range(first, at):
                 j = column_start[g] + <int>key[k]
                 if shrink != 1.0:
-                    kept[k] = fmin(fmax(kept[k] * shrink, lower[j]), upper[j])
+                    kept[k] = min(max(kept[k] * shrink, lower[j]), upper[j])
                 if not negative:
-                    kept[k] = fmin(kept[k], limit[g])
+                    kept[k] = min(kept[k], limit[g])
     return key.base[:at].copy(), kept.base[:at].copy(), block.base[:at].copy()

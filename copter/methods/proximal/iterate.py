@@ -19,6 +19,12 @@ KEEP_SLACK = 0.05
 """A column at its bound leaves the working set when its reduced cost, less the least of its block, exceeds this share
 of the largest absolute cost of the block's working columns.
 """
+NO_DUALS: tuple[NDArray[np.int64], Floats, NDArray[np.int64]] = (
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0),
+    np.zeros(0, dtype=np.int64),
+)
+"""Keys, duals and generations of no rows."""
 
 
 class Iterate:
@@ -38,9 +44,7 @@ class Iterate:
         self.row_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.sigma = sigma
         self.cold = True
-        self.own_key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self.own_dual: Floats = np.zeros(0)
-        self.own_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.own_key, self.own_dual, self.own_generation = NO_DUALS
         self.pass_s = 0.0  # seconds of the last pricing pass
 
     def refresh(self, matrix: BlockMatrix, reach: float = 0.0) -> None:

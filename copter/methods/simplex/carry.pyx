@@ -44,6 +44,30 @@ def whole_columns(program):
     return starts.base, index.base, entries.base
 
 
+def carried_prices(const long long[::1] known, const double[::1] before, const long long[::1] rows,
+                   const double[::1] scale, double unit):
+    """Return prices of coupling rows, by place and generation, and the same scaled; zero for other rows.
+
+    Parameters
+    ----------
+    known, rows : ndarray int64
+        Generations of the earlier rows, and of the present ones.
+    before : ndarray
+        Prices of the earlier rows, and of more.
+    scale : ndarray
+        Scales of the present rows, and of more.
+    unit : float
+        Unit of the scaled costs.
+    """
+    cdef int i, both = min(known.shape[0], rows.shape[0])
+    found = np.zeros((2, rows.shape[0]))
+    cdef double[:, ::1] price = found
+    for i in range(both):
+        if known[i] == rows[i]:
+            price[0, i], price[1, i] = before[i], before[i] / (scale[i] * unit)
+    return found[0], found[1]
+
+
 def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] prices, tuple moved=None):
     """Give a tableau the basis of another one, as far as both have the same blocks and rows.
 
@@ -63,20 +87,25 @@ def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] p
         (whether each block has other columns than before under the same name, and for each column and each private row
         the one of the old block that it continues, -1 for none); entries of blocks that have not moved do not count.
     """
-    if moved is None:
-        moved = np.zeros(len(new[2]), dtype=np.uint8), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
-    cdef const unsigned char[::1] has_moved = moved[0]
-    cdef const int[::1] column_from = moved[1], row_from = moved[2]
+    cdef const unsigned char[::1] has_moved = None if moved is None else moved[0]
+    cdef const int[::1] column_from = None if moved is None else moved[1]
+    cdef const int[::1] row_from = None if moved is None else moved[2]
     cdef const int[::1] column_start = new[0], private_start = new[1], slots = new[2]
     cdef const long long[::1] generation = new[3], rows = new[4]
     cdef const int[::1] old_columns = old[0], old_private = old[1], old_slots = old[2]
     cdef const long long[::1] old_generation = old[3], old_rows = old[4]
     cdef int g, h = 0, i, j, first, size, count = 0, m = rows.shape[0], k = old_rows.shape[0]
-    cdef int[::1] basic = np.empty(now.total + 1, dtype=np.int32), cheapest = np.empty(now.total + 1, dtype=np.int32)
-    cdef int[::1] source = np.full(now.total + 1, -1, dtype=np.int32)
+    # variables that become basic; of new blocks, those that start so; for each variable the old one that it continues,
+    # -1: none, -2: a logical variable that is not basic
+    cdef int[:, ::1] work = np.empty((3, now.total + 1), dtype=np.int32)
+    cdef int *basic = &work[0, 0]
+    cdef int *cheapest = &work[1, 0]
+    cdef int *source = &work[2, 0]
     cdef int n_new = 0
-    cdef bint known
+    cdef bint known, moves = moved is not None
     with nogil:
+        for j in range(now.total):
+            source[j] = -1
         for i in range(min(m, k)):
             if before is not None and rows[i] == old_rows[i]:
                 source[now.columns + i] = before.columns + i
@@ -89,7 +118,7 @@ def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] p
                 and old_generation[h] == generation[g] and old_columns[h + 1] - old_columns[h] == size
                 and old_private[h + 1] - old_private[h] == private_start[g + 1] - private_start[g]
             )
-            if before is not None and has_moved[g]:
+            if before is not None and moves and has_moved[g]:
                 for j in range(size):
                     if column_from[first + j] >= 0:
                         source[first + j] = old_columns[h] + column_from[first + j]
@@ -121,18 +150,16 @@ def carry(Tableau before, Tableau now, tuple old, tuple new, const double[::1] p
         for i in range(n_new):
             basic[count] = cheapest[i]
             count += 1
-    kept = basic.base[:count]
     if count > now.rows:  # rows have gone: those nearest to a bound leave
-        kept = kept[np.argsort(-_room(before, source.base, kept), kind="stable")[: now.rows]]
+        kept = work.base[0, :count].copy()
+        work.base[0, : now.rows] = kept[np.argsort(-_room(before, work.base[2], kept), kind="stable")[: now.rows]]
         count = now.rows
-    now.arrays["head"][:count] = kept
-    now.arrays["head"][count:now.rows] = -1
-    now.arrays["place"][kept] = np.arange(count, dtype=np.int32)
-    if before is not None:
-        old_place = before.arrays["place"]
-        which = source.base[kept]
-        alike = np.flatnonzero(which >= 0)
-        now.arrays["edge"][alike] = before.arrays["edge"][old_place[which[alike]]]
+    for i in range(now.rows):
+        now.head[i] = basic[i] if i < count else -1
+        if i < count:
+            now.place[basic[i]] = i
+            if source[basic[i]] >= 0:
+                now.edge[i] = before.edge[before.place[source[basic[i]]]]
     now.stale = True
 
 

@@ -52,14 +52,39 @@ class Numbers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Minimised:
-    """Costs and bounds of a minimisation, given as arrays; implements :class:`Numbers`."""
+    """Costs and bounds of a minimisation; implements :class:`Numbers`.
+
+    Attributes
+    ----------
+    c : ndarray (columns,)
+    lower, upper : ndarray (columns + rows,)
+        Bounds of the columns, then of the rows.
+    """
 
     c: Floats
-    row_lower: Floats
-    row_upper: Floats
-    col_lower: Floats
-    col_upper: Floats
+    lower: Floats
+    upper: Floats
     sense: str = "min"
+
+    @property
+    def row_lower(self) -> Floats:
+        """Lower bounds of the rows."""
+        return self.lower[len(self.c) :]
+
+    @property
+    def row_upper(self) -> Floats:
+        """Upper bounds of the rows."""
+        return self.upper[len(self.c) :]
+
+    @property
+    def col_lower(self) -> Floats:
+        """Lower bounds of the columns."""
+        return self.lower[: len(self.c)]
+
+    @property
+    def col_upper(self) -> Floats:
+        """Upper bounds of the columns."""
+        return self.upper[: len(self.c)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +102,11 @@ class Form:
 
     def point(self) -> Floats:
         """Return the program's x at the basis, clipped to its bounds."""
-        n = self.tableau.columns
-        found: Floats = self.tableau.arrays["x"][:n] * self.column
-        np.maximum(found, self.lp.col_lower, out=found)
-        return np.minimum(found, self.lp.col_upper, out=found)
+        return self.tableau.point(self.column, self.lp.col_lower, self.lp.col_upper)
 
     def prices(self) -> Floats:
         """Return the program's y at the basis, in its own sense."""
-        found: Floats = self.tableau.prices() * self.row
-        found *= self.unit
-        return found
+        return self.tableau.prices(self.row, self.unit)
 
 
 def formed(lp: LinearProgram) -> Form:
@@ -101,7 +121,7 @@ def form_of(lp: Numbers, start: Ints, index: Ints, value: Floats) -> Form:
     geometric_scaling(start, index, value, PASSES, row, column, scaled)
     cost, unit = costs_of(lp, column)
     lower, upper = bounds_of(lp, row, column)
-    tableau = Tableau(start, index, scaled, cost.copy(), lower.copy(), upper.copy(), FEASIBLE, FITTING)
+    tableau = Tableau(start, index, scaled, cost, lower, upper, FEASIBLE, FITTING)
     return Form(lp, tableau, cost, lower, upper, row, column, unit)
 
 

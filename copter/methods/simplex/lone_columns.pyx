@@ -4,6 +4,8 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs, fmax, fmin
 
+_NONE = np.zeros(0, dtype=np.int32)
+
 
 def lone_columns(program):
     """Return the columns whose block has no other column, and no other private row than its sum.
@@ -25,6 +27,11 @@ def lone_columns(program):
     cdef int g, j, r, count = 0, n = own_start.shape[0] - 1, m = program.n_rows, blocks = column_start.shape[0] - 1
     cdef double low, high
     cdef bint holds = True
+    for g in range(blocks):
+        if column_start[g + 1] - column_start[g] == 1:
+            break
+    else:
+        return _NONE, _NONE, program.lower, program.upper
     columns, rows = np.empty((2, blocks), dtype=np.int32)
     low_bounds, high_bounds = program.lower.copy(), program.upper.copy()
     cdef int[::1] column = columns, row = rows

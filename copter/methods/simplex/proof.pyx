@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, fmax, fmin
+from libc.math cimport INFINITY, fabs
 from copter.methods.tally cimport Tally, add_column, add_row, figures_of, outside
 
 cdef double HALF_ULP = 2.0 ** -53  # largest relative error of one rounded operation in float64
@@ -49,7 +49,7 @@ def prove_point(const int[::1] start, const int[::1] index, const double[::1] va
                 q -= term
                 used += fabs(term)
                 rows[0, i] += value[e] * x[j]
-            outside(&tally, fmax(lower[j] - x[j], x[j] - upper[j]))
+            outside(&tally, max(lower[j] - x[j], x[j] - upper[j]))
             slack = 4.0 * HALF_ULP * (start[j + 1] - start[j] + 2) * used
             high = upper[j]
             if q - slack < 0.0 and high == INFINITY:
@@ -91,5 +91,5 @@ cdef double implied(int j, const int[::1] start, const int[::1] index, const dou
         i = index[e]
         if value[e] > 0.0 and row_upper[i] < INFINITY and rows[1, i] > -INFINITY:
             room = row_upper[i] - rows[1, i] + OUTWARD * (fabs(row_upper[i]) + rows[2, i])
-            most = fmin(most, lower + fmax(room, 0.0) / value[e] * (1.0 + OUTWARD))
+            most = min(most, lower + max(room, 0.0) / value[e] * (1.0 + OUTWARD))
     return most if lower == 0.0 else most + OUTWARD * fabs(lower)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import after_failure
-from copter.methods.simplex.carry import carry
+from copter.methods.simplex.carry import carried_prices, carry
 from copter.methods.simplex.form import FEASIBLE, FITTING, Form, Minimised, bounds_of, costs_of, form_of
 from copter.methods.simplex.pivots import GivenUp, Pivots
 from copter.methods.simplex.proof import prove_point
@@ -78,9 +78,7 @@ class Vertex:
 
 def judged(entries: Entries, numbers: Minimised, x: Floats, y: Floats) -> Figures:
     """Return a point's figures; prices whose sign belongs to an infinite bound of the row are set to zero."""
-    lower = np.concatenate((numbers.col_lower, numbers.row_lower))
-    upper = np.concatenate((numbers.col_upper, numbers.row_upper))
-    return prove_point(entries.start, entries.index, entries.value, numbers.c, lower, upper, x, y)
+    return prove_point(entries.start, entries.index, entries.value, numbers.c, numbers.lower, numbers.upper, x, y)
 
 
 class RoundBasis:
@@ -169,14 +167,9 @@ class RoundBasis:
             form.tableau.move_bounds(lower, upper)
         else:
             form = form_of(numbers, entries.start, entries.index, entries.value)
-            m = len(entries.row_generation)
             tableau, names = (None, NOTHING) if old is None or known is None else (old.tableau, known.names)
-            both = min(m, len(names[-1]))
-            same = names[-1][:both] == entries.row_generation[:both]
-            prices = np.zeros(m)
-            prices[:both][same] = self.prices[:both][same]
-            self.prices = prices  # of these rows, for the next program, if this one's solve is stopped
-            scaled = prices / (form.row[:m] * form.unit)
+            # of these rows, for the next program, if this one's solve is stopped
+            self.prices, scaled = carried_prices(names[-1], self.prices, entries.row_generation, form.row, form.unit)
             carry(tableau, form.tableau, names, entries.names, scaled, None if tableau is None else moved)
         self.form, self.entries = form, entries
         return form

@@ -23,7 +23,9 @@ cdef class _Store:
 cdef class Tableau:
     cdef readonly int rows, columns, total, iterations, dual_misfits, idle
     cdef readonly BasisFactor factor
-    cdef readonly object arrays
+    cdef object reals, wholes
+    cdef dict _arrays
+    cdef int entries
     cdef int *start
     cdef int *index
     cdef double *value
@@ -58,6 +60,7 @@ cdef class Tableau:
     cdef bint fresh, stale
     cdef double primal_tolerance, dual_tolerance
 
+    cdef void _lay(self, dict arrays)
     cdef void _transpose(self)
     cdef int refactor(self) noexcept nogil
     cdef void primal_values(self) noexcept nogil

@@ -9,7 +9,7 @@ import numpy as np
 
 from libc.math cimport fabs, isfinite
 from libc.stdint cimport uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from copter.methods.simplex.basis_factor cimport TINY, BasisFactor
 
@@ -22,7 +22,7 @@ cdef int MOST_TROUBLE = 60  # pivots in a row that disagree before a run ends ST
 
 
 cdef class _Store:
-    """One array that is cut into named pieces."""
+    """One array that is cut into named pieces, which are noted in `arrays`, if there is such a dict."""
 
     def __init__(self, whole, dict arrays):
         self.whole, self.arrays, self.used = whole, arrays, 0
@@ -31,7 +31,8 @@ cdef class _Store:
         """Return where the next piece begins; a piece has at least one number."""
         cdef Py_ssize_t begin = self.used
         self.used = begin + max(size, 1)
-        self.arrays[name] = self.whole[begin:self.used]
+        if self.arrays is not None:
+            self.arrays[name] = self.whole[begin:self.used]
         return begin
 
 
@@ -42,42 +43,60 @@ cdef class Tableau:
     may write them between runs and must then call `restart`.
     """
 
-    def __init__(self, start, index, value, cost, lower, upper, double primal_tolerance, double dual_tolerance):
-        cdef Py_ssize_t m = len(lower) - (len(start) - 1), n = len(start) - 1
-        cdef Py_ssize_t nnz = len(index), total = m + n
-        cdef dict arrays = {"cost": cost, "lower": lower, "upper": upper}
-        cdef _Store reals = _Store(np.zeros(2 * nnz + 6 * total + 6 * m + 16), arrays)
-        cdef _Store whole = _Store(np.zeros(n + 1 + 2 * nnz + 6 * m + 3 * total + 16, dtype=np.int32), arrays)
-        cdef double[::1] x = reals.whole, costs = cost, lowers = lower, uppers = upper
-        cdef int[::1] i = whole.whole
-        cdef Py_ssize_t k
-        self.arrays = arrays
-        self.rows, self.columns, self.total = <int>m, <int>n, <int>total
+    def __init__(self, const int[::1] start, const int[::1] index, const double[::1] value, const double[::1] cost,
+                 const double[::1] lower, const double[::1] upper, double primal_tolerance, double dual_tolerance):
+        cdef Py_ssize_t n = start.shape[0] - 1, total = lower.shape[0], m = total - n, nnz = index.shape[0], k
+        self.reals = np.zeros(2 * nnz + 9 * total + 6 * m + 16)
+        self.wholes = np.zeros(n + 1 + 2 * nnz + 6 * m + 3 * total + 16, dtype=np.int32)
+        self.rows, self.columns, self.total, self.entries = <int>m, <int>n, <int>total, <int>nnz
         self.iterations = self.dual_misfits = self.idle = 0
         self.primal_tolerance, self.dual_tolerance = primal_tolerance, dual_tolerance
         self.factor = BasisFactor(m)
-        self.start, self.index = &i[whole.take("start", n + 1)], &i[whole.take("index", nnz)]
-        self.row_start, self.row_index = &i[whole.take("row_start", m + 1)], &i[whole.take("row_index", nnz)]
-        self.touched, self.candidate = &i[whole.take("touched", total)], &i[whole.take("candidate", total)]
-        self.head, self.place = &i[whole.take("head", m)], &i[whole.take("place", total)]
-        self.spots, self.violated = &i[whole.take("spots", m)], &i[whole.take("violated", m)]
-        self.is_listed, self.rho_spots = &i[whole.take("is_listed", m)], &i[whole.take("rho_spots", m)]
         self.violated_count = self.spot_count = self.rho_count = 0
-        self.value, self.row_value = &x[reals.take("value", nnz)], &x[reals.take("row_value", nnz)]
-        self.lower, self.upper, self.cost = &lowers[0], &uppers[0], &costs[0]
-        self.x, self.d = &x[reals.take("x", total)], &x[reals.take("d", total)]
-        self.weight, self.row = &x[reals.take("weight", total)], &x[reals.take("row", total)]
-        self.gap, self.size = &x[reals.take("gap", total)], &x[reals.take("size", total)]
-        self.edge, self.squared = &x[reals.take("edge", m)], &x[reals.take("squared", m)]
-        self.rho, self.alpha = &x[reals.take("ray", m)], &x[reals.take("alpha", m)]
-        self.tau, self.moved = &x[reals.take("tau", m)], &x[reals.take("moved", m)]
-        arrays["start"][:], arrays["index"][:nnz], arrays["value"][:nnz] = start, index, value
+        self._lay(None)
+        memcpy(self.start, &start[0], (n + 1) * sizeof(int))
+        if nnz:
+            memcpy(self.index, &index[0], nnz * sizeof(int))
+            memcpy(self.value, &value[0], nnz * sizeof(double))
+        memcpy(self.cost, &cost[0], total * sizeof(double))
+        memcpy(self.lower, &lower[0], total * sizeof(double))
+        memcpy(self.upper, &upper[0], total * sizeof(double))
         for k in range(total):
             self.weight[k], self.place[k] = 1.0, <int>(k - n) if k >= n else -1
         for k in range(m):
             self.edge[k], self.head[k] = 1.0, <int>(n + k)
         self._transpose()
         self.restart()
+
+    cdef void _lay(self, dict arrays):
+        """Lay the working arrays out in memory; `arrays` gets them by name, if it is given."""
+        cdef Py_ssize_t m = self.rows, n = self.columns, total = self.total, nnz = self.entries
+        cdef _Store reals = _Store(self.reals, arrays), whole = _Store(self.wholes, arrays)
+        cdef double[::1] x = self.reals
+        cdef int[::1] i = self.wholes
+        self.start, self.index = &i[whole.take("start", n + 1)], &i[whole.take("index", nnz)]
+        self.row_start, self.row_index = &i[whole.take("row_start", m + 1)], &i[whole.take("row_index", nnz)]
+        self.touched, self.candidate = &i[whole.take("touched", total)], &i[whole.take("candidate", total)]
+        self.head, self.place = &i[whole.take("head", m)], &i[whole.take("place", total)]
+        self.spots, self.violated = &i[whole.take("spots", m)], &i[whole.take("violated", m)]
+        self.is_listed, self.rho_spots = &i[whole.take("is_listed", m)], &i[whole.take("rho_spots", m)]
+        self.value, self.row_value = &x[reals.take("value", nnz)], &x[reals.take("row_value", nnz)]
+        self.cost, self.lower = &x[reals.take("cost", total)], &x[reals.take("lower", total)]
+        self.upper = &x[reals.take("upper", total)]
+        self.x, self.d = &x[reals.take("x", total)], &x[reals.take("d", total)]
+        self.weight, self.row = &x[reals.take("weight", total)], &x[reals.take("row", total)]
+        self.gap, self.size = &x[reals.take("gap", total)], &x[reals.take("size", total)]
+        self.edge, self.squared = &x[reals.take("edge", m)], &x[reals.take("squared", m)]
+        self.rho, self.alpha = &x[reals.take("ray", m)], &x[reals.take("alpha", m)]
+        self.tau, self.moved = &x[reals.take("tau", m)], &x[reals.take("moved", m)]
+
+    @property
+    def arrays(self):
+        """The working arrays by name."""
+        if self._arrays is None:
+            self._arrays = {}
+            self._lay(self._arrays)
+        return self._arrays
 
     cdef void _transpose(self):
         cdef int p, j, i, at
@@ -202,12 +221,29 @@ cdef class Tableau:
 
     def unit_weights(self):
         """Reset all pricing weights to one."""
-        self.arrays["weight"][:] = 1.0
-        self.arrays["edge"][:] = 1.0
+        cdef int k
+        for k in range(self.total):
+            self.weight[k] = 1.0
+        for k in range(self.rows):
+            self.edge[k] = 1.0
 
-    def prices(self):
-        """Return the prices y of the basis, (m,)."""
-        return self.arrays["cost"][self.columns :] - self.arrays["d"][self.columns : self.total]
+    def point(self, const double[::1] column, const double[::1] lower, const double[::1] upper):
+        """Return the columns' values at the basis times their scales, within these bounds, (n,)."""
+        cdef int j
+        found = np.empty(self.columns)
+        cdef double[::1] x = found
+        for j in range(self.columns):
+            x[j] = min(max(self.x[j] * column[j], lower[j]), upper[j])
+        return found
+
+    def prices(self, const double[::1] row, double unit):
+        """Return the prices of the basis times the scales of their rows and this unit, (m,)."""
+        cdef int i
+        found = np.empty(self.rows)
+        cdef double[::1] y = found
+        for i in range(self.rows):
+            y[i] = (self.cost[self.columns + i] - self.d[self.columns + i]) * row[i] * unit
+        return found
 
     # Quantities of a basis ----------------------------------------------------------------------------------------
 

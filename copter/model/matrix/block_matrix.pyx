@@ -75,10 +75,13 @@ cdef class BlockMatrix(PricedMatrix):
         return sizes
 
     def any_integer(self, const int[::1] slots):
-        """Return whether the columns of any of these slots must be whole in an integer plan; some may be free."""
+        """Return whether the columns of any of these slots must be whole in an integer plan.
+
+        Some slots may be free, or beyond the last one.
+        """
         cdef Py_ssize_t i
         for i in range(slots.shape[0]):
-            if self.blocks[slots[i]].n_columns and self.blocks[slots[i]].integer:
+            if slots[i] < self.n_slots and self.blocks[slots[i]].n_columns and self.blocks[slots[i]].integer:
                 return True
         return False
 

@@ -28,7 +28,7 @@ AGREED = 1e-6  # largest relative residuals and gap of a peer's point that count
 
 def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield copter's rounds, which are also recorded on the new tape ``asked["record"]``, if any, for the verifier."""
-    with nullcontext() if asked["record"] is None else recorded(asked["record"]):
+    with nullcontext() if asked["record"] is None else recorded(asked["record"]) as writer:
         for played in Playback(asked["tape"], asked["settings"]):
             if played.number >= asked["last"]:
                 return
@@ -37,6 +37,8 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
             begun = time.process_time()
             solution, plan, shim_s = solved(played, asked["deadline_s"])
             processor_s = time.process_time() - begun
+            if writer is not None:
+                writer.drain()  # its thread would take time from the next round
             told, objective = played.mark["answer"], solution.objective
             same = _same(objective, told["objective"])
             if plan is not None and played.plan is not None:

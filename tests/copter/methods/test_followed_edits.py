@@ -54,15 +54,20 @@ class Edited:
         """Mostly worth taking."""
         return (self.rng.normal(4.0, 3.0, n) * self.model.ledger.sign * -1.0).tolist()
 
-    def add(self) -> None:
-        """A request of usual size, at times much larger; with a limit or with bounds of its columns."""
-        n = self.size if self.rng.random() < 0.8 else int(self.rng.integers(1, 3 * self.size))
+    def add(self, n: int = 0) -> int:
+        """A request of n columns, or of usual size, at times much larger; with a limit or with bounds of its columns.
+
+        Returns its slot.
+        """
+        if not n:
+            n = self.size if self.rng.random() < 0.8 else int(self.rng.integers(1, 3 * self.size))
         limit, upper = (float(self.rng.integers(1, 3)), INF) if self.rng.random() < 0.8 else (INF, 1.5)
         self.model.add_request(
             self.made, self.costs(n), self.usage(n), limit=limit, upper=upper, integer=bool(self.rng.random() < 0.5)
         )
         self.alive[self.made] = n
         self.made += 1
+        return self.model.ledger.slot_of[self.made - 1]
 
     def edit(self) -> None:
         """One random edit."""
@@ -139,6 +144,53 @@ def test_requests_that_come_and_go_leave_the_arrays_in_place(alike: bool) -> Non
     assert room_of(session).program is program
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_large_requests_change_blocks_with_slots_of_none_or_of_a_new_one(again: bool) -> None:
+    """A large request gets the slot of a small one; the large one's is free or, with `again`, has a new small one."""
+    edited = Edited(4, alike=False)
+    session = Session(edited.model)
+    for _ in range(3):
+        edited.add(20)
+    assert_solved(session)
+    found = room_of(session)
+    for _ in range(6):
+        for size in (20, edited.size):
+            request = next(request for request, n in edited.alive.items() if n == size)
+            edited.model.remove_request(request)
+            del edited.alive[request]
+        slot = edited.add(20)
+        if again:
+            edited.add(edited.size)
+        block = found.block_of[slot]
+        assert found.program.column_start[block + 1] - found.program.column_start[block] < 20
+        assert_solved(session)
+        assert room_of(session) is found
+        assert found.block_of[slot] != block
+        other = pickle.loads(pickle.dumps(session))
+        assert other.solve().iterations == 0
+        assert_kept_program_is_the_models(other)
+
+
+def test_one_large_request_leaves_little_room() -> None:
+    model = Model("max")
+    model.add_resources("gpu", 3.0)
+    model.add_request("large", np.arange(400.0), {"gpu": np.arange(400.0) / 100.0}, limit=1.0)
+    session = Session(model)
+    assert_solved(session)
+    assert room_of(session).program.n_columns <= 800
+
+
+def test_a_program_of_gaps_is_made_anew() -> None:
+    edited = Edited(9, alike=False, size=20)
+    session = Session(edited.model)
+    assert_solved(session)
+    program = room_of(session).program
+    for request in list(edited.alive)[4:]:
+        edited.model.remove_request(request)
+    assert_solved(session)
+    assert room_of(session).program.n_columns < program.n_columns / 2
+
+
 def test_a_request_too_large_for_its_slot_gets_a_new_program_and_the_basis_stays() -> None:
     edited = Edited(3, alike=False)
     session = Session(edited.model)
@@ -211,11 +263,19 @@ def test_many_rows_go_by_interior_points_without_gaps() -> None:
 def test_room_is_for_usual_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = np.array([10] * 30 + [0, 4, 8, 40, 0, 0, 0, 0, 0], dtype=np.int32)
     sizes = columns, np.where(columns == 4, 0, 2 * columns).astype(np.int32)
+    for name in ("LEAST_SPARE", "SOME_LARGE"):
+        monkeypatch.setattr(room, name, 0)
     found = roomy(sizes, [34, 35, 36, 37, 38, 30])
-    assert found[0].tolist() == [10] * 33 + [40, 0, 0, 0, 10, 10]  # the next three that will be used
-    assert found[1].tolist() == [20] * 33 + [80, 0, 0, 0, 20, 20]
+    assert found[0].tolist() == [10] * 33 + [40, 0, 0, 40, 10, 10]  # the next three that will be used, and a large one
+    assert found[1].tolist() == [20] * 33 + [80, 0, 0, 80, 20, 20]
     monkeypatch.setattr(room, "ROOM", 0.02)
-    assert roomy(sizes, [30])[0].tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8]
+    monkeypatch.setattr(room, "MOST_LARGE", 0.1)
+    assert roomy(sizes, [30])[0].tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8, 10, 10, 10]
+    monkeypatch.setattr(room, "SOME_LARGE", 100)
+    assert roomy(sizes, [30], (50, 100))[0].tolist()[39:] == [8, 8, 50]  # as large as one that there was
+    monkeypatch.setattr(room, "LEAST_SPARE", 8)
+    assert roomy(sizes, [30], (50, 100))[0].tolist()[39:] == [8, 8, 8, 8, 50]
+    monkeypatch.setattr(room, "LEAST_SPARE", 0)
     nothing = np.zeros(3, dtype=np.int32)
     assert [each.tolist() for each in roomy((nothing, nothing), [2, 1, 0])] == [[1, 0, 0]] * 2
 

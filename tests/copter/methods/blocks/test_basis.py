@@ -172,10 +172,11 @@ def followed(kept: Kept, program: BlockProgram) -> bool:
         changed[block[one[own] != other[own]]] = 1
     entry = block[np.repeat(np.arange(n), np.diff(program.start))]
     changed[block[:n][old.cost != program.cost]] = 2
-    changed[entry[(old.row != program.row) | (old.value != program.value)]] = 2
+    changed[entry[(old.row != program.row) | (old.value != program.value)]] = 3
     for name in ("cost", "row", "value", "lower", "upper"):
         getattr(old, name)[:] = getattr(program, name)
-    room = Room(old, kept.slots, kept.generation, np.zeros(blocks, dtype=np.int64), changed)
+    order, stamps = np.arange(blocks, dtype=np.int32), np.zeros(blocks, dtype=np.int64)
+    room = Room(old, kept.slots, order, kept.generation, stamps, changed)
     return renewed(kept, room)
 
 
