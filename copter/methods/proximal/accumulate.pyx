@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, isfinite
 from libc.string cimport memset
 
-from copter.methods.proximal.groups cimport Groups
+from copter.methods.proximal.groups cimport Groups, reduced_cost
 
 
 def reduced_costs(const double[::1] cost, const int[::1] entry_start, const int[::1] row,
@@ -47,15 +47,6 @@ def group_least(const int[::1] start, const double[::1] value, double[::1] least
             least[g] = best
 
 
-cdef inline double reduced_cost(Groups columns, Py_ssize_t j, const double* y) noexcept nogil:
-    """Return cost - a'y of one column."""
-    cdef Py_ssize_t k
-    cdef double total = columns.cost[j]
-    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
-        total -= columns.coefficient[k] * y[columns.row[k]]
-    return total
-
-
 def least_columns(Groups columns, const int[::1] slots, const long[::1] key, const double[::1] y, double rounding,
                   double[::1] least, int[::1] column, double[::1] threshold):
     """Write each slot's least reduced cost at prices y, its column as `key` has it (slot << 32 | column), and its
@@ -89,19 +80,23 @@ def least_columns(Groups columns, const int[::1] slots, const long[::1] key, con
 
 def plain_minimum(Groups columns, const double[::1] y):
     """Return (the sum of min (c - A'y)'x over all groups, True) if all groups are plain; (0, False) otherwise."""
+    cdef double total = 0.0
+    if columns.all_plain:
+        with nogil:
+            total = plain_total(columns, &y[0])
+    return total, columns.all_plain
+
+
+cdef double plain_total(Groups columns, const double* y) noexcept nogil:
+    """Return the sum of min (c - A'y)'x over all groups, which are plain."""
     cdef Py_ssize_t g, j
     cdef double best, total = 0.0
-    cdef bint plain = True
-    with nogil:
-        for g in range(columns.count):
-            if not columns.plain[g]:
-                plain, total = False, 0.0
-                break
-            best = 0.0
-            for j in range(columns.start[g], columns.start[g + 1]):
-                best = min(best, reduced_cost(columns, j, &y[0]))
-            total += columns.limit[g] * best
-    return total, plain
+    for g in range(columns.count):
+        best = 0.0
+        for j in range(columns.start[g], columns.start[g + 1]):
+            best = min(best, reduced_cost(columns, j, y))
+        total += columns.limit[g] * best
+    return total
 
 
 def moved(const double[::1] cost, const double[::1] found, double[::1] x, double[::1] move):

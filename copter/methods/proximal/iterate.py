@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from copter.errors import InternalError
 from copter.methods.proximal.accumulate import idle_columns
 from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.steps import Steps
 from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.moves import Moves
@@ -46,6 +47,7 @@ class Iterate:
         self.cold = True
         self.own_key, self.own_dual, self.own_generation = NO_DUALS
         self.pass_s = 0.0  # seconds of the last pricing pass
+        self.steps = Steps()
 
     def refresh(self, matrix: BlockMatrix, reach: float = 0.0) -> None:
         """Follow the edits: surviving rows keep their duals, surviving columns their values.

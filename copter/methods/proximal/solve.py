@@ -16,7 +16,7 @@ from copter.methods.proximal.descent import descend
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Direction, Rows, Subproblem
 from copter.methods.proximal.pricing import Priced, price_all
-from copter.methods.proximal.proximal_point import Control, Progress, solve_working_set
+from copter.methods.proximal.proximal_point import Control, Progress, solve_in_one_call, solve_working_set
 from copter.methods.proximal.purification import purify
 from copter.methods.proximal.residuals import primal_side, residuals_of
 from copter.methods.proximal.row_sums import row_tolerances
@@ -209,7 +209,8 @@ class Solve:
             direction=self.direction,
         )
         before = iterate.y, iterate.sigma
-        progress = solve_working_set(iterate.ws, self.rows, *before, control)
+        progress = solve_in_one_call(iterate.steps, iterate.ws, self.rows, *before, control)
+        progress = progress or solve_working_set(iterate.ws, self.rows, *before, control)
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
