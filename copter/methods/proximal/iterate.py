@@ -113,7 +113,7 @@ class Iterate:
 
     def shrink(self, matrix: BlockMatrix) -> None:
         """Remove columns at rest whose reduced cost exceeds their block's least by `KEEP_SLACK` times its largest
-        |cost|.
+        |cost|; data of the others are gathered again by the next :meth:`refresh`.
         """
         ws = self.ws
         if ws.size == 0:
@@ -123,7 +123,7 @@ class Iterate:
             return
         if ws.any_required:
             idle[np.repeat(matrix.resident_of(ws.slots), np.diff(ws.start))] = 0
-        ws.keep(idle == 0)
+        self.ws = ws.without(idle)
 
     def check_consistent(self, matrix: BlockMatrix) -> None:
         """Raise InternalError unless x is within bounds and limits, keys ascend and every column is alive."""

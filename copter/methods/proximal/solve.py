@@ -18,13 +18,12 @@ from copter.methods.proximal.newton import Direction, Rows, Subproblem
 from copter.methods.proximal.pricing import Priced, price_all
 from copter.methods.proximal.proximal_point import Control, Progress, solve_in_one_call, solve_working_set
 from copter.methods.proximal.purification import purify
-from copter.methods.proximal.residuals import primal_side, residuals_of
+from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
 from copter.methods.proximal.row_sums import row_tolerances
 from copter.methods.proximal.termination import status_of
 from copter.model.matrix import BlockMatrix
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Status
-from copter.problem.sums import inner
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
@@ -119,6 +118,7 @@ class Solve:
         self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
+        self.objective = 0.0  # of the point whose residuals were taken last, as minimised
         self.by_descent = choice.method == "coordinate_descent"
         self.direction: Direction = descent_direction if self.by_descent else Subproblem.newton_direction
 
@@ -168,7 +168,7 @@ class Solve:
         guide = None if iterate.cold else priced.y
         worth = len(priced.slot) > 0 and not self.watch()  # after the deadline new columns would not be solved for
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if worth else 0
-        side = primal_side(iterate.ws, self.rows)
+        side = self.primal_side()
         found = residuals_of(side, priced, self.offset)
         if self.best is not None:
             before = residuals_of(side, self.best, self.offset)
@@ -179,7 +179,13 @@ class Solve:
 
     def residuals(self, priced: Priced) -> Residuals:
         """Return residuals of the current point, with the prices of a pass."""
-        return residuals_of(primal_side(self.iterate.ws, self.rows), priced, self.offset)
+        return residuals_of(self.primal_side(), priced, self.offset)
+
+    def primal_side(self) -> PrimalSide:
+        """Return objective and violations of the current point, and note the objective for the outcome."""
+        side = primal_side(self.iterate.ws, self.rows)
+        self.objective = side.objective
+        return side
 
     def ask_callback(self, residuals: Residuals) -> None:
         """Report progress to the callback; if it returns True, the solve ends."""
@@ -273,13 +279,13 @@ class Solve:
         """Move to a vertex if shims need one and the point stays optimal; then remove idle columns."""
         iterate, settings = self.iterate, self.settings
         if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
-            before = iterate.ws.x.copy()
+            before, objective = iterate.ws.x.copy(), self.objective
             purify(iterate.ws, self.rows, self.must_stop)
             after = self.residuals(best)
             if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 residuals = after
             else:
-                iterate.ws.x[:] = before
+                iterate.ws.x[:], self.objective = before, objective
         iterate.cold = False
         iterate.shrink(self.matrix)
         return residuals
@@ -290,7 +296,7 @@ class Solve:
             status=status,
             priced=best,
             residuals=residuals,
-            objective=inner(self.iterate.ws.cost, self.iterate.ws.x),
+            objective=self.objective,
             newton_steps=self.newton_steps,
             proximal_steps=self.proximal_steps,
             passes=self.passes,

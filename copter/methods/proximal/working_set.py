@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import activities, fit, group_least, raise_new, reduced_costs
 from copter.methods.proximal.groups import Groups
-from copter.methods.proximal.splice import merged_keys, places_of, places_with, spliced, unknown_keys
+from copter.methods.proximal.splice import merged_keys, places_of, places_with, spliced, unknown_keys, without
 from copter.model.matrix import BlockMatrix
 from copter.problem.values import distinct
 
@@ -121,6 +121,8 @@ class WorkingSet:
 
         `y`: prices that select each new column's starting bound; without prices it is the lower bound.
         """
+        if len(self.cost) != self.size:  # not gathered since the last solve
+            self.gather(matrix)
         fresh, at = self.unknown(slot, column)
         if len(fresh):
             self.merge(matrix, fresh, at)
@@ -159,6 +161,10 @@ class WorkingSet:
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Remove the columns outside the mask; these must be at their lower bounds."""
         spliced(self, NOTHING, places_of(mask.view(np.uint8), True), self)
+
+    def without(self, idle: NDArray[np.uint8]) -> WorkingSet:
+        """Return a working set without the idle columns, of which :meth:`refresh` will gather the data again."""
+        return WorkingSet.of(*without(self.key, self.x, self.generation, idle))
 
     def take(self, columns: NDArray[np.integer[Any]]) -> WorkingSet:
         """Return a working set of the columns at these ascending positions, with copies of their data."""
