@@ -28,6 +28,7 @@ from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 FAR = 1e-2
 """Relative gap above which coordinate descent improves the working set; below it, Newton's method does."""
@@ -118,7 +119,8 @@ class Solve:
         self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
-        self.objective = 0.0  # of the point whose residuals were taken last, as minimised
+        self.improving: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+        self.side = PrimalSide(0.0, 0.0, 0.0, 0.0)  # of the point whose residuals were taken last
         self.by_descent = choice.method == "coordinate_descent"
         self.direction: Direction = descent_direction if self.by_descent else Subproblem.newton_direction
 
@@ -165,13 +167,17 @@ class Solve:
             iterate.pass_s = took
         elif seconds > 0.0:  # the pass was cut short
             iterate.pass_s = max(iterate.pass_s, UNFINISHED * took)
+        found = self.residuals(priced)
+        proven = found.within(self.settings.tolerance, self.settings.absolute_tolerance)
+        # An optimum takes in new columns for the next round, when it ends; after the deadline no step would follow.
+        worth = len(priced.slot) > 0 and not proven and not self.watch()
         guide = None if iterate.cold else priced.y
-        worth = len(priced.slot) > 0 and not self.watch()  # after the deadline new columns would not be solved for
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if worth else 0
-        side = self.primal_side()
-        found = residuals_of(side, priced, self.offset)
+        if self.grown and guide is not None:  # some new columns may have been raised
+            found = self.residuals(priced)
+        self.improving = priced.slot, priced.column
         if self.best is not None:
-            before = residuals_of(side, self.best, self.offset)
+            before = residuals_of(self.side, self.best, self.offset)
             if not max(found.gap, found.dual) <= max(before.gap, before.dual):
                 return before, self.best
         self.best = priced
@@ -179,13 +185,8 @@ class Solve:
 
     def residuals(self, priced: Priced) -> Residuals:
         """Return residuals of the current point, with the prices of a pass."""
-        return residuals_of(self.primal_side(), priced, self.offset)
-
-    def primal_side(self) -> PrimalSide:
-        """Return objective and violations of the current point, and note the objective for the outcome."""
-        side = primal_side(self.iterate.ws, self.rows)
-        self.objective = side.objective
-        return side
+        self.side = primal_side(self.iterate.ws, self.rows)
+        return residuals_of(self.side, priced, self.offset)
 
     def ask_callback(self, residuals: Residuals) -> None:
         """Report progress to the callback; if it returns True, the solve ends."""
@@ -279,15 +280,16 @@ class Solve:
         """Move to a vertex if shims need one and the point stays optimal; then remove idle columns."""
         iterate, settings = self.iterate, self.settings
         if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
-            before, objective = iterate.ws.x.copy(), self.objective
+            before, side = iterate.ws.x.copy(), self.side
             purify(iterate.ws, self.rows, self.must_stop)
             after = self.residuals(best)
             if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 residuals = after
             else:
-                iterate.ws.x[:], self.objective = before, objective
+                iterate.ws.x[:], self.side = before, side
         iterate.cold = False
         iterate.shrink(self.matrix)
+        iterate.ws = iterate.ws.expecting(self.matrix, *self.improving)
         return residuals
 
     def outcome(self, status: Status, residuals: Residuals, best: Priced) -> Outcome:
@@ -296,7 +298,7 @@ class Solve:
             status=status,
             priced=best,
             residuals=residuals,
-            objective=self.objective,
+            objective=self.side.objective,
             newton_steps=self.newton_steps,
             proximal_steps=self.proximal_steps,
             passes=self.passes,

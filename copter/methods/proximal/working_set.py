@@ -166,6 +166,14 @@ class WorkingSet:
         """Return a working set without the idle columns, of which :meth:`refresh` will gather the data again."""
         return WorkingSet.of(*without(self.key, self.x, self.generation, idle))
 
+    def expecting(self, matrix: BlockMatrix, slot: Ints, column: Ints) -> WorkingSet:
+        """Return a working set with these columns too, at zero, of which :meth:`refresh` will gather the data."""
+        fresh = self.unknown(slot, column)[0]
+        if not len(fresh):
+            return self
+        key, x, _ = merged_keys(self.key, self.x, None, fresh)
+        return WorkingSet.of(key, x, matrix.generation[key >> SLOT_SHIFT])
+
     def take(self, columns: NDArray[np.integer[Any]]) -> WorkingSet:
         """Return a working set of the columns at these ascending positions, with copies of their data."""
         result = object.__new__(WorkingSet)
