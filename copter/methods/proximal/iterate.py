@@ -116,7 +116,7 @@ class Iterate:
         |cost|; data of the others are gathered again by the next :meth:`refresh`.
         """
         ws = self.ws
-        if ws.size == 0:
+        if ws.size == 0 or len(ws.cost) != ws.size:  # no columns, or not gathered since the last time
             return
         idle = np.empty(ws.size, dtype=np.uint8)
         if not idle_columns(ws.groups(), self.y, ws.x, KEEP_SLACK, idle):

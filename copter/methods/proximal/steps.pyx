@@ -1,7 +1,7 @@
 """Proximal steps on a working set of plain groups over few rows, in one compiled call.
 
-The same steps as those of `proximal_point.py` and `settling.py`, to the bit, on arrays that are kept from call to call:
-a round of few changes spends more time on the calls between kernels than in them.
+The same steps as those of `proximal_point.py` and `settling.py`, on arrays that are kept from call to call: a round of
+few changes spends more time on the calls between kernels than in them.
 """
 
 import numpy as np
@@ -184,12 +184,11 @@ cdef class Steps:
             self.radius = rule.wider * max(self.radius, self.distance())
         if left:
             self.bring_back(trust)
-        whole.columns, whole.x, whole.free, whole.multiplier, whole.lower, whole.upper = (None,) * 6
         displacement = np.zeros(0)
         if not converged and not left:  # only then does anybody look for a ray
-            displacement = np.zeros(n)
-            moves = np.asarray(self.longest)[:part.columns.n_columns]
-            displacement[np.asarray(self.place)[:part.columns.n_columns] if opens else slice(None)] = moves
+            displacement, j = np.zeros(n), part.columns.n_columns
+            displacement[np.asarray(self.place)[:j] if opens else slice(None)] = np.asarray(self.longest)[:j]
+        whole.columns, whole.x, whole.free, whole.multiplier, whole.lower, whole.upper = (None,) * 6
         return (np.array(self.y), self.sigma, self.proximal_steps, self.newton_steps, self.gap, converged and not left,
                 displacement, left)
 
