@@ -56,21 +56,21 @@ class Iterate:
         warm solve with a positive `reach` requests without working columns get those that are best at the last prices
         and at prices 1 + reach times as high and as low (equation A18).
         """
-        y = np.zeros(matrix.n_rows)
         generation = matrix.row_generation[: matrix.n_rows].copy()
-        known = len(self.y)
-        same = self.row_generation == generation[:known]
-        y[:known][same] = self.y[same]
-        self.y, self.row_generation = y, generation
+        if not np.array_equal(self.row_generation, generation):
+            y, known = np.zeros(matrix.n_rows), len(self.y)
+            same = self.row_generation == generation[:known]
+            y[:known][same] = self.y[same]
+            self.y, self.row_generation = y, generation
         if len(self.own_key):
             slot = self.own_key >> 32
             alive = (slot < matrix.n_slots) & (self.own_generation == matrix.generation[slot])
             self.own_key, self.own_dual = self.own_key[alive], self.own_dual[alive]
             self.own_generation = self.own_generation[alive]
-        seeds = None
+        times = None
         if not self.cold and 0.0 < reach < np.inf:
-            seeds = np.array([[1.0], [1.0 / (1.0 + reach)], [1.0 + reach]]) * y
-        self.ws.refresh(matrix, None if self.cold else y, seeds)
+            times = np.array([1.0, 1.0 / (1.0 + reach), 1.0 + reach])
+        self.ws.refresh(matrix, None if self.cold else self.y, times)
 
     def hold_own(self, matrix: BlockMatrix, key: NDArray[np.int64], dual: Floats) -> None:
         """Store the duals of own rows, by ascending key."""

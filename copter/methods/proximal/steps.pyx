@@ -82,6 +82,9 @@ cdef class Steps:
     cdef double[::1] y, base, weight, slack, slack_sigma, used, signed, row_tolerance, lower_left, upper_left
     cdef const double[::1] row_scale
     cdef double[::1] radii, order, reduced  # of the whole working set
+    cdef int[::1] chosen  # open groups
+    cdef double total  # objective of the whole point, and what it uses of the rows
+    cdef double[::1] all_used
     cdef double[::1] center, found, move, longest  # by column of a program
     cdef int[::1] place, start, entry_start, row  # of the open groups
     cdef double[::1] x, limit, cost, lower, upper, coefficient, multiplier
@@ -101,7 +104,7 @@ cdef class Steps:
             return 0
         self.m = self.ascent.m = self.slacks.count = m
         self.pieces = -1
-        self.y, self.base, self.weight, self.slack, self.slack_sigma = np.empty((5, m))
+        self.y, self.base, self.weight, self.slack, self.slack_sigma, self.all_used = np.empty((6, m))
         self.used, self.signed, self.row_tolerance, self.lower_left, self.upper_left = np.empty((5, m))
         cdef Ascent ascent = self.ascent
         ascent.here, ascent.found, self.dual.trial = np.empty((3, m)), np.empty((3, m)), np.empty((3, m))
@@ -175,8 +178,7 @@ cdef class Steps:
             part = self.opened if opens else whole
             converged = self.take_steps(part, stop)
             if opens:
-                for j in range(part.columns.n_columns):
-                    whole.x[self.place[j]] = part.x[j]
+                self.close()
             left = settles and self.distance() > trust
             ended = not settles or left or converged or self.inside(&self.y[0]) or stop()
             if ended:
@@ -197,10 +199,11 @@ cdef class Steps:
     cdef int settle(self) except -1:
         """Find the radii of all groups, and the first one."""
         cdef Groups columns = self.whole.columns
-        cdef Py_ssize_t g, i, j, place = <Py_ssize_t>(self.rules.share * columns.count)
+        cdef Py_ssize_t g, i, j, k, place = <Py_ssize_t>(self.rules.share * columns.count)
         cdef double largest = 0.0
         if self.radii is None or self.radii.shape[0] < columns.count:
             self.radii, self.order = np.empty((2, columns.count + columns.count // 4))
+            self.chosen = np.empty(columns.count + columns.count // 4, dtype=np.int32)
         if self.reduced is None or self.reduced.shape[0] < columns.n_columns:
             self.reduced = np.empty(columns.n_columns + columns.n_columns // 4)
         with nogil:
@@ -212,9 +215,14 @@ cdef class Steps:
                     self.weight[i] += self.rules.idle * largest / max(self.row_scale[i], 1e-300)
                 else:
                     self.weight[i] += 1.0
+                self.all_used[i] = 0.0
+            self.total = 0.0
             for g in range(columns.count):
                 for j in range(columns.start[g], columns.start[g + 1]):
                     self.reduced[j] = reduced_cost(columns, j, &self.y[0])
+                    self.total += columns.cost[j] * self.whole.x[j]
+                    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+                        self.all_used[columns.row[k]] += columns.coefficient[k] * self.whole.x[j]
                 self.radii[g] = radius_of(columns, g, &self.whole.x[0], &self.reduced[0], &self.weight[0])
             memcpy(&self.order[0], &self.radii[0], columns.count * sizeof(double))
             self.radius = kth(&self.order[0], columns.count, place)
@@ -246,44 +254,43 @@ cdef class Steps:
             self.y[i] = self.base[i] + (self.y[i] - self.base[i]) * share
 
     cdef bint open(self) except -1:
-        """Copy the groups whose radius is no larger than the present one; False if these are too many."""
+        """Copy the groups whose radius is no larger than the present one; False if these are too many.
+
+        What the others cost and use is the sum over all groups less that over the open ones.
+        """
         cdef Part part = self.opened, whole = self.whole
         cdef Groups columns = whole.columns, found = part.columns
-        cdef Py_ssize_t g, i, j, k, n = 0, count = 0, entries = 0
+        cdef Py_ssize_t g, i, j, k, e, n = 0, count = 0, entries = 0
         with nogil:
             for g in range(columns.count):
-                if self.radii[g] <= self.radius:
-                    count += 1
-                    n += columns.start[g + 1] - columns.start[g]
-                    entries += columns.entry_start[columns.start[g + 1]] - columns.entry_start[columns.start[g]]
+                self.chosen[count] = <int>g
+                count += self.radii[g] <= self.radius
+            for e in range(count):
+                g = self.chosen[e]
+                n += columns.start[g + 1] - columns.start[g]
+                entries += columns.entry_start[columns.start[g + 1]] - columns.entry_start[columns.start[g]]
         if count > self.rules.worth * columns.count or n == 0:
             self.radius = INFINITY
             return False
         self.reserve_open(n, count, entries)
-        part.cost, n, count, entries = 0.0, 0, 0, 0
+        part.cost, n, entries = self.total, 0, 0
         with nogil:
             for i in range(self.m):
-                self.used[i] = 0.0
+                self.used[i] = self.all_used[i]
             self.entry_start[0] = 0
-            for g in range(columns.count):
-                if self.radii[g] <= self.radius:
-                    self.start[count], self.limit[count] = <int>n, columns.limit[g]
-                    self.multiplier[count] = whole.multiplier[g]
-                    count += 1
-                    for j in range(columns.start[g], columns.start[g + 1]):
-                        self.place[n], self.x[n], self.cost[n] = <int>j, whole.x[j], columns.cost[j]
-                        self.lower[n], self.upper[n], self.free[n] = columns.lower[j], columns.upper[j], whole.free[j]
-                        for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
-                            self.row[entries], self.coefficient[entries] = columns.row[k], columns.coefficient[k]
-                            entries += 1
-                        n += 1
-                        self.entry_start[n] = <int>entries
-                    continue
+            for e in range(count):
+                g = self.chosen[e]
+                self.start[e], self.limit[e], self.multiplier[e] = <int>n, columns.limit[g], whole.multiplier[g]
                 for j in range(columns.start[g], columns.start[g + 1]):
-                    if whole.x[j] != 0.0:
-                        part.cost += columns.cost[j] * whole.x[j]
-                        for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
-                            self.used[columns.row[k]] += columns.coefficient[k] * whole.x[j]
+                    self.place[n], self.x[n], self.cost[n] = <int>j, whole.x[j], columns.cost[j]
+                    self.lower[n], self.upper[n], self.free[n] = columns.lower[j], columns.upper[j], whole.free[j]
+                    part.cost -= columns.cost[j] * whole.x[j]
+                    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+                        self.row[entries], self.coefficient[entries] = columns.row[k], columns.coefficient[k]
+                        self.used[columns.row[k]] -= columns.coefficient[k] * whole.x[j]
+                        entries += 1
+                    n += 1
+                    self.entry_start[n] = <int>entries
             self.start[count] = <int>n
             for i in range(self.m):
                 self.lower_left[i] = whole.lower[i] - self.used[i]
@@ -296,6 +303,20 @@ cdef class Steps:
         part.x, part.free, part.multiplier = self.x, self.free, self.multiplier
         part.lower, part.upper = self.lower_left, self.upper_left
         return True
+
+    cdef void close(self) noexcept:
+        """Take the open groups' point into the whole one, and into the sums over all groups."""
+        cdef Part part = self.opened
+        cdef Groups columns = part.columns
+        cdef Py_ssize_t i, j, k
+        self.total = part.cost
+        for i in range(self.m):
+            self.all_used[i] = self.used[i]
+        for j in range(columns.n_columns):
+            self.whole.x[self.place[j]] = part.x[j]
+            self.total += columns.cost[j] * part.x[j]
+            for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+                self.all_used[columns.row[k]] += columns.coefficient[k] * part.x[j]
 
     # Steps ----------------------------------------------------------------------------------------------------------
 

@@ -95,17 +95,17 @@ class WorkingSet:
         result.key, result.x, result.generation = key, x, generation
         return result
 
-    def refresh(self, matrix: BlockMatrix, y: Floats | None = None, seeds: Floats | None = None) -> None:
+    def refresh(self, matrix: BlockMatrix, y: Floats | None = None, times: Floats | None = None) -> None:
         """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
 
-        All data are gathered again. `y`: as for :meth:`grow`. `seeds` (k, rows): requests without a working column get
-        those that are best at each of these prices.
+        All data are gathered again. `y`: as for :meth:`grow`. `times` (k,): requests without a working column get those
+        that are best at each of these multiples of y.
         """
         alive, unused, required = matrix.followed(self.key, self.generation)
         nothing = np.zeros(0, dtype=np.int32)
         wanted = matrix.required_columns() if required else (nothing, nothing)
-        if seeds is not None and len(unused):
-            best = matrix.improving(unused, seeds)
+        if y is not None and times is not None and len(unused):
+            best = matrix.improving(unused, y, times)
             wanted = best if not required else (np.append(wanted[0], best[0]), np.append(wanted[1], best[1]))
         self.any_required = required
         keys = wanted[0].astype(np.int64) << SLOT_SHIFT | wanted[1]

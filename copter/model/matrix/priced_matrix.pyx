@@ -258,34 +258,37 @@ cdef class PricedMatrix(ListOfLists):
                 done.searched += 1
         return done
 
-    def improving(self, const int[::1] slots, const double[:, ::1] prices):
-        """Return (slot, column), int32, of the best columns of slabs at each of several row prices (k, n_rows).
+    def improving(self, const int[::1] slots, const double[::1] y, const double[::1] times):
+        """Return (slot, column), int32, of the best columns of slabs at each of several multiples of row prices y.
 
         They are the best column of each segment, if its reduced cost is negative: each column once, by slot and
         ascending. Resident and fixed slabs have none.
+
+        y, times : ndarray (n_rows,), (k,)
+            The multiples are positive: costs over a multiple have at prices y the signs of costs at its prices.
         """
-        cdef Py_ssize_t i, k, e, most = max(prices.shape[0], 1) * MAX_SEGMENTS
+        cdef Py_ssize_t i, k, e, most = max(times.shape[0], 1) * MAX_SEGMENTS
         cdef int[MAX_SEGMENTS] column
         cdef double[MAX_SEGMENTS] reduced
         cdef int found, count, n = 0
         cdef double smallest
         cdef Block* block
         cdef Pattern* priced = NULL
-        if prices.shape[1] < self.n_rows:
-            raise ValueError(f"{prices.shape[1]} prices for {self.n_rows} rows")
+        if y.shape[0] < self.n_rows:
+            raise ValueError(f"{y.shape[0]} prices for {self.n_rows} rows")
         counts, columns = np.zeros(slots.shape[0], dtype=np.int32), np.empty((slots.shape[0], most), dtype=np.int32)
         cdef int[::1] count_of = counts
         cdef int[:, ::1] listed = columns
-        for k in range(prices.shape[0] if self.n_rows else 0):
-            priced = NULL
-            for i in range(slots.shape[0]):
-                block, found = self.block_at(slots[i]), 0
-                if block.resident or block.fixed >= 0:
-                    continue
-                if block.pattern != priced:
-                    priced = block.pattern
-                    price_pattern(priced, &prices[k, 0])
-                price_block(block, 1.0, 0.0, &smallest, column, reduced, &found)
+        for i in range(slots.shape[0] if self.n_rows else 0):
+            block = self.block_at(slots[i])
+            if block.resident or block.fixed >= 0:
+                continue
+            if block.pattern != priced:
+                priced = block.pattern
+                price_pattern(priced, &y[0])
+            for k in range(times.shape[0]):
+                found = 0
+                price_block(block, 1.0 / times[k], 0.0, &smallest, column, reduced, &found)
                 for e in range(found):
                     count_of[i] = with_column(&listed[i, 0], count_of[i], column[e])
         slot, flat = np.repeat(slots, counts), np.empty(counts.sum(), dtype=np.int32)
