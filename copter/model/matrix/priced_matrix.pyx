@@ -132,8 +132,7 @@ cdef class PricedMatrix(ListOfLists):
         cdef int i, j, k, n = self.n_slots, n_patterns = 0, threads = _threads.safe_threads(n_threads)
         cdef Template template
         cdef Pattern** patterns
-        smallest = np.full(n, np.inf)
-        found = np.zeros(n, dtype=np.int32)
+        smallest, found = np.empty(n), np.empty(n, dtype=np.int32)
         cdef double[::1] smallest_view = smallest
         cdef int[::1] found_view = found
         if n == 0:
@@ -227,9 +226,10 @@ cdef class PricedMatrix(ListOfLists):
         done.priced = done.screened = done.settled = done.searched = 0
         if running.timed and now_s() > running.end:
             for i in range(begin, end):
-                running.smallest[i] = NAN
+                running.smallest[i], running.found[i] = NAN, 0
             return done
         for i in range(begin, end):
+            running.found[i] = 0
             if running.knows and running.best[i] >= 0 and self.is_known(i, running.ratio, running.least[i],
                                                                         running.best[i]):
                 running.smallest[i] = running.least[i]
@@ -359,6 +359,7 @@ cdef class PricedMatrix(ListOfLists):
                          double* reduced, int* found) noexcept nogil:
         cdef Block* block = &self.blocks[i]
         if block.n_columns == 0 or block.resident:
+            smallest[0] = INFINITY
             return
         if block.fixed >= 0:
             smallest[0] = weight * self.cost_at(block, block.fixed) - block.pattern.priced_usage[block.fixed]
