@@ -47,6 +47,8 @@ class Iterate:
         self.cold = True
         self.own_key, self.own_dual, self.own_generation = NO_DUALS
         self.pass_s = 0.0  # seconds of the last pricing pass
+        self.fresh_share = 1.0  # of the requests that the last refresh has found without a working column
+        self.moves = False  # whether the last steps on the working set have moved
         self.steps = Steps()
 
     def refresh(self, matrix: BlockMatrix, reach: float = 0.0) -> None:
@@ -70,7 +72,8 @@ class Iterate:
         times = None
         if not self.cold and 0.0 < reach < np.inf:
             times = np.array([1.0, 1.0 / (1.0 + reach), 1.0 + reach])
-        self.ws.refresh(matrix, None if self.cold else self.y, times)
+        fresh = self.ws.refresh(matrix, None if self.cold else self.y, times)
+        self.fresh_share = fresh / max(len(self.ws.slots), 1)
 
     def hold_own(self, matrix: BlockMatrix, key: NDArray[np.int64], dual: Floats) -> None:
         """Store the duals of own rows, by ascending key."""

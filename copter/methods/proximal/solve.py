@@ -51,6 +51,15 @@ GRACE_S = 2e-3
 STALLED = 3.0
 """A solve has stalled after this many times max_proximal_steps without convergence."""
 
+FEW_FRESH = 0.003
+"""Share of requests that may be new in a round whose steps begin before its first pricing pass."""
+
+AHEAD_PASSES = 10.0
+"""They begin before it only if there is time for this many passes."""
+
+UNKNOWN = Residuals(*[np.inf] * 6)
+"""Residuals before the first pass."""
+
 TRUST_EXITS = 3
 """In one solve, prices are moved back into the trust region this many times; then the trust region is dropped."""
 
@@ -117,6 +126,7 @@ class Solve:
         self.threads = settings.n_threads
         self.passes = self.newton_steps = self.proximal_steps = 0
         self.stalled_steps = self.trust_exits = 0
+        self.grown = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
         self.improving: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
@@ -129,10 +139,12 @@ class Solve:
         self.iterate.refresh(self.matrix, 0.0 if self.by_descent else self.settings.price_reach)
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
+        ahead = self.improve(UNKNOWN) if self.goes_ahead() else None
         while True:
             residuals, best = self.price()
             self.ask_callback(residuals)
-            status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
+            found = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
+            status = ahead or found
             if status is Status.OPTIMAL:
                 residuals = self.finish(residuals, best)
             if status is None:
@@ -141,6 +153,14 @@ class Solve:
                     continue
                 residuals = self.residuals(best)
             return self.outcome(status, residuals, best)
+
+    def goes_ahead(self) -> bool:
+        """Return whether to take steps before the first pricing pass: few requests are new, so it would find little."""
+        iterate = self.iterate
+        few = not iterate.cold and iterate.fresh_share <= FEW_FRESH and iterate.moves
+        timely = self.watch.limit_s >= AHEAD_PASSES * iterate.pass_s
+        first = self.fallback is not None and self.fallback.comes_first
+        return few and timely and not first and not self.by_descent and not self.watch()
 
     # The steps of the loop ----------------------------------------------------------------------------------------
 
@@ -219,6 +239,7 @@ class Solve:
         progress = solve_in_one_call(iterate.steps, iterate.ws, self.rows, *before, control)
         progress = progress or solve_working_set(iterate.ws, self.rows, *before, control)
         self.newton_steps += progress.newton_steps
+        iterate.moves = progress.newton_steps > 0
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
         self.trust_exits += progress.left_trust_region

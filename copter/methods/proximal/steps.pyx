@@ -350,12 +350,12 @@ cdef class Steps:
         """Take proximal steps until the program's gap is closed (True), or the prices are outside the radius."""
         cdef Groups columns = part.columns
         cdef Py_ssize_t i, j, n = columns.n_columns
-        cdef int step, taken, violated = 0
+        cdef int _step, taken, violated = 0
         cdef bint feasible
         cdef double objective, length, longest = 0.0, dual, offset = self.offset + part.cost
         self.gap = INFINITY
         self.begin(part)
-        for step in range(1, self.most_steps + 1):
+        for _step in range(self.most_steps):
             memcpy(&self.center[0], &part.x[0], n * sizeof(double))
             self.dual.sigma = self.sigma
             for i in range(self.m):

@@ -95,11 +95,11 @@ class WorkingSet:
         result.key, result.x, result.generation = key, x, generation
         return result
 
-    def refresh(self, matrix: BlockMatrix, y: Floats | None = None, times: Floats | None = None) -> None:
+    def refresh(self, matrix: BlockMatrix, y: Floats | None = None, times: Floats | None = None) -> int:
         """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
 
         All data are gathered again. `y`: as for :meth:`grow`. `times` (k,): requests without a working column get those
-        that are best at each of these multiples of y.
+        that are best at each of these multiples of y. Returns the number of these requests.
         """
         alive, unused, required = matrix.followed(self.key, self.generation)
         nothing = np.zeros(0, dtype=np.int32)
@@ -115,6 +115,7 @@ class WorkingSet:
         self.gather(matrix)
         if y is not None and len(fresh):
             self.start_by_price(fresh, y)
+        return len(unused)
 
     def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
         """Add columns; return how many were not in yet.

@@ -222,6 +222,28 @@ def test_a_vertex_that_is_not_optimal_is_left_again(parts: Parts) -> None:
         assert parts.purified == 0
 
 
+@pytest.mark.parametrize("change", ["", "cold", "many are new", "stood still", "late", "other method", "interrupted"])
+def test_steps_begin_before_the_first_pass_where_little_is_new(parts: Parts, change: str) -> None:
+    parts.bounds = [10.0]
+    iterate = parts.iterate(cold=change == "cold")
+    iterate.fresh_share, iterate.moves = 0.0031 if change == "many are new" else 0.003, change != "stood still"
+    iterate.pass_s, parts.stops = 0.11 if change == "late" else 0.1, change == "interrupted"
+    fallback = SimpleNamespace(comes_first=True) if change == "other method" else None
+    solve = begun(parts, iterate, watch=parts.watch(1.0), fallback=fallback)
+    assert solve.goes_ahead() == (change == "")
+    if change:
+        return
+    solve.grown = 0
+    found = solve.run()
+    assert (found.status, found.passes, len(parts.controls)) == (Status.OPTIMAL, 6, 1)
+    goal = 0.3 * solve.settings.tolerance
+    assert parts.controls[0][2].tolerance == goal, "as where a pass has found no column"
+    parts.ray, parts.progress = np.array([1.0]), replace(parts.progress, converged=False)
+    iterate.moves = True
+    found = begun(parts, iterate).run()
+    assert (found.status, found.passes) == (Status.DUAL_INFEASIBLE, 6), "and a pass gives it a bound"
+
+
 # Pricing ----------------------------------------------------------------------------------------------------------
 
 
