@@ -27,6 +27,7 @@ from copter.methods.proximal.steps import Steps
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import relative_gap
 from copter.problem.sums import norm
+from copter.runtime.threads import safe_threads
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -179,7 +180,8 @@ def solve_in_one_call(
     if not few or ws.size == 0 or not ws.groups().all_plain:
         return None
     settled = SETTLE_COLUMNS, SMALL_WORKING_SET, SHARE, WORTH, WIDER, IDLE_PRICE
-    rules = *settled, MAX_VIOLATED_STEPS, EASY_STEPS, MAX_NEWTON_STEPS, LEAST_SIGMA, MAX_SIGMA
+    threads = safe_threads(control.settings.n_threads)
+    rules = *settled, MAX_VIOLATED_STEPS, EASY_STEPS, MAX_NEWTON_STEPS, threads, LEAST_SIGMA, MAX_SIGMA
     return Progress(*steps.solve(ws, rows, y, sigma, control, rules))
 
 

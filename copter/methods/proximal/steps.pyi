@@ -1,5 +1,7 @@
 from typing import Any
 
+class Program: ...
+
 class Steps:
     def solve(
         self, ws: Any, rows: Any, prices: Any, sigma: float, control: Any, rules: Any

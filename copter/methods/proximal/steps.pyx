@@ -15,18 +15,16 @@ from copter.methods.proximal.groups cimport Groups, reduced_cost
 from copter.methods.proximal.project cimport Dual, Projection, Slacks
 from copter.methods.proximal.settle cimport radius_of
 
-from copter.runtime import threads as _threads
-
 
 cdef struct Rules:
     # What `proximal_point.py` and `settling.py` say.
     Py_ssize_t settles, threaded  # columns from which groups are left out, and from which there are several threads
     double share, worth, wider, idle
-    int most_violated, easy, most_newton
+    int most_violated, easy, most_newton, threads
     double least_sigma, largest_sigma
 
 
-cdef class Part:
+cdef class Program:
     """The program of a run of steps: all columns of a working set, or those of its open groups."""
 
     cdef Groups columns
@@ -72,7 +70,7 @@ cdef class Steps:
     cdef Dual dual
     cdef Projection out
     cdef Slacks slacks
-    cdef Part whole, opened
+    cdef Program whole, opened
     cdef Rules rules
     cdef Py_ssize_t m, room, entries, groups, columns, pieces
     cdef int threads
@@ -94,7 +92,7 @@ cdef class Steps:
         self.m = self.room = self.entries = self.groups = self.columns = self.pieces = -1
         self.ascent, self.dual = Ascent.__new__(Ascent), Dual.__new__(Dual)
         self.out, self.slacks = Projection.__new__(Projection), Slacks.__new__(Slacks)
-        self.whole, self.opened = Part.__new__(Part), Part.__new__(Part)
+        self.whole, self.opened = Program.__new__(Program), Program.__new__(Program)
         self.opened.columns = Groups.__new__(Groups)
         self.ascent.dual, self.dual.out, self.dual.slacks = self.dual, self.out, self.slacks
 
@@ -151,11 +149,11 @@ cdef class Steps:
         cdef Py_ssize_t i, j, n, m = prices.shape[0]
         cdef bint settles, opens, converged, left, ended
         cdef double trust = control.trust_radius
-        cdef Part part, whole = self.whole
+        cdef Program part, whole = self.whole
         cdef const double[::1] tolerance = control.row_tolerance
         cdef Rules* rule = &self.rules
         (rule.settles, rule.threaded, rule.share, rule.worth, rule.wider, rule.idle, rule.most_violated, rule.easy,
-         rule.most_newton, rule.least_sigma, rule.largest_sigma) = rules
+         rule.most_newton, rule.threads, rule.least_sigma, rule.largest_sigma) = rules
         self.reserve_rows(m)
         self.row_scale, settings, stop = rows.scale, control.settings, control.stop
         whole.columns, whole.x, whole.free, whole.multiplier = ws.groups(), ws.x, ws.free, ws.multiplier
@@ -258,7 +256,7 @@ cdef class Steps:
 
         What the others cost and use is the sum over all groups less that over the open ones.
         """
-        cdef Part part = self.opened, whole = self.whole
+        cdef Program part = self.opened, whole = self.whole
         cdef Groups columns = whole.columns, found = part.columns
         cdef Py_ssize_t g, i, j, k, e, n = 0, count = 0, entries = 0
         with nogil:
@@ -306,7 +304,7 @@ cdef class Steps:
 
     cdef void close(self) noexcept:
         """Take the open groups' point into the whole one, and into the sums over all groups."""
-        cdef Part part = self.opened
+        cdef Program part = self.opened
         cdef Groups columns = part.columns
         cdef Py_ssize_t i, j, k
         self.total = part.cost
@@ -320,7 +318,7 @@ cdef class Steps:
 
     # Steps ----------------------------------------------------------------------------------------------------------
 
-    cdef int begin(self, Part part) except -1:
+    cdef int begin(self, Program part) except -1:
         """Prepare the subproblem of a program."""
         cdef Groups columns = part.columns
         cdef Py_ssize_t n = columns.n_columns, pieces = self.threads if n >= self.rules.threaded else 1, i, j, k
@@ -330,7 +328,7 @@ cdef class Steps:
             self.out.activity, self.out.value = np.empty((pieces, self.m)), np.empty(pieces)
         self.out.x, self.out.free, self.out.multiplier = self.found, part.free, part.multiplier
         self.dual.columns, self.dual.center, self.dual.cost_size = columns, self.center, 0.0
-        self.dual.threads = _threads.safe_threads(pieces)
+        self.dual.threads = self.rules.threads if pieces > 1 else 1
         self.slacks.lower, self.slacks.upper = part.lower, part.upper
         self.ascent.radius = self.radius
         with nogil:
@@ -346,7 +344,7 @@ cdef class Steps:
                 self.slack[i] = min(max(self.slack[i], part.lower[i]), part.upper[i])
         return 0
 
-    cdef bint take_steps(self, Part part, stop) except -1:
+    cdef bint take_steps(self, Program part, stop) except -1:
         """Take proximal steps until the program's gap is closed (True), or the prices are outside the radius."""
         cdef Groups columns = part.columns
         cdef Py_ssize_t i, j, n = columns.n_columns
@@ -393,7 +391,7 @@ cdef class Steps:
                 self.sigma = max(self.sigma / self.growth, self.rules.least_sigma)
         return False
 
-    cdef double dual_value(self, Part part) noexcept nogil:
+    cdef double dual_value(self, Program part) noexcept nogil:
         """Return the dual value of a program at the present prices, those of the wrong sign as zero (equation A3)."""
         cdef Py_ssize_t i
         cdef double value = 0.0
