@@ -43,6 +43,8 @@ class PriceSolve:
         if whole is not None:
             start = InteriorStart(model, iterate, settings, watch, whole, comes_first=order[0] is whole)
 
+        if iterate.version == model.version:
+            iterate.moves = False  # nothing has changed: the first pass proves it
         matrix, callback = model.ledger.matrix, self.of.callback
         outcome = Solve(matrix, iterate, settings, steps, callback, self.of.offset, watch, start).run()
         if outcome.status is Status.OPTIMAL and steps.method == "proximal":

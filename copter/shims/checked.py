@@ -8,9 +8,8 @@ from copter.errors import InvalidDataError
 from copter.model.columns import slots_in_order
 from copter.model.model import Model
 from copter.shims.feasibility import exceeded, exceeded_by
-from copter.shims.greedy import are_plain
 from copter.shims.plan import IDLE, IntegerPlan
-from copter.shims.tally import tally_columns
+from copter.shims.tally import tally_plain
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 Ints = np.ndarray[tuple[int], np.dtype[np.int32]]
@@ -69,9 +68,12 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
 
 
 def holds_at_once(model: Model, plan: IntegerPlan) -> bool:
-    """Return whether a plan of whole columns is seen to hold in two passes over the slots; False proves nothing."""
+    """Return whether a plan of whole columns is seen to hold in one pass over the slots; False proves nothing."""
     matrix, m = model.ledger.matrix, model.ledger.matrix.n_rows
-    if len(plan.share_key) or len(plan.share) or matrix.n_with_rows or not are_plain(matrix, plan.column_of_slot):
+    if len(plan.share_key) or len(plan.share) or matrix.n_with_rows:
+        return False
+    sums = tally_plain(matrix, plan.column_of_slot)
+    if sums is None:
         return False
 
     def terms() -> tuple[Ints, Floats, Floats]:
@@ -79,7 +81,6 @@ def holds_at_once(model: Model, plan: IntegerPlan) -> bool:
         flat = matrix.gather(slots, np.arange(len(slots) + 1, dtype=np.int32), plan.column_of_slot[slots])
         return flat.row, flat.coefficient, np.ones(len(flat.row))
 
-    sums = tally_columns(matrix, plan.column_of_slot)
     if len(exceeded_by(matrix.row_upper[:m], sums, terms)):
         return False
     if not np.isfinite(matrix.row_lower[:m]).any():

@@ -24,6 +24,7 @@ from copter.shims.tally import exact_parts, tally_columns
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
+Survey = tuple[Ints, NDArray[np.bool_], Ints, bool]  # what `survey` returns
 
 SLACK = 1e-9  # share of a row's capacity that a draft may exceed; returned plans pass the exact check
 # most units by which a draft may exceed a capacity: less than one, so that sums of whole numbers stay exact
@@ -62,14 +63,21 @@ class Draft:
         Columns of continuous requests, and their values; changed values are stored in a new array.
     """
 
-    def __init__(self, model: Model, slots: Ints | None = None, columns: Ints | None = None, x: Floats | None = None):
+    def __init__(
+        self,
+        model: Model,
+        slots: Ints | None = None,
+        columns: Ints | None = None,
+        x: Floats | None = None,
+        seen: Survey | None = None,
+    ):
         self.model = model
         self.matrix: BlockMatrix = model.ledger.matrix
         matrix, rows = self.matrix, self.matrix.n_rows
         self.left: Floats = matrix.row_upper[:rows].copy()
         finite = np.where(np.isfinite(self.left), np.abs(self.left), 0.0)
         self.room: Floats = np.minimum(SLACK * (1.0 + finite), MOST_SLACK)
-        self.sizes, self.whole, self.bound, _ = survey(matrix)
+        self.sizes, self.whole, self.bound, _ = seen or survey(matrix)
         self.alive = self.sizes > 0
         self.column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
         self.conflict: list[int] = []
@@ -356,12 +364,17 @@ class Draft:
 
 
 def drafts_know(model: Model) -> bool:
-    """Return whether drafts can handle a model.
+    """Return whether drafts can handle a model."""
+    return surveyed(model) is not None
+
+
+def surveyed(model: Model) -> Survey | None:
+    """Return what a draft reads of all slots; None for a model that drafts cannot handle.
 
     Drafts handle requests with limits (of 1 if the request is integer) and resources without lower bounds.
     """
     matrix = model.ledger.matrix
-    rows = matrix.n_rows
-    if matrix.n_with_rows or bool(np.isfinite(matrix.row_lower[:rows]).any()):
-        return False
-    return survey(matrix)[3]
+    if matrix.n_with_rows or bool(np.isfinite(matrix.row_lower[: matrix.n_rows]).any()):
+        return None
+    seen = survey(matrix)
+    return seen if seen[3] else None

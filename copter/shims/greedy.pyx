@@ -4,7 +4,7 @@ import heapq as _heapq
 
 import numpy as np
 
-from copter.model.matrix.layout cimport Block, Pattern
+from copter.model.matrix.layout cimport Block, Pattern, may_be_one
 from copter.model.matrix.block_matrix cimport BlockMatrix
 
 cdef enum:
@@ -18,13 +18,6 @@ cdef inline bint fits(const Pattern* pattern, int j, const double[::1] left, con
         if not pattern.coefficient[e] <= left[pattern.row[e]] + room[pattern.row[e]]:
             return False
     return True
-
-
-cdef inline bint may_be_one(const Block* block, int j) noexcept nogil:
-    """Return whether a column's bounds and its request's limit allow the value one."""
-    cdef double upper = block.upper_each[j] if block.upper_each != NULL else block.upper
-    cdef double lower = block.lower_each[j] if block.lower_each != NULL else 0.0
-    return lower <= 1.0 <= upper and block.limit >= 1.0
 
 
 cdef inline void take(const Pattern* pattern, int j, double[::1] left) noexcept nogil:
@@ -75,27 +68,6 @@ def survey(BlockMatrix matrix):
                 listed[count] = <int>slot
                 count += 1
     return sizes, whole, bound[:count].copy(), units
-
-
-def are_plain(BlockMatrix matrix, const int[::1] column_of_slot):
-    """Return whether every slot has no bounds on single columns, is not fixed and can take its column at value one.
-
-    A column below zero is none, which such a slot can take too.
-    """
-    cdef Py_ssize_t slot
-    cdef const Block* block
-    cdef int j
-    cdef bint plain = column_of_slot.shape[0] == matrix.n_slots
-    with nogil:
-        for slot in range(matrix.n_slots if plain else 0):
-            block, j = &matrix.blocks[slot], column_of_slot[slot]
-            if block.n_columns > 0 and (block.fixed >= 0 or block.lower_each != NULL or block.upper_each != NULL):
-                plain = False
-                break
-            if j < -1 or j >= block.n_columns or (j >= 0 and not may_be_one(block, j)):
-                plain = False
-                break
-    return plain
 
 
 def carried(const int[::1] sizes, const unsigned char[::1] free, const long[::1] generation, const int[::1] column,

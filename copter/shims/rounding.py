@@ -12,7 +12,7 @@ from copter.errors import StaleSolutionError
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.shims.closing import closed
-from copter.shims.draft import Draft, drafts_know
+from copter.shims.draft import Draft, Survey, surveyed
 from copter.shims.finished import no_plan, planned
 from copter.shims.plan import IntegerPlan
 
@@ -52,9 +52,10 @@ class RoundingShim:
         """
         require_fresh(model, solution)
         started = time.perf_counter()
-        if not drafts_know(model):
+        seen = surveyed(model)
+        if seen is None:
             return searched(model, solution, previous, "rounding", self.time_limit_s)
-        best, fractional, kept = rounded(self, model, solution, previous)
+        best, fractional, kept = rounded(self, model, solution, previous, seen)
         if not best.holds():
             left = self.time_limit_s - (time.perf_counter() - started)
             return no_draft(model, best, solution, previous, "rounding", left)
@@ -92,7 +93,7 @@ def no_draft(
 
 
 def rounded(
-    shim: RoundingShim, model: Model, solution: Solution, previous: IntegerPlan | None
+    shim: RoundingShim, model: Model, solution: Solution, previous: IntegerPlan | None, seen: Survey | None = None
 ) -> tuple[Draft, int, bool]:
     """Return (best draft, number of requests that the LP split, whether the draft is based on the previous plan)."""
     started = time.perf_counter()
@@ -104,7 +105,7 @@ def rounded(
         return shim.time_limit_s - (time.perf_counter() - started)
 
     slots, columns, x = solution.working_columns_by_slot()
-    draft = Draft(model, slots, columns, x)
+    draft = Draft(model, slots, columns, x, seen)
     if not draft.holds() and not draft.can_be_relieved():
         return draft, 0, False
     kept = draft.previous(previous) if previous is not None else None

@@ -57,6 +57,25 @@ def test_a_replay_from_nothing_forgets_the_last_round(tmp_path: Path) -> None:
     assert {str(row["why"]) for row in cold.rows} != {str(row["why"]) for row in warm.rows}
 
 
+def test_the_process_that_is_timed_records_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tapes.every_edit(tmp_path / "t", rounds=3)
+    asked, run = [], runs._run
+
+    def watched(solver: str, given: runs.Asked, more: dict[str, object]) -> runs.Run:
+        asked.append(more["record"] is not None)
+        found = run(solver, given, more)
+        for row in found.rows:
+            row["solve_s"] = float(asked[-1])
+            row["objective"] += float(asked[-1]) * (row["round"] == 1)  # as if a deadline had given another answer
+        return found
+
+    monkeypatch.setattr(runs, "_run", watched)
+    rows = runs.run_copter(runs.Asked(str(tmp_path / "t"))).rows
+    assert asked == [False, True]
+    assert [row["solve_s"] for row in rows] == [0.0, 1.0, 0.0], "a round with another answer is the recorded one"
+    assert all(row["verified"] for row in rows)
+
+
 def test_a_gap_that_the_verifier_does_not_prove_is_not_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tapes.every_edit(tmp_path / "t", rounds=2)
     monkeypatch.setattr(runs, "_verdicts", lambda path: [(0, ["point"], []), (1, ["bound", "point"], [])])

@@ -2,10 +2,14 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.string cimport memset
 
-from copter.methods.proximal.groups cimport Groups
+from copter.methods.proximal.groups cimport Groups, reduced_cost
+
+cdef struct Sums:
+    # c'x, the sizes of costs or of rows' bounds squared, and the squares and the largest of violations
+    double value, sizes, squares, largest
 
 
 def reduced_costs(const double[::1] cost, const int[::1] entry_start, const int[::1] row,
@@ -47,15 +51,6 @@ def group_least(const int[::1] start, const double[::1] value, double[::1] least
             least[g] = best
 
 
-cdef inline double reduced_cost(Groups columns, Py_ssize_t j, const double* y) noexcept nogil:
-    """Return cost - a'y of one column."""
-    cdef Py_ssize_t k
-    cdef double total = columns.cost[j]
-    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
-        total -= columns.coefficient[k] * y[columns.row[k]]
-    return total
-
-
 def least_columns(Groups columns, const int[::1] slots, const long[::1] key, const double[::1] y, double rounding,
                   double[::1] least, int[::1] column, double[::1] threshold):
     """Write each slot's least reduced cost at prices y, its column as `key` has it (slot << 32 | column), and its
@@ -89,19 +84,23 @@ def least_columns(Groups columns, const int[::1] slots, const long[::1] key, con
 
 def plain_minimum(Groups columns, const double[::1] y):
     """Return (the sum of min (c - A'y)'x over all groups, True) if all groups are plain; (0, False) otherwise."""
+    cdef double total = 0.0
+    if columns.all_plain:
+        with nogil:
+            total = plain_total(columns, &y[0])
+    return total, columns.all_plain
+
+
+cdef double plain_total(Groups columns, const double* y) noexcept nogil:
+    """Return the sum of min (c - A'y)'x over all groups, which are plain."""
     cdef Py_ssize_t g, j
     cdef double best, total = 0.0
-    cdef bint plain = True
-    with nogil:
-        for g in range(columns.count):
-            if not columns.plain[g]:
-                plain, total = False, 0.0
-                break
-            best = 0.0
-            for j in range(columns.start[g], columns.start[g + 1]):
-                best = min(best, reduced_cost(columns, j, &y[0]))
-            total += columns.limit[g] * best
-    return total, plain
+    for g in range(columns.count):
+        best = 0.0
+        for j in range(columns.start[g], columns.start[g + 1]):
+            best = min(best, reduced_cost(columns, j, y))
+        total += columns.limit[g] * best
+    return total
 
 
 def moved(const double[::1] cost, const double[::1] found, double[::1] x, double[::1] move):
@@ -223,34 +222,62 @@ def fit(Groups columns, double share, double[::1] x):
                     x[j] = min(max(x[j] * factor, columns.lower[j]), columns.upper[j])
 
 
-def point_sums(Groups columns, const double[::1] x, double[::1] activity):
-    """Write A x to `activity`; returns sums of a point: (c'x, c'c, squared violations, largest violation).
+def primal_sums(Groups columns, const double[::1] x, const double[::1] lower, const double[::1] upper):
+    """Return (c'x, relative violation, largest violation, norm of the costs) of a point over rows lower <= Ax <= upper.
 
-    Violations are those of column bounds and group limits.
+    Violations are those of rows, column bounds and group limits, relative to the norm of the rows' larger bounds.
     """
-    cdef Py_ssize_t g, j, k
-    cdef double total, over, objective = 0.0, cost = 0.0, squares = 0.0, largest = 0.0
+    activity = np.empty(max(lower.shape[0], 1))
+    cdef double[::1] use = activity
+    cdef Sums columns_, rows
     with nogil:
-        for k in range(activity.shape[0]):
-            activity[k] = 0.0
-        for g in range(columns.count):
-            total = 0.0
-            for j in range(columns.start[g], columns.start[g + 1]):
-                cost += columns.cost[j] * columns.cost[j]
-                total += x[j]
-                over = max(x[j] - columns.upper[j], columns.lower[j] - x[j])
-                if over > 0.0:
-                    squares += over * over
-                    largest = max(largest, over)
-                if x[j] != 0.0:
-                    objective += columns.cost[j] * x[j]
-                    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
-                        activity[columns.row[k]] += columns.coefficient[k] * x[j]
-            over = total - columns.limit[g]
+        columns_ = point_sums(columns, &x[0], &use[0], lower.shape[0])
+        rows = row_sums(&use[0], &lower[0], &upper[0], lower.shape[0])
+    return (columns_.value, sqrt(rows.squares + columns_.squares) / (1.0 + sqrt(rows.sizes)),
+            max(rows.largest, columns_.largest), sqrt(columns_.sizes))
+
+
+cdef Sums point_sums(Groups columns, const double* x, double* activity, Py_ssize_t m) noexcept nogil:
+    """Write A x to `activity`; returns c'x, c'c, and the violations of bounds and limits."""
+    cdef Py_ssize_t g, j, k
+    cdef double total, over
+    cdef Sums sums
+    sums.value = sums.sizes = sums.squares = sums.largest = 0.0
+    for k in range(m):
+        activity[k] = 0.0
+    for g in range(columns.count):
+        total = 0.0
+        for j in range(columns.start[g], columns.start[g + 1]):
+            sums.sizes += columns.cost[j] * columns.cost[j]
+            total += x[j]
+            over = max(x[j] - columns.upper[j], columns.lower[j] - x[j])
             if over > 0.0:
-                squares += over * over
-                largest = max(largest, over)
-    return objective, cost, squares, largest
+                sums.squares += over * over
+                sums.largest = max(sums.largest, over)
+            sums.value += columns.cost[j] * x[j] if x[j] != 0.0 else 0.0
+            for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+                activity[columns.row[k]] += columns.coefficient[k] * x[j]
+        over = total - columns.limit[g]
+        if over > 0.0:
+            sums.squares += over * over
+            sums.largest = max(sums.largest, over)
+    return sums
+
+
+cdef Sums row_sums(const double* activity, const double* lower, const double* upper, Py_ssize_t m) noexcept nogil:
+    """Return the violations of rows, and the squares of their larger finite bounds as sizes."""
+    cdef Py_ssize_t i
+    cdef double over, bound
+    cdef Sums sums
+    sums.value = sums.sizes = sums.squares = sums.largest = 0.0
+    for i in range(m):
+        over = max(activity[i] - upper[i], lower[i] - activity[i])
+        if over > 0.0:
+            sums.squares += over * over
+            sums.largest = max(sums.largest, over)
+        bound = max(fabs(lower[i]) if isfinite(lower[i]) else 0.0, fabs(upper[i]) if isfinite(upper[i]) else 0.0)
+        sums.sizes += bound * bound
+    return sums
 
 
 def easy_minimum(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,

@@ -143,16 +143,6 @@ cdef class Ascent:
         The ascent ends where a price is farther than radius * weight from its base.
     """
 
-    cdef Dual dual
-    cdef const double[::1] tolerance, base, weight
-    cdef double radius
-    cdef Py_ssize_t m
-    cdef double[:, ::1] here, found, matrix, factor  # points: rows of prices, slacks and residuals
-    cdef object points  # the array of `here`
-    cdef double[::1] direction, total
-    cdef bint factorises
-    cdef int[::1] touched
-
     def __init__(self, Dual dual, const double[::1] tolerance, const double[::1] base, const double[::1] weight,
                  double radius):
         cdef Py_ssize_t size = max(tolerance.shape[0], 1)
@@ -222,17 +212,23 @@ cdef class Ascent:
         y, slack, residual : ndarray (m,)
             Of the last point.
         """
+        cdef int steps
+        if self.m == 0:
+            self.dual.at(&self.here[0, 0], &self.here[1, 0], &self.here[2, 0])
+            return 0, np.empty(0), np.empty(0), np.empty(0)
+        steps = self.climb(&y[0], stop, most, direction_at)
+        return steps, *self.points.copy()
+
+    cdef int climb(self, const double* y, stop, int most, direction_at) except -1:
+        """Do :meth:`run` where there are rows; the last point is in `here`."""
         cdef Py_ssize_t i, m = self.m
         cdef int step = 0
         cdef double value, found, slope
         cdef bint last = True
-        if m == 0:
-            self.dual.at(&self.here[0, 0], &self.here[1, 0], &self.here[2, 0])
-            return 0, np.empty(0), np.empty(0), np.empty(0)
         if direction_at is None and not self.factorises:
             self.factorises = True
             self.matrix, self.factor = np.empty((m, m)), np.empty((m, m))
-        memcpy(&self.here[0, 0], &y[0], m * sizeof(double))
+        memcpy(&self.here[0, 0], y, m * sizeof(double))
         value = self.dual.at(&self.here[0, 0], &self.here[1, 0], &self.here[2, 0])
         while step < most and not self.has_ended() and not stop():  # ends: steps are counted
             if direction_at is None:
@@ -259,4 +255,4 @@ cdef class Ascent:
             step += 1
         if not last:
             self.dual.at(&self.here[0, 0], &self.here[1, 0], &self.here[2, 0])
-        return step, *self.points.copy()
+        return step

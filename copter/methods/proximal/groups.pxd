@@ -3,6 +3,7 @@
 
 cdef class Groups:
     cdef Py_ssize_t count, n_columns
+    cdef readonly bint all_plain
     cdef const int* start
     cdef const double* limit
     cdef const double* cost
@@ -15,3 +16,12 @@ cdef class Groups:
     cdef unsigned char[::1] _plain
     cdef const int[::1] _start, _entry_start, _row
     cdef const double[::1] _limit, _cost, _lower, _upper, _coefficient
+
+
+cdef inline double reduced_cost(Groups columns, Py_ssize_t j, const double* y) noexcept nogil:
+    """Return cost - a'y of one column."""
+    cdef Py_ssize_t k
+    cdef double total = columns.cost[j]
+    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
+        total -= columns.coefficient[k] * y[columns.row[k]]
+    return total

@@ -19,6 +19,7 @@ cdef class Groups:
     ----------
     plain : array (g,)
         Whether a group has a limit, and columns with lower bounds of zero and upper bounds no smaller than it.
+    all_plain : bool
     """
 
     def __init__(self, const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
@@ -33,6 +34,7 @@ cdef class Groups:
         self._plain = np.empty(max(self.count, 1), dtype=np.uint8)
         self.plain = &self._plain[0]
         cdef Py_ssize_t g, j
+        self.all_plain = True
         with nogil:
             for g in range(self.count):
                 self._plain[g] = limit[g] < INFINITY
@@ -40,3 +42,4 @@ cdef class Groups:
                     if lower[j] != 0.0 or upper[j] < limit[g]:
                         self._plain[g] = 0
                         break
+                self.all_plain = self.all_plain and self._plain[g]

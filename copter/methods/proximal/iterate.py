@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from copter.errors import InternalError
 from copter.methods.proximal.accumulate import idle_columns
 from copter.methods.proximal.newton import Rows
+from copter.methods.proximal.steps import Steps
 from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.moves import Moves
@@ -46,6 +47,9 @@ class Iterate:
         self.cold = True
         self.own_key, self.own_dual, self.own_generation = NO_DUALS
         self.pass_s = 0.0  # seconds of the last pricing pass
+        self.fresh_share = 1.0  # of the requests that the last refresh has found without a working column
+        self.moves = False  # whether the last steps on the working set have moved
+        self.steps = Steps()
 
     def refresh(self, matrix: BlockMatrix, reach: float = 0.0) -> None:
         """Follow the edits: surviving rows keep their duals, surviving columns their values.
@@ -54,21 +58,22 @@ class Iterate:
         warm solve with a positive `reach` requests without working columns get those that are best at the last prices
         and at prices 1 + reach times as high and as low (equation A18).
         """
-        y = np.zeros(matrix.n_rows)
         generation = matrix.row_generation[: matrix.n_rows].copy()
-        known = len(self.y)
-        same = self.row_generation == generation[:known]
-        y[:known][same] = self.y[same]
-        self.y, self.row_generation = y, generation
+        if not np.array_equal(self.row_generation, generation):
+            y, known = np.zeros(matrix.n_rows), len(self.y)
+            same = self.row_generation == generation[:known]
+            y[:known][same] = self.y[same]
+            self.y, self.row_generation = y, generation
         if len(self.own_key):
             slot = self.own_key >> 32
             alive = (slot < matrix.n_slots) & (self.own_generation == matrix.generation[slot])
             self.own_key, self.own_dual = self.own_key[alive], self.own_dual[alive]
             self.own_generation = self.own_generation[alive]
-        seeds = None
+        times = None
         if not self.cold and 0.0 < reach < np.inf:
-            seeds = np.array([[1.0], [1.0 / (1.0 + reach)], [1.0 + reach]]) * y
-        self.ws.refresh(matrix, None if self.cold else y, seeds)
+            times = np.array([1.0, 1.0 / (1.0 + reach), 1.0 + reach])
+        fresh = self.ws.refresh(matrix, None if self.cold else self.y, times)
+        self.fresh_share = fresh / max(len(self.ws.slots), 1)
 
     def hold_own(self, matrix: BlockMatrix, key: NDArray[np.int64], dual: Floats) -> None:
         """Store the duals of own rows, by ascending key."""
@@ -111,17 +116,17 @@ class Iterate:
 
     def shrink(self, matrix: BlockMatrix) -> None:
         """Remove columns at rest whose reduced cost exceeds their block's least by `KEEP_SLACK` times its largest
-        |cost|.
+        |cost|; data of the others are gathered again by the next :meth:`refresh`.
         """
         ws = self.ws
-        if ws.size == 0:
+        if ws.size == 0 or len(ws.cost) != ws.size:  # no columns, or not gathered since the last time
             return
         idle = np.empty(ws.size, dtype=np.uint8)
         if not idle_columns(ws.groups(), self.y, ws.x, KEEP_SLACK, idle):
             return
         if ws.any_required:
             idle[np.repeat(matrix.resident_of(ws.slots), np.diff(ws.start))] = 0
-        ws.keep(idle == 0)
+        self.ws = ws.without(idle)
 
     def check_consistent(self, matrix: BlockMatrix) -> None:
         """Raise InternalError unless x is within bounds and limits, keys ascend and every column is alive."""

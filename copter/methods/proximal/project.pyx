@@ -76,6 +76,24 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
     return mu
 
 
+cdef inline double few_multiplier(const double* target, Py_ssize_t n, double limit) noexcept nogil:
+    """Do :func:`plain_multiplier` for one to three columns, without branches that depend on the targets.
+
+    mu is the largest of zero and, for each number of columns, the excess of the largest so many over the limit, shared
+    among them: which columns stay above mu is the first thing that a processor would guess wrong.
+    """
+    cdef double first = target[0], second, third
+    if n == 1:
+        return max(0.0, first - limit)
+    second = target[1]
+    if n == 2:
+        return max(max(0.0, max(first, second) - limit), (first + second - limit) / 2.0)
+    third = target[2]
+    return max(max(max(0.0, max(max(first, second), third) - limit),
+                   (max(max(first + second, first + third), second + third) - limit) / 2.0),
+               (first + second + third - limit) / 3.0)
+
+
 cdef inline double plain_multiplier(const double* target, Py_ssize_t n, double limit, double guess) noexcept nogil:
     """Do :func:`limit_multiplier` for columns with lower bounds of zero and upper bounds no smaller than the limit.
 
@@ -85,6 +103,8 @@ cdef inline double plain_multiplier(const double* target, Py_ssize_t n, double l
     cdef Py_ssize_t j, count, before = -1
     cdef double mu = guess if guess > 0.0 else 0.0, total
     cdef int _step
+    if 0 < n <= 3:
+        return few_multiplier(target, n, limit)
     for _step in range(200):
         total, count = 0.0, 0
         for j in range(n):
@@ -167,14 +187,8 @@ cdef double project_groups(Groups columns, Py_ssize_t begin, Py_ssize_t end, con
             mu = plain_multiplier(x + s, n, columns.limit[g], out.multiplier[g])
             out.multiplier[g] = mu
             for j in range(s, s + n):
-                step = x[j] - mu
-                free[j] = 0
-                if step <= 0.0:
-                    x[j] = 0.0
-                    squares += center[j] * center[j]
-                    continue
-                free[j] = step < upper[j]
-                step = min(step, upper[j])
+                step = min(max(x[j] - mu, 0.0), upper[j])
+                free[j] = (step > 0.0) & (step < upper[j])
                 linear += (center[j] - x[j]) * step
                 squares += (step - center[j]) * (step - center[j])
                 x[j] = step

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.methods.proximal import newton
+from copter.methods.proximal import settling as settled_groups
 from copter.methods.proximal.accumulate import easy_minimum, moved, plain_minimum
 from copter.methods.proximal.ascent import Ascent
 from copter.methods.proximal.newton import SMALL_WORKING_SET, Direction, Region, Rows, Subproblem, maximise
 from copter.methods.proximal.project import block_minimum
 from copter.methods.proximal.row_sums import dual_terms, is_within, signed
 from copter.methods.proximal.settling import Part, Settling
+from copter.methods.proximal.steps import Steps
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import relative_gap
 from copter.problem.sums import norm
+from copter.runtime.threads import safe_threads
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -157,6 +161,22 @@ def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, contr
             progress.displacement = part.spread(progress.displacement, ws.size)
             return progress
         settling.widen(y)
+
+
+def solve_in_one_call(
+    steps: Steps, ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control
+) -> Progress | None:
+    """Do :func:`solve_working_set` in one compiled call; None for a program that needs more than plain groups, few rows
+    and Newton's directions.
+    """
+    few = 0 < len(y) <= newton.FEW_ROWS and control.direction is Subproblem.newton_direction
+    if not few or ws.size == 0 or not ws.groups().all_plain:
+        return None
+    settled = settled_groups.SHARE, settled_groups.WORTH, settled_groups.WIDER, settled_groups.IDLE_PRICE
+    threads = safe_threads(control.settings.n_threads)
+    ends = MAX_VIOLATED_STEPS, EASY_STEPS, newton.MAX_NEWTON_STEPS, threads, LEAST_SIGMA, MAX_SIGMA
+    rules = SETTLE_COLUMNS, SMALL_WORKING_SET, *settled, *ends
+    return Progress(*steps.solve(ws, rows, y, sigma, control, rules))
 
 
 def proximal_point(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import rooms, snap
 from copter.methods.proximal.newton import Rows
-from copter.methods.proximal.purify import Walk, WalkRows
+from copter.methods.proximal.purify import Walk, WalkRows, cut_excess
 from copter.methods.proximal.row_sums import tight_rows
 from copter.methods.proximal.working_set import WorkingSet
 
@@ -58,12 +58,5 @@ def walk(ws: WorkingSet, rows: Rows, activity: Floats, row_tight: Bytes, span: F
 def settle(ws: WorkingSet) -> None:
     """Subtract a group's excess over its limit, caused by snapping, from its column with the most room."""
     room = np.empty(len(ws.slots))
-    if rooms(ws.groups(), ws.x, SNAP, room, np.empty(len(ws.slots), dtype=np.uint8)) >= 0.0:
-        return
-    excess = -room
-    for group in np.flatnonzero(excess > 0.0):
-        columns = np.arange(ws.start[group], ws.start[group + 1])
-        inner = columns[(ws.x[columns] > ws.lower[columns]) & (ws.x[columns] < ws.upper[columns])]
-        if len(inner):
-            most = inner[np.argmax(ws.x[inner] - ws.lower[inner])]
-            ws.x[most] = max(ws.lower[most], ws.x[most] - excess[group])
+    if rooms(ws.groups(), ws.x, SNAP, room, np.empty(len(ws.slots), dtype=np.uint8)) < 0.0:
+        cut_excess(ws.groups(), room, ws.x)

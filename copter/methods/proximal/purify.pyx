@@ -52,7 +52,7 @@ cdef class Walk:
     cdef const double* coefficient
     cdef const int* entry_start
     cdef const int* row
-    cdef const int[::1] group
+    cdef int[::1] group  # of the columns that wait; unset for others
     cdef unsigned char[::1] row_tight, limit_tight
     cdef unsigned char[::1] held  # 1 for columns that stay where they are because the face is unbounded along them
     # Scratch: the pending columns and their direction, the distinct groups among them, the constraints' matrix.
@@ -67,18 +67,10 @@ cdef class Walk:
         self.entry_start, self.row, self.coefficient = columns.entry_start, columns.row, columns.coefficient
         self.activity, self.row_lower, self.row_upper = rows.activity, rows.lower, rows.upper
         self.row_scale, self.row_tight = rows.scale, rows.tight
-        group = np.empty(len(x), dtype=np.int32)
-        cdef int[::1] group_of = group
-        cdef Py_ssize_t g, j
-        for g in range(columns.count):
-            for j in range(columns.start[g], columns.start[g + 1]):
-                group_of[j] = <int>g
-        self.group = group
+        self.group = np.empty(len(x), dtype=np.int32)
         self.held = np.zeros(len(x), dtype=np.uint8)
-        self.place = np.full(columns.count + 1, -1, dtype=np.int32)
-        self.row_place = np.zeros(len(rows.activity), dtype=np.int32)
-        self.per_group = np.zeros(columns.count + 1)
-        self.change = np.zeros(len(rows.activity))
+        self.place, self.per_group = np.empty(columns.count + 1, dtype=np.int32), np.empty(columns.count + 1)
+        self.row_place, self.change = np.zeros(len(rows.activity), dtype=np.int32), np.zeros(len(rows.activity))
         self.n_pending = self.n_groups = 0
         self.allocate(64)
 
@@ -303,16 +295,16 @@ cdef class Walk:
 
     def run(self, Py_ssize_t max_steps, must_stop):
         """Follow null directions until none is left; return their number. `must_stop` is asked before each."""
-        cdef Py_ssize_t j, at = 0, steps = 0, count = 0
-        for j in range(self.x.shape[0]):
-            count += self.between(j)
-        waiting = np.empty(count, dtype=np.int32)
+        cdef Py_ssize_t g, j, at = 0, steps = 0, count = 0
+        waiting = np.empty(self.x.shape[0], dtype=np.int32)
         cdef int[::1] columns = waiting
-        count = 0
-        for j in range(self.x.shape[0]):
-            if self.between(j):
-                columns[count] = <int>j
-                count += 1
+        with nogil:
+            for g in range(self.columns.count):
+                for j in range(self.columns.start[g], self.columns.start[g + 1]):
+                    if self.between(j):
+                        columns[count], self.group[j] = <int>j, <int>g
+                        count += 1
+        columns = columns[:count]
         while steps < max_steps and not must_stop():  # ends: steps are counted, each asks must_stop
             # Take whole groups, until their columns outnumber the constraints that bind them.
             while at < count and self.n_pending <= self.constraints():  # ends: at grows to count
@@ -328,3 +320,18 @@ cdef class Walk:
             self.drop_resting()
             steps += 1
         return steps
+
+
+def cut_excess(Groups columns, const double[::1] room, double[::1] x):
+    """Take what a group's sum is above its limit (`room` below zero) from its column between bounds with most room."""
+    cdef Py_ssize_t g, j, most
+    with nogil:
+        for g in range(columns.count):
+            if room[g] < 0.0:
+                most = -1
+                for j in range(columns.start[g], columns.start[g + 1]):
+                    if columns.lower[j] < x[j] < columns.upper[j]:
+                        if most < 0 or x[j] - columns.lower[j] > x[most] - columns.lower[most]:
+                            most = j
+                if most >= 0:
+                    x[most] = max(columns.lower[most], x[most] + room[g])

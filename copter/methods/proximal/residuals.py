@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import hypot, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from copter.methods.proximal.accumulate import point_sums
+from copter.methods.proximal.accumulate import primal_sums
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.pricing import Priced
-from copter.methods.proximal.row_sums import row_violations
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.sums import norm
 
 
-@dataclass(frozen=True, slots=True)
-class PrimalSide:
+class PrimalSide(NamedTuple):
     """Objective (as minimised), relative violation and largest violation of a point."""
 
     objective: float
@@ -31,15 +28,7 @@ def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
 
     Violations are relative to the norm of the rows' larger finite bounds.
     """
-    activity = np.empty(len(rows.lower))
-    objective, costs, squares, largest = point_sums(ws.groups(), ws.x, activity)
-    over, most, bounds = row_violations(activity, rows.lower, rows.upper)
-    return PrimalSide(
-        objective=objective,
-        relative=hypot(over, sqrt(squares)) / (1.0 + bounds),
-        largest=max(most, largest),
-        cost_norm=sqrt(costs),
-    )
+    return PrimalSide(*primal_sums(ws.groups(), ws.x, rows.lower, rows.upper))
 
 
 def residuals_of(side: PrimalSide, priced: Priced, offset: float = 0.0) -> Residuals:

@@ -1,8 +1,8 @@
-"""Sums over the coupling rows, each in one pass: prices of the right sign, dual terms, violations, tolerances."""
+"""Sums over the coupling rows, each in one pass: prices of the right sign, dual terms, tolerances."""
 
 import numpy as np
 
-from libc.math cimport fabs, isfinite, sqrt
+from libc.math cimport fabs, isfinite
 
 
 cdef inline double largest_bound(double lower, double upper) noexcept nogil:
@@ -35,21 +35,6 @@ def dual_terms(const double[::1] y, const double[::1] lower, const double[::1] u
                 value += term
                 size += fabs(term)
     return value, size
-
-
-def row_violations(const double[::1] activity, const double[::1] lower, const double[::1] upper):
-    """Return sums of rows: (norm of the violations, largest violation, norm of the larger finite bounds)."""
-    cdef Py_ssize_t i
-    cdef double squares = 0.0, largest = 0.0, bounds = 0.0, over, bound
-    with nogil:
-        for i in range(activity.shape[0]):
-            over = max(activity[i] - upper[i], lower[i] - activity[i])
-            if over > 0.0:
-                squares += over * over
-                largest = max(largest, over)
-            bound = largest_bound(lower[i], upper[i])
-            bounds += bound * bound
-    return sqrt(squares), largest, sqrt(bounds)
 
 
 def tight_rows(const double[::1] activity, const double[::1] lower, const double[::1] upper, double share):

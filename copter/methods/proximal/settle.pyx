@@ -77,6 +77,14 @@ cdef double group_radius(Groups columns, Py_ssize_t g, const double* x, const do
     return radius
 
 
+cdef double radius_of(Groups columns, Py_ssize_t g, const double* x, const double* reduced,
+                      const double* weight) noexcept nogil:
+    """Return the radius of one group; 0 without a finite limit, or without columns."""
+    if columns.limit[g] == INFINITY or columns.start[g] == columns.start[g + 1]:
+        return 0.0
+    return group_radius(columns, g, x, reduced, weight)
+
+
 def settled_radius(Groups columns, const double[::1] x, const double[::1] reduced, const double[::1] weight,
                    double[::1] radius):
     """Write each group's radius: x stays optimal while no price moves by more than radius * weight of its row.
@@ -86,7 +94,4 @@ def settled_radius(Groups columns, const double[::1] x, const double[::1] reduce
     cdef Py_ssize_t g
     with nogil:
         for g in range(columns.count):
-            if columns.limit[g] == INFINITY or columns.start[g] == columns.start[g + 1]:
-                radius[g] = 0.0
-            else:
-                radius[g] = group_radius(columns, g, &x[0], &reduced[0], &weight[0])
+            radius[g] = radius_of(columns, g, &x[0], &reduced[0], &weight[0])

@@ -16,19 +16,19 @@ from copter.methods.proximal.descent import descend
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Direction, Rows, Subproblem
 from copter.methods.proximal.pricing import Priced, price_all
-from copter.methods.proximal.proximal_point import Control, Progress, solve_working_set
+from copter.methods.proximal.proximal_point import Control, Progress, solve_in_one_call, solve_working_set
 from copter.methods.proximal.purification import purify
-from copter.methods.proximal.residuals import primal_side, residuals_of
+from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
 from copter.methods.proximal.row_sums import row_tolerances
 from copter.methods.proximal.termination import status_of
 from copter.model.matrix import BlockMatrix
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Status
-from copter.problem.sums import inner
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 FAR = 1e-2
 """Relative gap above which coordinate descent improves the working set; below it, Newton's method does."""
@@ -50,6 +50,15 @@ GRACE_S = 2e-3
 
 STALLED = 3.0
 """A solve has stalled after this many times max_proximal_steps without convergence."""
+
+FEW_FRESH = 0.003
+"""Share of requests that may be new in a round whose steps begin before its first pricing pass."""
+
+AHEAD_PASSES = 10.0
+"""They begin before it only if there is time for this many passes."""
+
+UNKNOWN = Residuals(*[np.inf] * 6)
+"""Residuals before the first pass."""
 
 TRUST_EXITS = 3
 """In one solve, prices are moved back into the trust region this many times; then the trust region is dropped."""
@@ -117,8 +126,11 @@ class Solve:
         self.threads = settings.n_threads
         self.passes = self.newton_steps = self.proximal_steps = 0
         self.stalled_steps = self.trust_exits = 0
+        self.grown = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
+        self.improving: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+        self.side = PrimalSide(0.0, 0.0, 0.0, 0.0)  # of the point whose residuals were taken last
         self.by_descent = choice.method == "coordinate_descent"
         self.direction: Direction = descent_direction if self.by_descent else Subproblem.newton_direction
 
@@ -127,10 +139,12 @@ class Solve:
         self.iterate.refresh(self.matrix, 0.0 if self.by_descent else self.settings.price_reach)
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
+        ahead = self.improve(UNKNOWN) if self.goes_ahead() else None
         while True:
             residuals, best = self.price()
             self.ask_callback(residuals)
-            status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
+            found = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
+            status = ahead or found
             if status is Status.OPTIMAL:
                 residuals = self.finish(residuals, best)
             if status is None:
@@ -139,6 +153,14 @@ class Solve:
                     continue
                 residuals = self.residuals(best)
             return self.outcome(status, residuals, best)
+
+    def goes_ahead(self) -> bool:
+        """Return whether to take steps before the first pricing pass: few requests are new, so it would find little."""
+        iterate = self.iterate
+        few = not iterate.cold and iterate.fresh_share <= FEW_FRESH and iterate.moves
+        timely = self.watch.limit_s >= AHEAD_PASSES * iterate.pass_s
+        first = self.fallback is not None and self.fallback.comes_first
+        return few and timely and not first and not self.by_descent and not self.watch()
 
     # The steps of the loop ----------------------------------------------------------------------------------------
 
@@ -165,13 +187,17 @@ class Solve:
             iterate.pass_s = took
         elif seconds > 0.0:  # the pass was cut short
             iterate.pass_s = max(iterate.pass_s, UNFINISHED * took)
+        found = self.residuals(priced)
+        proven = found.within(self.settings.tolerance, self.settings.absolute_tolerance)
+        # An optimum takes in new columns for the next round, when it ends; after the deadline no step would follow.
+        worth = len(priced.slot) > 0 and not proven and not self.watch()
         guide = None if iterate.cold else priced.y
-        worth = len(priced.slot) > 0 and not self.watch()  # after the deadline new columns would not be solved for
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if worth else 0
-        side = primal_side(iterate.ws, self.rows)
-        found = residuals_of(side, priced, self.offset)
+        if self.grown and guide is not None:  # some new columns may have been raised
+            found = self.residuals(priced)
+        self.improving = priced.slot, priced.column
         if self.best is not None:
-            before = residuals_of(side, self.best, self.offset)
+            before = residuals_of(self.side, self.best, self.offset)
             if not max(found.gap, found.dual) <= max(before.gap, before.dual):
                 return before, self.best
         self.best = priced
@@ -179,7 +205,8 @@ class Solve:
 
     def residuals(self, priced: Priced) -> Residuals:
         """Return residuals of the current point, with the prices of a pass."""
-        return residuals_of(primal_side(self.iterate.ws, self.rows), priced, self.offset)
+        self.side = primal_side(self.iterate.ws, self.rows)
+        return residuals_of(self.side, priced, self.offset)
 
     def ask_callback(self, residuals: Residuals) -> None:
         """Report progress to the callback; if it returns True, the solve ends."""
@@ -209,8 +236,10 @@ class Solve:
             direction=self.direction,
         )
         before = iterate.y, iterate.sigma
-        progress = solve_working_set(iterate.ws, self.rows, *before, control)
+        progress = solve_in_one_call(iterate.steps, iterate.ws, self.rows, *before, control)
+        progress = progress or solve_working_set(iterate.ws, self.rows, *before, control)
         self.newton_steps += progress.newton_steps
+        iterate.moves = progress.newton_steps > 0
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
         self.trust_exits += progress.left_trust_region
@@ -272,15 +301,16 @@ class Solve:
         """Move to a vertex if shims need one and the point stays optimal; then remove idle columns."""
         iterate, settings = self.iterate, self.settings
         if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
-            before = iterate.ws.x.copy()
+            before, side = iterate.ws.x.copy(), self.side
             purify(iterate.ws, self.rows, self.must_stop)
             after = self.residuals(best)
             if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 residuals = after
             else:
-                iterate.ws.x[:] = before
+                iterate.ws.x[:], self.side = before, side
         iterate.cold = False
         iterate.shrink(self.matrix)
+        iterate.ws = iterate.ws.expecting(self.matrix, *self.improving)
         return residuals
 
     def outcome(self, status: Status, residuals: Residuals, best: Priced) -> Outcome:
@@ -289,7 +319,7 @@ class Solve:
             status=status,
             priced=best,
             residuals=residuals,
-            objective=inner(self.iterate.ws.cost, self.iterate.ws.x),
+            objective=self.side.objective,
             newton_steps=self.newton_steps,
             proximal_steps=self.proximal_steps,
             passes=self.passes,

@@ -108,6 +108,19 @@ def places_of(const unsigned char[::1] flag, bint wanted):
     return places
 
 
+def without(const long[::1] key, const double[::1] x, const long[::1] generation, const unsigned char[::1] idle):
+    """Return keys, values and generations of the columns that are not idle."""
+    cdef Py_ssize_t j, n = key.shape[0], count = 0
+    keys, values, ages = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int64)
+    cdef long[::1] kept = keys, age = ages
+    cdef double[::1] value = values
+    with nogil:
+        for j in range(n):
+            kept[count], value[count], age[count] = key[j], x[j], generation[j]
+            count += idle[j] == 0
+    return keys[:count], values[:count], ages[:count]
+
+
 cdef struct Columns:
     # What a working set holds of each column.
     const long* key

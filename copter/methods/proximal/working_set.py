@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from copter.methods.proximal.accumulate import activities, fit, group_least, raise_new, reduced_costs
 from copter.methods.proximal.groups import Groups
-from copter.methods.proximal.splice import merged_keys, places_of, places_with, spliced, unknown_keys
+from copter.methods.proximal.splice import merged_keys, places_of, places_with, spliced, unknown_keys, without
 from copter.model.matrix import BlockMatrix
 from copter.problem.values import distinct
 
@@ -95,17 +95,17 @@ class WorkingSet:
         result.key, result.x, result.generation = key, x, generation
         return result
 
-    def refresh(self, matrix: BlockMatrix, y: Floats | None = None, seeds: Floats | None = None) -> None:
+    def refresh(self, matrix: BlockMatrix, y: Floats | None = None, times: Floats | None = None) -> int:
         """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
 
-        All data are gathered again. `y`: as for :meth:`grow`. `seeds` (k, rows): requests without a working column get
-        those that are best at each of these prices.
+        All data are gathered again. `y`: as for :meth:`grow`. `times` (k,): requests without a working column get those
+        that are best at each of these multiples of y. Returns the number of these requests.
         """
         alive, unused, required = matrix.followed(self.key, self.generation)
         nothing = np.zeros(0, dtype=np.int32)
         wanted = matrix.required_columns() if required else (nothing, nothing)
-        if seeds is not None and len(unused):
-            best = matrix.improving(unused, seeds)
+        if y is not None and times is not None and len(unused):
+            best = matrix.improving(unused, y, times)
             wanted = best if not required else (np.append(wanted[0], best[0]), np.append(wanted[1], best[1]))
         self.any_required = required
         keys = wanted[0].astype(np.int64) << SLOT_SHIFT | wanted[1]
@@ -115,12 +115,15 @@ class WorkingSet:
         self.gather(matrix)
         if y is not None and len(fresh):
             self.start_by_price(fresh, y)
+        return len(unused)
 
     def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
         """Add columns; return how many were not in yet.
 
         `y`: prices that select each new column's starting bound; without prices it is the lower bound.
         """
+        if len(self.cost) != self.size:  # not gathered since the last solve
+            self.gather(matrix)
         fresh, at = self.unknown(slot, column)
         if len(fresh):
             self.merge(matrix, fresh, at)
@@ -159,6 +162,18 @@ class WorkingSet:
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Remove the columns outside the mask; these must be at their lower bounds."""
         spliced(self, NOTHING, places_of(mask.view(np.uint8), True), self)
+
+    def without(self, idle: NDArray[np.uint8]) -> WorkingSet:
+        """Return a working set without the idle columns, of which :meth:`refresh` will gather the data again."""
+        return WorkingSet.of(*without(self.key, self.x, self.generation, idle))
+
+    def expecting(self, matrix: BlockMatrix, slot: Ints, column: Ints) -> WorkingSet:
+        """Return a working set with these columns too, at zero, of which :meth:`refresh` will gather the data."""
+        fresh = self.unknown(slot, column)[0]
+        if not len(fresh):
+            return self
+        key, x, _ = merged_keys(self.key, self.x, None, fresh)
+        return WorkingSet.of(key, x, matrix.generation[key >> SLOT_SHIFT])
 
     def take(self, columns: NDArray[np.integer[Any]]) -> WorkingSet:
         """Return a working set of the columns at these ascending positions, with copies of their data."""

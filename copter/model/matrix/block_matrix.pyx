@@ -342,15 +342,14 @@ cdef class BlockMatrix(PricedMatrix):
         """
         cdef Py_ssize_t j = 0, n = key.shape[0]
         cdef int slot, count = 0
-        cdef bint required = False, known, gone = False
+        cdef bint known, gone = False
         cdef const long[::1] now = self.generation
-        cdef Block* block
         mask, fresh = np.ones(n, dtype=bool), np.empty(self.n_slots, dtype=np.int32)
         cdef unsigned char[::1] alive = mask.view(np.uint8)
         cdef int[::1] found = fresh
         with nogil:
             for slot in range(self.n_slots):
-                block, known = &self.blocks[slot], False
+                known = False
                 while j < n and key[j] >> 32 == slot:  # ends: j grows to the number of keys
                     if generation[j] == now[slot]:
                         known = True
@@ -358,16 +357,13 @@ cdef class BlockMatrix(PricedMatrix):
                         alive[j] = 0
                         gone = True
                     j += 1
-                if block.n_columns > 0:
-                    if block.resident or block.fixed >= 0:
-                        required = True
-                    if not known:
-                        found[count] = slot
-                        count += 1
+                if not known and self.blocks[slot].n_columns > 0:
+                    found[count] = slot
+                    count += 1
             for j in range(j, n):
                 alive[j] = 0
                 gone = True
-        return mask if gone else None, fresh[:count].copy(), required
+        return mask if gone else None, fresh[:count].copy(), self.n_resident > 0 or len(self.fixed_slots) > 0
 
     def required_columns(self):
         """Return (slot, column), int32 arrays, of the columns that any working set must hold: resident, fixed ones."""

@@ -94,6 +94,13 @@ cdef inline bint is_summed(const Block* block) noexcept nogil:
     return block.limit < INFINITY or block.least > -INFINITY
 
 
+cdef inline bint may_be_one(const Block* block, int j) noexcept nogil:
+    """Whether a column's bounds and its request's limit allow the value one."""
+    cdef double upper = block.upper_each[j] if block.upper_each != NULL else block.upper
+    cdef double lower = block.lower_each[j] if block.lower_each != NULL else 0.0
+    return lower <= 1.0 <= upper and block.limit >= 1.0
+
+
 cdef inline int exception_at(const Block* block, int e) noexcept nogil:
     return block.single_column if block.n_exceptions == 1 else block.exception_column[e]
 

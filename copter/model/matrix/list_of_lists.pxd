@@ -35,6 +35,7 @@ cdef class ListOfLists(RowLists):
     cdef bint has_single  # whether costs have ever been float32
     cdef readonly long long n_columns
     cdef readonly int n_with_rows
+    cdef readonly int n_resident
     cdef readonly list free_slots
     cdef readonly dict fixed_slots
     cdef int reserve(self, int slots) except -1
@@ -42,5 +43,6 @@ cdef class ListOfLists(RowLists):
     cdef Block* block_at(self, int slot) except NULL
     cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset,
                    double least)
-    cdef void note_residence(self, Block* block, Slab slab)
+    cdef void note_residence(self, Block* block)
+    cdef void tell(self, const Block* block, int times)
     cdef void hold_private(self, int slot, private_bounds, Py_ssize_t place) except *

@@ -32,6 +32,7 @@ class ListOfLists(RowLists):
     generation: NDArray[np.int64]
     n_columns: int
     n_with_rows: int  # slabs that have private rows or a least sum
+    n_resident: int  # slabs whose columns are all in every working set
     free_slots: list[int]
     fixed_slots: dict[int, None]
     def __init__(self) -> None: ...

@@ -199,10 +199,10 @@ cdef class ListOfLists(RowLists):
         block.cost, block.stamp = cost_pointer(slab.cost), self.next_stamp()
         block.lower_each = double_pointer(slab.lower_each)
         block.upper_each = double_pointer(slab.upper_each)
-        self.note_residence(block, slab)
+        self.note_residence(block)
         slab.template.pattern.n_users += 1
         self.n_columns += block.n_columns
-        self.n_with_rows += has_rows(block)
+        self.tell(block, 1)
 
     cdef void hold_private(self, int slot, private_bounds, Py_ssize_t place) except *:
         """Point a block without private bounds to a row of a table, which :func:`require_table` has checked."""
@@ -215,9 +215,14 @@ cdef class ListOfLists(RowLists):
             block.private_lower = &table[place, 0]
             block.private_upper = &table[place, block.pattern.n_private]
 
-    cdef void note_residence(self, Block* block, Slab slab):
+    cdef void note_residence(self, Block* block):
         """Mark a block as resident (all columns in every working set) unless :meth:`is_simple`."""
         block.resident = not is_simple(block) or has_rows(block)
+
+    cdef void tell(self, const Block* block, int times):
+        """Count a block among those with rows of their own and the resident ones; -1 takes it out."""
+        self.n_with_rows += times * has_rows(block)
+        self.n_resident += times * block.resident
 
     def remove_slab(self, int slot):
         """Empty a slot; only pointers change, so the time does not depend on the model's size."""
@@ -225,7 +230,7 @@ cdef class ListOfLists(RowLists):
         cdef Slab slab = self.slabs[slot]
         slab.template.pattern.n_users -= 1
         self.n_columns -= block.n_columns
-        self.n_with_rows -= has_rows(block)
+        self.tell(block, -1)
         memset(block, 0, sizeof(Block))
         block.fixed = -1
         self.fixed_slots.pop(slot, None)
@@ -280,13 +285,13 @@ cdef class ListOfLists(RowLists):
             self.n_columns += saved.block.n_columns
         else:
             slab.template.pattern.n_users -= 1
-            self.n_with_rows -= has_rows(&self.blocks[saved.slot])
+            self.tell(&self.blocks[saved.slot], -1)
         slab.template = template
         (_, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column, slab.exception_cost, slab.rounding,
          slab.integer, slab.private_bounds) = saved.held
         template.pattern.n_users += 1
         self.blocks[saved.slot] = saved.block
-        self.n_with_rows += has_rows(&self.blocks[saved.slot])
+        self.tell(&self.blocks[saved.slot], 1)
         self.ages[saved.slot] = saved.generation
         if saved.block.fixed >= 0:
             self.fixed_slots[saved.slot] = None
@@ -308,9 +313,9 @@ cdef class ListOfLists(RowLists):
         cdef Block* block
         for i in range(slots.shape[0]):
             block = self.block_at(slots[i])
-            self.n_with_rows -= has_rows(block)
+            self.tell(block, -1)
             memcpy(block, &blocks[i, 0], sizeof(Block))
-            self.n_with_rows += has_rows(block)
+            self.tell(block, 1)
 
     # Edits of a slab ----------------------------------------------------------------------------------------------
 
@@ -458,10 +463,10 @@ cdef class ListOfLists(RowLists):
         other = self.new_slab(slab.template, slab.cost, lower, upper, slab.integer, slab.rounding)
         slab.lower_each, slab.upper_each = other.lower_each, other.upper_each
         block.lower_each, block.upper_each = double_pointer(slab.lower_each), double_pointer(slab.upper_each)
-        self.n_with_rows -= has_rows(block)
+        self.tell(block, -1)
         block.limit, block.upper, block.least = limit, upper if is_number(upper) else INFINITY, least
-        self.n_with_rows += has_rows(block)
-        self.note_residence(block, slab)
+        self.note_residence(block)
+        self.tell(block, 1)
 
     def set_sums(self, const int[::1] slots, const double[::1] limit, const double[::1] least):
         """Change the limits and least sums of many slabs."""
@@ -471,10 +476,10 @@ cdef class ListOfLists(RowLists):
             self.block_at(slots[i])
         for i in range(slots.shape[0]):
             block = &self.blocks[slots[i]]
-            self.n_with_rows -= has_rows(block)
+            self.tell(block, -1)
             block.limit, block.least = limit[i], least[i]
-            self.n_with_rows += has_rows(block)
-            block.resident = not is_simple(block) or has_rows(block)
+            self.note_residence(block)
+            self.tell(block, 1)
 
     def set_private_bounds(self, const int[::1] slots, const double[::1] lower, const double[::1] upper):
         """Change all private rows' bounds of many slabs in place; the arrays hold them slab by slab."""

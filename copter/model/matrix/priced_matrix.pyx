@@ -132,8 +132,7 @@ cdef class PricedMatrix(ListOfLists):
         cdef int i, j, k, n = self.n_slots, n_patterns = 0, threads = _threads.safe_threads(n_threads)
         cdef Template template
         cdef Pattern** patterns
-        smallest = np.full(n, np.inf)
-        found = np.zeros(n, dtype=np.int32)
+        smallest, found = np.empty(n), np.empty(n, dtype=np.int32)
         cdef double[::1] smallest_view = smallest
         cdef int[::1] found_view = found
         if n == 0:
@@ -160,6 +159,7 @@ cdef class PricedMatrix(ListOfLists):
             self.terms = np.empty((n + n // 4, 2))
         cdef double end = now_s() + seconds
         cdef bint skipped = False
+        cdef Done done
         cdef unsigned char* late = <unsigned char*>calloc(n_patterns // OFTEN + 1, 1)
         if late == NULL:
             free(patterns)
@@ -181,30 +181,21 @@ cdef class PricedMatrix(ListOfLists):
             smallest[:] = np.nan
             return smallest, found[:0], found[:0], smallest[:0]
         cdef long long priced = 0, screened = 0, settled = 0, searched = 0, count = 0
-        for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=FEW):
-            if seconds < INFINITY and (i % FEW and isnan(smallest_view[i - i % FEW]) or not i % FEW and now_s() > end):
-                smallest_view[i] = NAN
-                continue
-            if knows and best[i] >= 0 and self.is_known(i, ratio, least[i], best[i]):
-                smallest_view[i] = least[i]
-                self.note_term(i, least[i])
-                settled += 1
-                continue
-            if screen and i + 8 * AHEAD < n and not (knows and self.blocks[i + 8 * AHEAD].prices):
-                fetch_near(self.near[i + 8 * AHEAD])
-            if screen and self.is_near(i, ratio, threshold[i], &smallest_view[i], &column_view[i, 0],
-                                       &reduced_view[i, 0], &found_view[i]):
-                self.note_term(i, smallest_view[i])
-                screened += 1
-                continue
-            if i + 4 * AHEAD < n and not screen:
-                fetch_cost(&self.blocks[i + 4 * AHEAD])
-            self.price_slot(i, weight, threshold[i], &smallest_view[i], &column_view[i, 0], &reduced_view[i, 0],
-                            &found_view[i])
-            self.note_term(i, smallest_view[i])
-            priced += self.blocks[i].n_columns
-            if searches and self.find_near(i, smallest_view[i]):
-                searched += 1
+        cdef Pass running
+        running.weight, running.end, running.timed = weight, end, seconds < INFINITY
+        running.screen, running.knows, running.searches = screen, knows, searches
+        running.ratio, running.threshold = ratio, &threshold[0]
+        running.least, running.best = NULL, NULL
+        if knows:
+            running.least, running.best = &least[0], &best[0]
+        running.smallest, running.found = &smallest_view[0], &found_view[0]
+        running.column, running.reduced = &column_view[0, 0], &reduced_view[0, 0]
+        for i in prange((n + FEW - 1) // FEW, nogil=True, num_threads=threads, schedule="dynamic", chunksize=1):
+            done = self.price_few(&running, i * FEW, min((i + 1) * FEW, n))
+            priced += done.priced
+            screened += done.screened
+            settled += done.settled
+            searched += done.searched
         if screen:
             self.last_work = priced + NEAR_WORK * screened + SETTLED_WORK * settled
             self.passes += 1
@@ -224,34 +215,80 @@ cdef class PricedMatrix(ListOfLists):
                 k += 1
         return smallest, slots, columns, values
 
-    def improving(self, const int[::1] slots, const double[:, ::1] prices):
-        """Return (slot, column), int32, of the best columns of slabs at each of several row prices (k, n_rows).
+    cdef Done price_few(self, const Pass* running, int begin, int end) noexcept nogil:
+        """Price the slots begin .. end - 1, at most :data:`FEW`.
+
+        First those of which the best column is known; the near columns of the others are asked for meanwhile.
+        """
+        cdef Done done
+        cdef int[FEW] rest
+        cdef int i, k, count = 0
+        done.priced = done.screened = done.settled = done.searched = 0
+        if running.timed and now_s() > running.end:
+            for i in range(begin, end):
+                running.smallest[i], running.found[i] = NAN, 0
+            return done
+        for i in range(begin, end):
+            running.found[i] = 0
+            if running.knows and running.best[i] >= 0 and self.is_known(i, running.ratio, running.least[i],
+                                                                        running.best[i]):
+                running.smallest[i] = running.least[i]
+                self.note_term(i, running.least[i])
+                done.settled += 1
+                continue
+            rest[count] = i
+            count += 1
+            if running.screen:
+                fetch_near(self.near[i])
+            else:
+                fetch_cost(&self.blocks[i])
+        for k in range(count):
+            i = rest[k]
+            if running.screen and self.is_near(
+                    i, running.ratio, running.threshold[i], &running.smallest[i], &running.column[i * MAX_SEGMENTS],
+                    &running.reduced[i * MAX_SEGMENTS], &running.found[i]):
+                self.note_term(i, running.smallest[i])
+                done.screened += 1
+                continue
+            self.price_slot(i, running.weight, running.threshold[i], &running.smallest[i],
+                            &running.column[i * MAX_SEGMENTS], &running.reduced[i * MAX_SEGMENTS], &running.found[i])
+            self.note_term(i, running.smallest[i])
+            done.priced += self.blocks[i].n_columns
+            if running.searches and self.find_near(i, running.smallest[i]):
+                done.searched += 1
+        return done
+
+    def improving(self, const int[::1] slots, const double[::1] y, const double[::1] times):
+        """Return (slot, column), int32, of the best columns of slabs at each of several multiples of row prices y.
 
         They are the best column of each segment, if its reduced cost is negative: each column once, by slot and
         ascending. Resident and fixed slabs have none.
+
+        y, times : ndarray (n_rows,), (k,)
+            The multiples are positive: costs over a multiple have at prices y the signs of costs at its prices.
         """
-        cdef Py_ssize_t i, k, e, most = max(prices.shape[0], 1) * MAX_SEGMENTS
+        cdef Py_ssize_t i, k, e, most = max(times.shape[0], 1) * MAX_SEGMENTS
         cdef int[MAX_SEGMENTS] column
         cdef double[MAX_SEGMENTS] reduced
         cdef int found, count, n = 0
         cdef double smallest
         cdef Block* block
         cdef Pattern* priced = NULL
-        if prices.shape[1] < self.n_rows:
-            raise ValueError(f"{prices.shape[1]} prices for {self.n_rows} rows")
+        if y.shape[0] < self.n_rows:
+            raise ValueError(f"{y.shape[0]} prices for {self.n_rows} rows")
         counts, columns = np.zeros(slots.shape[0], dtype=np.int32), np.empty((slots.shape[0], most), dtype=np.int32)
         cdef int[::1] count_of = counts
         cdef int[:, ::1] listed = columns
-        for k in range(prices.shape[0] if self.n_rows else 0):
-            priced = NULL
-            for i in range(slots.shape[0]):
-                block, found = self.block_at(slots[i]), 0
-                if block.resident or block.fixed >= 0:
-                    continue
-                if block.pattern != priced:
-                    priced = block.pattern
-                    price_pattern(priced, &prices[k, 0])
-                price_block(block, 1.0, 0.0, &smallest, column, reduced, &found)
+        for i in range(slots.shape[0] if self.n_rows else 0):
+            block = self.block_at(slots[i])
+            if block.resident or block.fixed >= 0:
+                continue
+            if block.pattern != priced:
+                priced = block.pattern
+                price_pattern(priced, &y[0])
+            for k in range(times.shape[0]):
+                found = 0
+                price_block(block, 1.0 / times[k], 0.0, &smallest, column, reduced, &found)
                 for e in range(found):
                     count_of[i] = with_column(&listed[i, 0], count_of[i], column[e])
         slot, flat = np.repeat(slots, counts), np.empty(counts.sum(), dtype=np.int32)
@@ -322,6 +359,7 @@ cdef class PricedMatrix(ListOfLists):
                          double* reduced, int* found) noexcept nogil:
         cdef Block* block = &self.blocks[i]
         if block.n_columns == 0 or block.resident:
+            smallest[0] = INFINITY
             return
         if block.fixed >= 0:
             smallest[0] = weight * self.cost_at(block, block.fixed) - block.pattern.priced_usage[block.fixed]

@@ -22,6 +22,7 @@ cdef extern from "reduce.h" nogil:
 cdef enum:
     RUN = 64  # columns of a run, whose smallest reduced cost is found at once
     MOST_RUNS = 256  # runs are longer where there would be more
+    ROOM = 8  # records have room for a multiple of so many near columns
     MOST_NEAR = 48  # a block with more near columns is not screened
 
 cdef double LOW = 0.6  # low prices, as a share of those of the pass
@@ -196,6 +197,11 @@ cdef inline double smallest_low(const Block* block, int begin, int end) noexcept
     return LOW * copter_smallest(<const double*>block.cost, usage, scale, offset, most, begin, end)
 
 
+cdef inline int room_of(int count) noexcept nogil:
+    """Return for how many near columns there is room in a record: a few more, so that most records stay in place."""
+    return (count + ROOM - 1) // ROOM * ROOM
+
+
 cdef Near* near_columns(const Block* block, Near* near, double smallest) noexcept nogil:
     """Return a record of a block's near columns at the prices at which it has just been priced; NULL for too many.
 
@@ -234,7 +240,9 @@ cdef Near* near_columns(const Block* block, Near* near, double smallest) noexcep
             else:
                 base[count], place[count] = base_cost(block, j), j
                 count += 1
-    grown = <Near*>realloc(near, sizeof(Near) + count * (sizeof(double) + sizeof(int)))
+    grown = near
+    if near == NULL or room_of(near.count) != room_of(count):
+        grown = <Near*>realloc(near, sizeof(Near) + room_of(count) * (sizeof(double) + sizeof(int)))
     if grown == NULL:
         free(near)
         return NULL

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from typing import Any
 
@@ -19,6 +19,7 @@ from copter.errors import SnapshotError
 LOADING_S = 60.0  # seconds beyond its limits that a solver's process has for loading and for checks
 WORKER = ("-m", "copter_frontends.replay.worker")
 STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
+ANSWER = ("status", "objective", "gap")  # what two replays of a round must agree in for one verdict on both
 
 
 @dataclass(frozen=True)
@@ -80,25 +81,29 @@ class Run:
 def run_copter(asked: Asked) -> Run:
     """Replay by copter; returns its rounds with the verifier's verdict on each new answer, and NaN for an unproven gap.
 
+    The process that is timed only replays. Another one records the answers for the verifier; where it gave another
+    answer (a deadline does that), the round is the recorded one.
+
     Raises
     ------
     SnapshotError
         If the tape cannot be used.
     """
+    timed = _run("copter", asked, {"record": None})
     if not asked.judged:
-        return _run("copter", asked, {"record": None})
+        return timed
     with tempfile.TemporaryDirectory() as folder:
         again = os.path.join(folder, "again.tape")
-        run = _run("copter", asked, {"record": again})
-        if os.path.exists(again):
-            verdicts = {number: (checked, faults) for number, checked, faults in _verdicts(again)}
-            for row in run.rows:
-                checked, faults = verdicts.get(row["round"], ((), None))
-                if "bound" not in checked:
-                    row["gap"] = math.nan  # the gap is not proven
-                row["verified"] = None if faults is None else not faults
-                row["faults"] = faults
-        return run
+        recorded = {row["round"]: row for row in _run("copter", asked, {"record": again}).rows}
+        verdicts = {number: found for number, *found in _verdicts(again)} if os.path.exists(again) else {}
+    rows = []
+    for row in timed.rows:
+        judged = recorded.get(row["round"], row)
+        row = row if all(row[each] == judged[each] for each in ANSWER) else judged
+        checked, faults = verdicts.get(row["round"], ((), None))
+        gap = row["gap"] if "bound" in checked else math.nan  # without the bound, the gap is not proven
+        rows.append({**row, "gap": gap, "verified": None if faults is None else not faults, "faults": faults})
+    return replace(timed, rows=rows)
 
 
 def _verdicts(path: str) -> list[tuple[int, list[str], list[str]]]:

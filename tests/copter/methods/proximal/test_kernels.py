@@ -22,7 +22,7 @@ from copter.methods.proximal.accumulate import (
     moved,
     open_columns,
     plain_minimum,
-    point_sums,
+    primal_sums,
     raise_new,
     reduced_costs,
 )
@@ -161,13 +161,16 @@ def test_violations_and_idle_columns(seed: int) -> None:
         max(value - high, low - value, 0.0) for value, low, high in zip(x, problem.lower, problem.upper, strict=True)
     ]
     over += [max(x[a:b].sum() - t, 0.0) for (a, b), t in zip(pairwise(problem.start), problem.limit, strict=True)]
-    activity, usage = np.empty(2), np.hstack([g.usage for g in groups])
-    objective, costs, squares, largest = point_sums(problem.columns, x, activity)
-    np.testing.assert_allclose(activity, usage @ x, atol=1e-9)
+    usage, loose = np.hstack([g.usage for g in groups]), np.full(2, np.inf)
+    objective, relative, largest, costs = primal_sums(problem.columns, x, -loose, loose)
     assert objective == pytest.approx(problem.cost @ x, rel=1e-9, abs=1e-12)
-    assert costs == pytest.approx(problem.cost @ problem.cost)
-    assert squares == pytest.approx(np.dot(over, over), rel=1e-9, abs=1e-30)
+    assert costs == pytest.approx(np.linalg.norm(problem.cost))
+    assert relative == pytest.approx(np.linalg.norm(over), rel=1e-9, abs=1e-15)
     assert largest == pytest.approx(max(over), rel=1e-12, abs=1e-15)
+    off = np.abs(usage @ x)
+    _, relative, largest, _ = primal_sums(problem.columns, x, np.zeros(2), np.zeros(2))
+    assert relative == pytest.approx(np.hypot(np.linalg.norm(over), np.linalg.norm(off)), rel=1e-9, abs=1e-12)
+    assert largest == pytest.approx(max(*over, *off), rel=1e-9, abs=1e-12)
 
     y, idle = rng.normal(size=2), np.empty(len(x), dtype=np.uint8)
     reduced = problem.cost - usage.T @ y

@@ -15,7 +15,6 @@ from copter.methods.proximal.descent import SWEEPS_PER_MULTIPLIER_STEP, descend
 from copter.methods.proximal.groups import Groups
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.residuals import PrimalSide, primal_side, residuals_of
-from copter.methods.proximal.row_sums import row_violations
 from copter.methods.proximal.termination import status_of
 from copter.problem.residuals import Residuals
 
@@ -103,12 +102,10 @@ def test_violations_are_those_of_rows_bounds_and_limits() -> None:
     assert side.objective == 7.0
     assert side.largest == 3.0
     assert side.cost_norm == 5.0
-    _, _, bounds = row_violations(np.zeros(2), np.array([-INF, 1.0]), np.array([1.0, INF]))
-    assert bounds == pytest.approx(np.sqrt(2.0))
-    assert side.relative >= np.sqrt(9.0 + 4.0 + 1.0) / (1.0 + bounds) - 1e-12
-    low, high = np.array([-INF, -3.0, -INF]), np.array([INF, 2.0, INF])
-    assert row_violations(np.zeros(3), low, high) == (0.0, 0.0, 3.0)  # the larger side; none is zero
-    assert row_violations(np.array([7.0, 6.0, 0.0]), low, high) == (4.0, 4.0, 3.0)
+    assert side.relative >= np.sqrt(9.0 + 4.0 + 1.0) / (1.0 + np.sqrt(2.0)) - 1e-12
+    ws.x = np.array([3.0, 1.0])  # activities 5 and 3, within bounds and limits
+    side = primal_side(ws, rows([-3.0, -INF], [2.0, INF]))  # 3 above; the larger side counts, none is zero
+    assert side.relative == pytest.approx(3.0 / (1.0 + 3.0))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -45,6 +45,7 @@ class Parts:
         self.purified = 0
         for name in ("price_all", "primal_side", "descend", "solve_working_set", "improving_ray", "farkas", "purify"):
             monkeypatch.setattr(loop, name, getattr(self, name))
+        monkeypatch.setattr(loop, "solve_in_one_call", lambda *_: None)
 
     def watch(self, limit_s: float = 1e6) -> Any:
         parts = self
@@ -90,7 +91,7 @@ class Parts:
 
     def purify(self, ws: Any, rows: Any, must_stop: Callable[[], bool]) -> int:
         self.purified += 1
-        self.violation = self.after_purifying
+        self.objective, self.violation = 10.0 + 1e-9, self.after_purifying
         ws.x[:] = 7.0
         return 1
 
@@ -107,6 +108,7 @@ class Parts:
             return parts.new
 
         made.ws.grow = grow  # type: ignore[method-assign]
+        made.ws.expecting = lambda matrix, slot, column: made.ws  # type: ignore[method-assign]
         made.refreshed = made.shrunk = 0  # type: ignore[attr-defined]
 
         def refresh(matrix: Any, reach: float) -> None:
@@ -150,8 +152,8 @@ def test_a_solve_prices_improves_and_ends_where_the_gap_is_closed(parts: Parts) 
     solve.passes = 0
     found = solve.run()
     assert (found.status, found.passes, found.newton_steps, found.proximal_steps) == (Status.OPTIMAL, 3, 12, 4)
-    assert found.objective == 21.0, "at the vertex"
-    assert found.residuals.gap == 0.0
+    assert found.objective == 10.0 + 1e-9, "at the vertex"
+    assert 0.0 < found.residuals.gap < 1e-9
     assert found.priced.bound == 10.0
     assert found.elapsed_s == 0.75
     assert (found.choice, found.ray) == (CHOICE, None)
@@ -218,6 +220,28 @@ def test_a_vertex_that_is_not_optimal_is_left_again(parts: Parts) -> None:
             other.iterate.ws.size = 0  # type: ignore[misc]
         other.run()
         assert parts.purified == 0
+
+
+@pytest.mark.parametrize("change", ["", "cold", "many are new", "stood still", "late", "other method", "interrupted"])
+def test_steps_begin_before_the_first_pass_where_little_is_new(parts: Parts, change: str) -> None:
+    parts.bounds = [10.0]
+    iterate = parts.iterate(cold=change == "cold")
+    iterate.fresh_share, iterate.moves = 0.0031 if change == "many are new" else 0.003, change != "stood still"
+    iterate.pass_s, parts.stops = 0.11 if change == "late" else 0.1, change == "interrupted"
+    fallback = SimpleNamespace(comes_first=True) if change == "other method" else None
+    solve = begun(parts, iterate, watch=parts.watch(1.0), fallback=fallback)
+    assert solve.goes_ahead() == (change == "")
+    if change:
+        return
+    solve.grown = 0
+    found = solve.run()
+    assert (found.status, found.passes, len(parts.controls)) == (Status.OPTIMAL, 6, 1)
+    goal = 0.3 * solve.settings.tolerance
+    assert parts.controls[0][2].tolerance == goal, "as where a pass has found no column"
+    parts.ray, parts.progress = np.array([1.0]), replace(parts.progress, converged=False)
+    iterate.moves = True
+    found = begun(parts, iterate).run()
+    assert (found.status, found.passes) == (Status.DUAL_INFEASIBLE, 6), "and a pass gives it a bound"
 
 
 # Pricing ----------------------------------------------------------------------------------------------------------

@@ -281,15 +281,34 @@ def test_requests_without_working_columns_get_those_that_are_best_at_prices_arou
     first.grow(matrix, np.array([slot[0]], dtype=np.int32), np.array([2], dtype=np.int32))
     price = np.zeros(matrix.n_rows)
     price[rows] = -0.4, -0.6
-    seeds = np.outer([1.0, 0.5, 2.0], price)
-    first.refresh(matrix, price, seeds)
+    times = np.array([1.0, 0.5, 2.0])
+    first.refresh(matrix, price, times)
     expected = {slot[0] << 32 | 2, slot[5] << 32 | 3}
     for at in range(1, 5):
-        for row in seeds:
+        for row in np.outer(times, price):
             reduced = -values[at] - np.append(row[rows[0]] * units, row[rows[1]] * units)
             best = [int(np.argmin(reduced[:8])), 8 + int(np.argmin(reduced[8:]))]
             expected |= {slot[at] << 32 | j for j in best if reduced[j] < 0.0}
     assert first.key.tolist() == sorted(expected)
     again = first.key.copy()
-    first.refresh(matrix, price, 3.0 * seeds)  # all have columns now
+    first.refresh(matrix, price, 3.0 * times)  # all have columns now
     assert first.key.tolist() == again.tolist()
+
+
+def test_columns_for_the_next_round_come_in_at_zero_and_their_data_with_it() -> None:
+    model = Model("max")
+    model.add_resources("a", 4.0)
+    for name in ("x", "y"):
+        model.add_request(name, [1.0, 3.0, 2.0], {"a": [1.0, 2.0, 3.0]})
+    matrix, (x, y) = model.ledger.matrix, model.ledger.slot_of.values()
+    ws = WorkingSet()
+    ws.grow(matrix, np.array([x, y], dtype=np.int32), np.array([1, 2], dtype=np.int32))
+    ws.x = np.array([1.0, 0.5])
+    kept = ws.without(np.array([0, 1], dtype=np.uint8))
+    assert (kept.key.tolist(), kept.x.tolist()) == ([x << 32 | 1], [1.0])
+    more = kept.expecting(matrix, np.array([x, y], dtype=np.int32), np.array([1, 0], dtype=np.int32))
+    assert (more.key.tolist(), more.x.tolist()) == ([x << 32 | 1, y << 32], [1.0, 0.0])
+    assert more.generation.tolist() == [matrix.generation[x], matrix.generation[y]]
+    assert more.expecting(matrix, np.array([y], dtype=np.int32), np.array([0], dtype=np.int32)) is more
+    assert more.grow(matrix, np.array([y], dtype=np.int32), np.array([0], dtype=np.int32)) == 0
+    assert more.cost.tolist() == [-3.0, -1.0], "the first call that needs the data gathers them"

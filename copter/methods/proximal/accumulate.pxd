@@ -1,0 +1,6 @@
+"""Sums over flat columns that other kernels need too."""
+
+from copter.methods.proximal.groups cimport Groups
+
+
+cdef double plain_total(Groups columns, const double* y) noexcept nogil

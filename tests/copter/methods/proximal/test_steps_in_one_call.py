@@ -1,0 +1,110 @@
+"""The compiled steps against their slow twins in Python: the same points, prices and counts, whatever ends them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from copter import Settings
+from copter.methods.proximal import proximal_point
+from copter.methods.proximal.newton import Rows, Subproblem
+from copter.methods.proximal.proximal_point import Control, Progress, solve_in_one_call, solve_working_set
+from copter.methods.proximal.steps import Steps
+from copter.methods.proximal.working_set import WorkingSet
+from tests.copter.twins import Floats, Group, flat, working_set
+
+INF = np.inf
+ROWS = 3
+
+
+def program(seed: int, groups: int, room: float) -> tuple[WorkingSet, Rows, Floats]:
+    """Requests that want one of one to five columns each, rows of which two are scarce, prices near the optimum's."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(groups):
+        n = int(rng.integers(1, 6))
+        usage = rng.integers(0, 4, (ROWS, n)) * (rng.random((ROWS, n)) < 0.5).astype(float)
+        x = np.eye(n)[rng.integers(n)] * rng.integers(2)
+        made.append(Group(-rng.random(n), np.zeros(n), np.full(n, INF if seed % 2 else 1.0), 1.0, usage, x))
+    problem = flat(made)
+    upper = np.array([room * groups, 1.5 * room * groups, INF])
+    rows = Rows(np.array([-INF, 0.0, -INF]), upper, np.array([1.0, 1.0, 2.0]))
+    return working_set(problem, problem.center), rows, -rng.random(ROWS) * 0.2
+
+
+def both(given: tuple[WorkingSet, Rows, Floats], control: Control, steps: Steps) -> tuple[Any, Any, Any, Any]:
+    """(progress, x) of the compiled steps, and of their twins."""
+    ws, rows, y = given
+    twin = ws.take(np.arange(ws.size))
+    found = solve_in_one_call(steps, ws, rows, y, 1.0, control)
+    return found, ws.x, solve_working_set(twin, rows, y, 1.0, control), twin.x
+
+
+def same(found: Progress, x: Floats, twin: Progress, other: Floats) -> None:
+    """Both ended in the same way, at the same place."""
+    assert x == pytest.approx(other, abs=1e-7)
+    assert found.y == pytest.approx(twin.y, abs=1e-7)
+    assert found.gap == pytest.approx(twin.gap, abs=1e-9)
+    for name in ("sigma", "proximal_steps", "newton_steps", "converged", "left_trust_region"):
+        assert getattr(found, name) == getattr(twin, name), name
+    if not twin.converged and not twin.left_trust_region:
+        assert found.displacement == pytest.approx(twin.displacement, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("settles", [0, 10_000])
+def test_the_same_steps_as_in_python(monkeypatch: pytest.MonkeyPatch, seed: int, settles: int) -> None:
+    monkeypatch.setattr(proximal_point, "SETTLE_COLUMNS", settles)
+    steps = Steps()
+    for groups in (40, 3, 90):  # one after the other, over the same arrays
+        control = Control(Settings(), 1e-8, np.full(ROWS, 1e-9))
+        found, x, twin, other = both(program(seed, groups, 0.4), control, steps)
+        same(found, x, twin, other)
+        assert found.converged
+
+
+@pytest.mark.parametrize("settles", [0, 10_000])
+def test_the_same_end_where_they_do_not_converge(monkeypatch: pytest.MonkeyPatch, settles: int) -> None:
+    monkeypatch.setattr(proximal_point, "SETTLE_COLUMNS", settles)
+    control = Control(Settings(max_proximal_steps=4), 1e-9, np.full(ROWS, 1e-9))
+    for seed in range(4):
+        ws, rows, y = program(seed, 30, 0.4)
+        short = Rows(np.array([-INF, 0.0, 500.0]), rows.upper, rows.scale)  # more than all requests use together
+        found, x, twin, other = both((ws, short, y), control, Steps())
+        assert not found.converged
+        same(found, x, twin, other)
+
+
+def test_the_same_edge_of_the_trust_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proximal_point, "SETTLE_COLUMNS", 0)
+    control, left = Control(Settings(), 1e-8, np.full(ROWS, 1e-9), trust_radius=0.05), 0
+    for seed in range(6):
+        found, x, twin, other = both(program(seed, 40, 0.2), control, Steps())
+        same(found, x, twin, other)
+        left += found.left_trust_region
+    assert left
+
+
+def test_a_stop_ends_them() -> None:
+    asked: list[int] = []
+    control = Control(Settings(), 1e-8, np.full(ROWS, 1e-9), stop=lambda: bool(asked.append(1)) or len(asked) > 3)
+    ws, rows, y = program(1, 40, 0.2)
+    found = solve_in_one_call(Steps(), ws, rows, y, 1.0, control)
+    assert found is not None
+    assert not found.converged
+    assert found.newton_steps == 3
+
+
+def test_programs_that_are_left_to_the_steps_in_python() -> None:
+    ws, rows, y = program(2, 9, 0.4)
+    control = Control(Settings(), 1e-8, np.full(ROWS, 1e-9))
+    other = replace(control, direction=lambda sub, point: Subproblem.newton_direction(sub, point))
+    assert solve_in_one_call(Steps(), ws, rows, y, 1.0, other) is None
+    assert solve_in_one_call(Steps(), WorkingSet(), rows, y, 1.0, control) is None
+    assert solve_in_one_call(Steps(), ws, rows, np.zeros(65), 1.0, control) is None
+    assert solve_in_one_call(Steps(), ws, rows, np.zeros(0), 1.0, control) is None
+    ws.lower[0], ws.record = -1.0, None
+    assert solve_in_one_call(Steps(), ws, rows, y, 1.0, control) is None
