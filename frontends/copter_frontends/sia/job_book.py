@@ -38,8 +38,8 @@ NUMBERS = np.dtype(
         ("holed", "?"),  # some entries of the base are NaN
         ("rebased", "?"),  # the model does not hold the present base
         ("stale", "?"),  # base, configuration or bonus have changed since the last refresh
-    ],
-    align=True,
+        ("unused", "i4"),  # makes the record a whole number of words, also when saved
+    ]
 )
 LEAST_ROWS = 64  # rows of an empty book
 
