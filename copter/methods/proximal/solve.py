@@ -57,6 +57,11 @@ FEW_FRESH = 0.003
 AHEAD_PASSES = 10.0
 """They begin before it only if there is time for this many passes."""
 
+MODERATE = 1e6
+"""Prices above this multiple of the largest cost in the working set are moved back to it, if their rounding keeps the
+bound of an optimum from proving it: the price of a row that fixed columns use up can grow without end.
+"""
+
 UNKNOWN = Residuals(*[np.inf] * 6)
 """Residuals before the first pass."""
 
@@ -126,7 +131,7 @@ class Solve:
         self.threads = settings.n_threads
         self.passes = self.newton_steps = self.proximal_steps = 0
         self.stalled_steps = self.trust_exits = 0
-        self.grown = 0
+        self.grown, self.moderated = 0, False
         self.best: Priced | None = None
         self.ray: Floats | None = None
         self.improving: tuple[Ints, Ints] = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
@@ -145,6 +150,8 @@ class Solve:
             self.ask_callback(residuals)
             found = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
             status = ahead or found
+            if status is Status.OPTIMAL and self.moderates(best):
+                continue
             if status is Status.OPTIMAL:
                 residuals = self.finish(residuals, best)
             if status is None:
@@ -161,6 +168,18 @@ class Solve:
         timely = self.watch.limit_s >= AHEAD_PASSES * iterate.pass_s
         first = self.fallback is not None and self.fallback.comes_first
         return few and timely and not first and not self.by_descent and not self.watch()
+
+    def moderates(self, best: Priced) -> bool:
+        """Move runaway prices back, once in a solve, if the bound is wide because of their rounding."""
+        wide = best.margin > self.settings.tolerance * (1.0 + abs(best.bound + self.offset))
+        if not wide or self.moderated:
+            return False
+        most = MODERATE * float(np.abs(self.iterate.ws.cost).max(initial=0.0))
+        self.moderated, y = True, np.clip(best.y, -most, most)
+        if np.array_equal(y, best.y):
+            return False
+        self.iterate.y, self.best = y, None
+        return True
 
     # The steps of the loop ----------------------------------------------------------------------------------------
 
