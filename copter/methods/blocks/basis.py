@@ -34,7 +34,7 @@ FEW_ROWS = 64
 PROXIMAL_PASSES = 200.0  # assumed passes over the entries in a proximal solve
 TILED = 0.1  # cost of a multiplication in the tiled factorisation, relative to one in a pivot
 # Work limit of pivots that start from prices and from a basis, in cold solves; each failure halves it.
-MOST_COLD = (1.0, 0.6)
+MOST_COLD = (2.0, 1.25)
 AGAIN = 3  # most inversions of the basis in one round after the first
 LARGE = 2_000_000  # bytes of inverse and entries; larger ones do not fit the cache, so that pivots are slower
 SLOWER = 2.0  # cost of a multiplication in a pivot of more than LARGE bytes, relative to one in a cold solve
