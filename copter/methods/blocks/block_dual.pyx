@@ -492,8 +492,9 @@ cdef class BlockDual(BlockItems):
         """Compute the reduced costs and row lengths anew."""
         self.inverse.measure(&self.place[self.n_columns + self.n_blocks])
         self.resettle()
-        if not (self.classed and self.classes.covers(&self.y[0])):
-            self.classes.choose(&self.y[0], self.classed)
+        cdef bint fits = self.classed and self.classes.covers(&self.y[0])
+        if not (fits and (self.looked or self.classes.are_few(&self.y[0]))):
+            self.classes.choose(&self.y[0], self.looked)
             self.lay()
         elif not self.looked or self.classes.alone or LOOSE * self.n_loose > self.n_blocks:
             self.lay()

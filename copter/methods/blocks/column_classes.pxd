@@ -11,6 +11,7 @@ cdef class ColumnClasses:
     cdef unsigned char[::1] was_late
     cdef bint listed  # whether the columns of every row are listed
     cdef bint covers(self, const double* y) noexcept nogil
+    cdef bint are_few(self, const double* y) noexcept nogil
     cdef void choose(self, const double* y, bint again) noexcept nogil
     cdef void classify(self) noexcept nogil
     cdef bint assign(self, int j) noexcept nogil

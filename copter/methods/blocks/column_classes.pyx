@@ -69,6 +69,13 @@ cdef class ColumnClasses:
                 return False
         return True
 
+    cdef bint are_few(self, const double* y) noexcept nogil:
+        """Return whether most moving rows still have a price: the others split classes for nothing."""
+        cdef int i, priced = 0
+        for i in range(self.n_rows):
+            priced += y[i] != 0.0
+        return self.alone or 2 * priced >= self.n_moving
+
     cdef void choose(self, const double* y, bint again) noexcept nogil:
         """Form classes by the rows of nonzero price, and with `again` also the late rows met; moves become zero."""
         cdef int i
