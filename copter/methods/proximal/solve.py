@@ -55,7 +55,7 @@ FEW_FRESH = 0.003
 """Share of requests that may be new in a round whose steps begin before its first pricing pass."""
 
 AHEAD_PASSES = 10.0
-"""They begin before it, and are one call, only if there is time for this many passes."""
+"""They begin before it only if there is time for this many passes."""
 
 MODERATE = 1e6
 """Prices above this multiple of the largest cost in the working set are moved back to it, if their rounding keeps the
@@ -255,9 +255,7 @@ class Solve:
             direction=self.direction,
         )
         before = iterate.y, iterate.sigma
-        # one call asks less often whether to stop
-        timely = self.watch.limit_s - self.elapsed_s >= AHEAD_PASSES * iterate.pass_s
-        progress = solve_in_one_call(iterate.steps, iterate.ws, self.rows, *before, control) if timely else None
+        progress = solve_in_one_call(iterate.steps, iterate.ws, self.rows, *before, control)
         progress = progress or solve_working_set(iterate.ws, self.rows, *before, control)
         self.newton_steps += progress.newton_steps
         iterate.moves = progress.newton_steps > 0
