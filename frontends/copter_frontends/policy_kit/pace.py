@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
@@ -10,9 +10,10 @@ from math import inf
 from time import perf_counter
 from typing import Protocol, TypeVar
 
+from copter.runtime.collector import uncollected
 from copter_frontends.policy_kit.checks import check_times
 from copter_frontends.policy_kit.plan_changes import plan_changes
-from copter_frontends.vocabulary import Allocation, Cluster, Plan, PlanStatus
+from copter_frontends.vocabulary import Allocation, Cluster, Node, Plan, PlanStatus
 
 PLANS = 3
 """Plans in a row that must have been too slow: one slow plan, such as the first, keeps no later one from being made."""
@@ -67,7 +68,8 @@ def by_deadline(plan: Callable[[P, float, float], Plan]) -> Callable[..., Plan]:
         check_times(now_s, deadline_s)
         pace: Pace = self.__dict__.setdefault("pace", Pace())
         if not pace.allows(deadline_s):
-            return self.kept_plan(now_s)
+            with uncollected():
+                return self.kept_plan(now_s)
         begun = perf_counter()
         made = plan(self, now_s, deadline_s)
         pace.note(perf_counter() - begun, made.timings, deadline_s)
@@ -78,9 +80,22 @@ def by_deadline(plan: Callable[[P, float, float], Plan]) -> Callable[..., Plan]:
 
 def that_fit(cluster: Cluster, held: Mapping[str, Allocation], pins: Mapping[str, Allocation]) -> dict[str, Allocation]:
     """Return the pins, and the held allocations that fit beside them on the nodes that are there."""
-    free: dict[str, int] = {name: node.gpus for name, node in cluster.nodes.items()}
+    every = {**pins, **held, **pins}  # pins first, also where other GPUs are held
+    used: defaultdict[str, int] = defaultdict(int)
+    for given in every.values():
+        for node, gpus in given.nodes:
+            used[node] += gpus
+    nodes = cluster.nodes
+    if used.keys() <= nodes.keys() and all(nodes[node].gpus >= gpus for node, gpus in used.items()):
+        return every
+    return _one_by_one(nodes, every)
+
+
+def _one_by_one(nodes: Mapping[str, Node], every: Mapping[str, Allocation]) -> dict[str, Allocation]:
+    """Return those that fit beside the ones before them, of which pins are the first."""
+    free = {name: node.gpus for name, node in nodes.items()}
     kept: dict[str, Allocation] = {}
-    for job_id, given in (*pins.items(), *((job, given) for job, given in held.items() if job not in pins)):
+    for job_id, given in every.items():
         if all(free.get(node, 0) >= gpus for node, gpus in given.nodes):
             kept[job_id] = given
             for node, gpus in given.nodes:

@@ -6,6 +6,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import deadlines
@@ -112,6 +113,28 @@ def test_allocations_that_no_longer_fit_are_left_out() -> None:
     held = {"a": Allocation("t4", 3, ((one, 3),)), "b": Allocation("t4", 4, ((two, 4),))}
     pins = {"p": Allocation("t4", 2, ((one, 2),))}
     assert that_fit(cluster, held, pins) == {"p": pins["p"], "b": held["b"]}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_fits_is_found_at_once_or_one_by_one(seed: int) -> None:
+    """Full, overfull and lost nodes; jobs that are pinned elsewhere than they are held."""
+    rng = np.random.default_rng(seed)
+    cluster = Cluster.of({"t4": (4, 4)})
+    names = [*cluster.nodes, "lost"][: 4 + seed % 2]
+
+    def some(prefix: str, count: int) -> dict[str, Allocation]:
+        gpus = rng.integers(1, 4, count).tolist()
+        return {f"{prefix}{at}": Allocation("t4", n, ((str(rng.choice(names)), n),)) for at, n in enumerate(gpus)}
+
+    held = some("a", int(rng.integers(0, 9)))
+    pins = some("p", int(rng.integers(0, 2))) | some("a", int(rng.integers(0, 2)))
+    free, kept = {name: node.gpus for name, node in cluster.nodes.items()}, dict[str, Allocation]()
+    for job, given in (*pins.items(), *((job, given) for job, given in held.items() if job not in pins)):
+        ((node, gpus),) = given.nodes
+        if free.get(node, 0) >= gpus:
+            kept[job] = given
+            free[node] -= gpus
+    assert list(that_fit(cluster, held, pins).items()) == list(kept.items())
 
 
 def test_the_page_has_a_row_for_each_scheduler_and_keeps_others(
