@@ -52,6 +52,7 @@ WORKLOADS = {  # rounds of a tape; of the sets of programs none
     "few-columns": 40,
     "moving-bounds": 2,
     "requests-a-row": 4,
+    "limits-a-row": 2,
     "edits": 25,
     "networks": 0,
     "sia-1000": 6,

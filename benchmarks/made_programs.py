@@ -131,6 +131,28 @@ def requests_a_row(seed: int) -> tuple[Model, Edits]:
     return model, (partial(edit, number) for number in range(12))
 
 
+def limits_a_row(seed: int) -> tuple[Model, Edits]:
+    """A model of few requests a row, each with a limit on several columns; a fiftieth is replaced each round."""
+    rng, model = np.random.default_rng(seed), Model(sense="max")
+    rows, requests, columns = ((200, 80, 10), (400, 150, 10))[seed % 2]
+    for row in range(rows):
+        model.add_resources(row, 1.8 * requests / rows + 1.0)
+
+    def add(request: int) -> None:
+        row, amount = rng.integers(0, rows, (columns, 2)), rng.uniform(1.0, 2.0, (columns, 2))
+        usage = {int(each): np.where(row == each, amount, 0.0).max(axis=1) for each in np.unique(row)}
+        model.add_request(request, rng.uniform(1.0, 5.0, columns), usage)
+
+    def edit(number: int) -> None:
+        for request in range(number * requests // 50, (number + 1) * requests // 50):
+            model.remove_request(request)
+            add(requests + request)
+
+    for request in range(requests):
+        add(request)
+    return model, (partial(edit, number) for number in range(12))
+
+
 def usage_of(rng: np.random.Generator, rows: int, columns: int) -> dict[Hashable, NDArray[np.float64]]:
     """A request whose every column uses one to three units of one row."""
     row, amount = rng.integers(0, rows, columns), rng.integers(1, 4, columns)
@@ -161,5 +183,6 @@ MADE: dict[str, Callable[[int], Made]] = {
     "few-columns": lambda count: ([], [partial(few_columns, seed) for seed in range(count)]),
     "moving-bounds": lambda count: ([], [partial(moving_bounds, seed) for seed in range(count)]),
     "requests-a-row": lambda count: ([], [partial(requests_a_row, seed) for seed in range(count)]),
+    "limits-a-row": lambda count: ([], [partial(limits_a_row, seed) for seed in range(count)]),
     "edits": lambda count: ([], [partial(tinkered, seed) for seed in range(1, count)]),
 }

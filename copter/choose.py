@@ -62,7 +62,7 @@ SUMS_A_ROW: Final = 0.4
 Each has a row in the whole program; other requests do not.
 """
 
-DENSE_ROWS: Final = 64
+DENSE_ROWS: Final = 256
 """Coupling rows up to which a model with such limits is not small: the dense inverse of its blocks' pivots is."""
 
 ENTRIES_A_ROW: Final = 100

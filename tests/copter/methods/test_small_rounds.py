@@ -179,9 +179,9 @@ def test_many_requests_over_few_rows_are_left_to_their_blocks() -> None:
     for requests, private in ((300, False), (800, True)):
         small = choose.ModelFacts(3_000, 200, private, has_basis=True, requests=requests)
         assert choose.for_model(small, Settings())[0] is choose.SMALL
-    for sums, entries in ((80, 0), (81, 0), (0, 20_000), (0, 20_001)):
-        plain = choose.ModelFacts(3_000, 200, False, has_basis=True, requests=100, sums=sums, entries=entries)
-        is_small = sums <= 80 and entries <= 20_000
+    for rows, sums, entries in ((400, 160, 0), (400, 161, 0), (400, 0, 40_000), (400, 0, 40_001), (200, 1, 0)):
+        plain = choose.ModelFacts(3_000, rows, False, has_basis=True, requests=200, sums=sums, entries=entries)
+        is_small = sums <= 160 and entries <= 40_000 and (rows > 256 or not sums)
         assert (choose.for_model(plain, Settings())[0] is choose.SMALL) == is_small
     for requests, private in ((301, False), (801, True)):
         eliminated = choose.ModelFacts(3_000, 200, private, has_basis=True, requests=requests)
