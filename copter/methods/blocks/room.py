@@ -16,11 +16,12 @@ Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
 ROOM = 0.4  # most columns, or entries, that smaller blocks get beyond their own, as a share of all
-SPARE = 16  # one block without a request for every so many with one, and one more; in all at least
-LEAST_SPARE, MOST_SPARE = 8, 100  # so many blocks, of at most so many columns
+SPARE = 16  # one block without a request for every so many with one, and one more
 LARGE = 2.0  # blocks without a request for larger ones, times the root of the number of these, and one more
-MOST_LARGE, SOME_LARGE = 0.2, 200  # most columns, or entries, of these blocks: a share of all, and so many more
-IDLE, LEAST_IDLE = 2, 500  # a program is made anew if it has more than so many times the model's columns, and more
+MOST_LARGE = 0.2  # most columns, or entries, of these blocks: a share of all,
+SOME_LARGE = 200  # and so many more
+IDLE = 2  # a program is made anew if it has more than so many times the model's columns,
+LEAST_IDLE = 500  # and so many more
 UNKNOWN = -2  # stamp of a block whose usage is to be compared
 
 
@@ -102,7 +103,6 @@ def roomy(sizes: tuple[Ints, Ints], free: list[int], largest: tuple[int, int] = 
     usual = [usual_size(each, ROOM) for each in sizes]
     large = (columns > usual[0]) | (entries > usual[1])
     spare, more = int(np.count_nonzero(columns)) // SPARE + 1, int(np.count_nonzero(large))
-    spare = max(spare, min(LEAST_SPARE, MOST_SPARE // max(usual)))
     size = usual_size(columns[large], ROOM)
     larger = [max(size, largest[0]), max(int(entries[large & (columns <= size)].max(initial=1)), largest[1])]
     if more or larger[0] > usual[0] or larger[1] > usual[1]:

@@ -263,8 +263,7 @@ def test_many_rows_go_by_interior_points_without_gaps() -> None:
 def test_room_is_for_usual_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = np.array([10] * 30 + [0, 4, 8, 40, 0, 0, 0, 0, 0], dtype=np.int32)
     sizes = columns, np.where(columns == 4, 0, 2 * columns).astype(np.int32)
-    for name in ("LEAST_SPARE", "SOME_LARGE"):
-        monkeypatch.setattr(room, name, 0)
+    monkeypatch.setattr(room, "SOME_LARGE", 0)
     found = roomy(sizes, [34, 35, 36, 37, 38, 30])
     assert found[0].tolist() == [10] * 33 + [40, 0, 0, 40, 10, 10]  # the next three that will be used, and a large one
     assert found[1].tolist() == [20] * 33 + [80, 0, 0, 80, 20, 20]
@@ -273,9 +272,6 @@ def test_room_is_for_usual_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert roomy(sizes, [30])[0].tolist()[30:] == [8, 8, 8, 40, 0, 0, 0, 0, 0, 8, 8, 10, 10, 10]
     monkeypatch.setattr(room, "SOME_LARGE", 100)
     assert roomy(sizes, [30], (50, 100))[0].tolist()[39:] == [8, 8, 50]  # as large as one that there was
-    monkeypatch.setattr(room, "LEAST_SPARE", 8)
-    assert roomy(sizes, [30], (50, 100))[0].tolist()[39:] == [8, 8, 8, 8, 50]
-    monkeypatch.setattr(room, "LEAST_SPARE", 0)
     nothing = np.zeros(3, dtype=np.int32)
     assert [each.tolist() for each in roomy((nothing, nothing), [2, 1, 0])] == [[1, 0, 0]] * 2
 
