@@ -328,37 +328,3 @@ def idle_columns(Groups columns, const double[::1] y, const double[::1] x, doubl
                            and reduced_cost(columns, j, &y[0]) - least > slack * largest)
                 count += idle[j]
     return count
-
-
-def snap(const double[::1] lower, const double[::1] upper, double share, double[::1] x, double[::1] span):
-    """Put columns on a bound within a share of their span, in place; writes the spans, one for infinite ones."""
-    cdef Py_ssize_t j
-    cdef double near
-    with nogil:
-        for j in range(x.shape[0]):
-            span[j] = upper[j] - lower[j]
-            if not isfinite(span[j]):
-                span[j] = 1.0
-            near = share * span[j]
-            if x[j] <= lower[j] + near:
-                x[j] = lower[j]
-            if x[j] >= upper[j] - near:
-                x[j] = upper[j]
-
-
-def rooms(Groups columns, const double[::1] x, double share, double[::1] room, unsigned char[::1] tight):
-    """Write each group's limit less its sum, and whether that is at most a share of one plus a finite limit.
-
-    Returns the least of these differences; infinity without a group.
-    """
-    cdef Py_ssize_t g, j
-    cdef double total, limit, least = INFINITY
-    with nogil:
-        for g in range(columns.count):
-            total, limit = 0.0, columns.limit[g]
-            for j in range(columns.start[g], columns.start[g + 1]):
-                total += x[j]
-            room[g] = limit - total
-            least = min(least, room[g])
-            tight[g] = room[g] <= share * (1.0 + (limit if isfinite(limit) else 0.0))
-    return least

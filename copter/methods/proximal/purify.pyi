@@ -6,15 +6,16 @@ from numpy.typing import NDArray
 from copter.methods.proximal.groups import Groups
 
 _Floats = NDArray[np.float64]
-_Bytes = NDArray[np.uint8]
-
-class WalkRows:
-    def __init__(self, activity: _Floats, lower: _Floats, upper: _Floats, scale: _Floats, tight: _Bytes) -> None: ...
 
 class Walk:
+    activity: memoryview
+    row_tight: memoryview
+    room: memoryview
+    limit_tight: memoryview
+    n_tight: int
+
     def __init__(
-        self, columns: Groups, x: _Floats, span: _Floats, rows: WalkRows, room: _Floats, limit_tight: _Bytes
+        self, columns: Groups, x: _Floats, row_lower: _Floats, row_upper: _Floats, row_scale: _Floats
     ) -> None: ...
     def run(self, max_steps: int, must_stop: Callable[[], bool]) -> int: ...
-
-def cut_excess(columns: Groups, room: _Floats, x: _Floats) -> None: ...
+    def settle(self) -> None: ...

@@ -2,81 +2,106 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, isfinite
 
 from copter.methods.proximal.groups cimport Groups
 
 cdef double SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on the bound
+cdef double TIGHT = 1e-7  # a row this close to a bound (relative) counts as tight
 cdef double LEVEL = 1e-12  # a direction whose slope is below this (relative to the costs) counts as free of cost
 cdef double STILL = 1e-12  # entries of a direction, or relative changes that it makes, below this count as zero
 # Pivots below this (relative to the largest entry) count as zero: the constraints depend on each other.
 cdef double DEPENDENT = 1e-11
 
 
-cdef class WalkRows:
-    """The coupling rows of a walk.
-
-    Parameters
-    ----------
-    activity, lower, upper, scale, tight : ndarray (m,)
-        `activity` and `tight` (uint8) change in place.
-    """
-
-    cdef double[::1] activity
-    cdef const double[::1] lower, upper, scale
-    cdef unsigned char[::1] tight
-
-    def __init__(self, activity, lower, upper, scale, tight):
-        self.activity, self.lower, self.upper, self.scale, self.tight = activity, lower, upper, scale, tight
-
-
 cdef class Walk:
-    """A walk over the columns of a working set; x changes in place.
+    """A walk over the columns of a working set; x changes in place. Columns near a bound are put on it at once.
 
     Parameters
     ----------
     columns : Groups
-    x, span : ndarray (n,)
-        span is upper - lower, or 1 where that is infinite.
-    rows : WalkRows
-    room, limit_tight : ndarray (g,)
-        room is how much a group's sum may still grow.
+    x : ndarray (n,)
+    row_lower, row_upper, row_scale : ndarray (m,)
+        Of the coupling rows.
+
+    Attributes
+    ----------
+    activity, row_tight : (m,)
+        What x uses of each row, and 1 for the rows whose bound that is.
+    room, limit_tight : (g,)
+        How much each group's sum may still grow, and 1 for the groups without such room.
+    n_tight : int
+        Rows that are tight at the start.
     """
 
     cdef Groups columns
-    cdef double[::1] x, activity, room
-    cdef const double[::1] span, row_lower, row_upper, row_scale
+    cdef readonly double[::1] activity, room
+    cdef readonly unsigned char[::1] row_tight, limit_tight
+    cdef readonly Py_ssize_t n_tight
+    cdef double[::1] x
+    cdef const double[::1] row_lower, row_upper, row_scale
     cdef const double* lower
     cdef const double* upper
     cdef const double* cost
     cdef const double* coefficient
     cdef const int* entry_start
     cdef const int* row
-    cdef int[::1] group  # of the columns that wait; unset for others
-    cdef unsigned char[::1] row_tight, limit_tight
+    cdef int[::1] waiting, group  # the columns between bounds at the start, and the groups of these
     cdef unsigned char[::1] held  # 1 for columns that stay where they are because the face is unbounded along them
     # Scratch: the pending columns and their direction, the distinct groups among them, the constraints' matrix.
     cdef int[::1] pending, groups, place, row_place, member
     cdef double[::1] direction, change, per_group
     cdef double[:, ::1] matrix
-    cdef Py_ssize_t n_pending, n_groups
+    cdef Py_ssize_t n_waiting, n_pending, n_groups
 
-    def __init__(self, Groups columns, x, span, WalkRows rows, room, limit_tight):
-        self.columns, self.x, self.span, self.room, self.limit_tight = columns, x, span, room, limit_tight
+    def __init__(self, Groups columns, double[::1] x, const double[::1] row_lower, const double[::1] row_upper,
+                 const double[::1] row_scale):
+        cdef Py_ssize_t n = x.shape[0], m = row_lower.shape[0]
+        self.columns, self.x = columns, x
+        self.row_lower, self.row_upper, self.row_scale = row_lower, row_upper, row_scale
         self.lower, self.upper, self.cost = columns.lower, columns.upper, columns.cost
         self.entry_start, self.row, self.coefficient = columns.entry_start, columns.row, columns.coefficient
-        self.activity, self.row_lower, self.row_upper = rows.activity, rows.lower, rows.upper
-        self.row_scale, self.row_tight = rows.scale, rows.tight
-        self.group = np.empty(len(x), dtype=np.int32)
-        self.held = np.zeros(len(x), dtype=np.uint8)
-        self.place, self.per_group = np.empty(columns.count + 1, dtype=np.int32), np.empty(columns.count + 1)
-        self.row_place, self.change = np.zeros(len(rows.activity), dtype=np.int32), np.zeros(len(rows.activity))
-        self.n_pending = self.n_groups = 0
-        self.allocate(64)
+        self.activity, self.change = np.zeros((2, m))
+        self.room, self.per_group = np.empty((2, columns.count))
+        self.waiting, self.group = np.empty((2, n), dtype=np.int32)
+        self.place, self.row_place = np.empty(columns.count, dtype=np.int32), np.empty(m, dtype=np.int32)
+        self.row_tight, self.limit_tight = np.empty(m, dtype=np.uint8), np.empty(columns.count, dtype=np.uint8)
+        self.held = np.zeros(n, dtype=np.uint8)
+        self.n_tight = self.n_waiting = self.n_pending = self.n_groups = 0
+        with nogil:
+            self.look()
+
+    cdef void look(self) noexcept nogil:
+        """Put columns on bounds; find the rows' and the groups' sums, what is tight, and the columns that wait."""
+        cdef Py_ssize_t g, i, j, k
+        cdef const int* start = self.columns.start
+        cdef double* x = &self.x[0]
+        cdef double* room = &self.room[0]
+        cdef double* activity = &self.activity[0]
+        cdef double total, limit
+        for g in range(self.columns.count):
+            total, limit = 0.0, self.columns.limit[g]
+            for j in range(start[g], start[g + 1]):
+                if x[j] != self.lower[j] and x[j] != self.upper[j]:
+                    self.snap(j)
+                    if self.between(j):
+                        self.waiting[self.n_waiting], self.group[j] = <int>j, <int>g
+                        self.n_waiting += 1
+                if x[j] != 0.0:
+                    total += x[j]
+                    for k in range(self.entry_start[j], self.entry_start[j + 1]):
+                        activity[self.row[k]] += self.coefficient[k] * x[j]
+            room[g] = limit - total
+            self.limit_tight[g] = room[g] <= SNAP * (1.0 + (limit if isfinite(limit) else 0.0))
+        for i in range(self.activity.shape[0]):
+            limit = TIGHT * (1.0 + (fabs(self.row_upper[i]) if isfinite(self.row_upper[i]) else 0.0))
+            self.row_tight[i] = (fabs(self.activity[i] - self.row_upper[i]) <= limit
+                                 or fabs(self.activity[i] - self.row_lower[i]) <= limit)
+            self.n_tight += self.row_tight[i]
 
     cdef allocate(self, Py_ssize_t columns):
         """Make room for so many pending columns, and keep the present ones."""
-        pending, groups = np.empty(columns, dtype=np.int32), np.empty(columns, dtype=np.int32)
+        pending, groups = np.empty((2, columns), dtype=np.int32)
         if self.n_pending:
             pending[: self.n_pending] = self.pending[: self.n_pending]
             groups[: self.n_groups] = self.groups[: self.n_groups]
@@ -90,20 +115,21 @@ cdef class Walk:
         return self.lower[j] < self.x[j] < self.upper[j] and not self.held[j]
 
     cdef void snap(self, Py_ssize_t j) noexcept nogil:
-        """Put a column exactly on a bound that it misses by rounding only."""
-        cdef double near = SNAP * self.span[j]
+        """Put a column exactly on a bound that it misses by rounding only: a share of its range, one if infinite."""
+        cdef double span = self.upper[j] - self.lower[j]
+        cdef double near = SNAP * (span if isfinite(span) else 1.0)
         if self.x[j] <= self.lower[j] + near:
             self.x[j] = self.lower[j]
         elif self.x[j] >= self.upper[j] - near:
             self.x[j] = self.upper[j]
 
-    cdef Py_ssize_t take_group(self, const int[::1] waiting, Py_ssize_t at):
+    cdef Py_ssize_t take_group(self, Py_ssize_t at):
         """Append the waiting columns of the next group to the pending ones; return where the rest begins."""
-        cdef int group = self.group[waiting[at]]
-        while at < waiting.shape[0] and self.group[waiting[at]] == group:  # ends: at grows to the last column
+        cdef int group = self.group[self.waiting[at]]
+        while at < self.n_waiting and self.group[self.waiting[at]] == group:  # ends: at grows to the last column
             if self.n_pending == self.pending.shape[0]:
                 self.allocate(2 * self.n_pending)
-            self.pending[self.n_pending] = waiting[at]
+            self.pending[self.n_pending] = self.waiting[at]
             self.n_pending += 1
             at += 1
         self.groups[self.n_groups] = group
@@ -295,43 +321,43 @@ cdef class Walk:
 
     def run(self, Py_ssize_t max_steps, must_stop):
         """Follow null directions until none is left; return their number. `must_stop` is asked before each."""
-        cdef Py_ssize_t g, j, at = 0, steps = 0, count = 0
-        waiting = np.empty(self.x.shape[0], dtype=np.int32)
-        cdef int[::1] columns = waiting
-        with nogil:
-            for g in range(self.columns.count):
-                for j in range(self.columns.start[g], self.columns.start[g + 1]):
-                    if self.between(j):
-                        columns[count], self.group[j] = <int>j, <int>g
-                        count += 1
-        columns = columns[:count]
+        cdef Py_ssize_t at = 0, steps = 0
+        if self.n_waiting == 0:
+            return 0
+        self.allocate(64)
         while steps < max_steps and not must_stop():  # ends: steps are counted, each asks must_stop
             # Take whole groups, until their columns outnumber the constraints that bind them.
-            while at < count and self.n_pending <= self.constraints():  # ends: at grows to count
-                at = self.take_group(columns, at)
+            while at < self.n_waiting and self.n_pending <= self.constraints():  # ends: at grows to n_waiting
+                at = self.take_group(at)
             if self.n_pending == 0:
                 return steps
             if not self.null_direction():
-                if at == count:
+                if at == self.n_waiting:
                     return steps
-                at = self.take_group(columns, at)
+                at = self.take_group(at)
                 continue
             self.follow()
             self.drop_resting()
             steps += 1
         return steps
 
-
-def cut_excess(Groups columns, const double[::1] room, double[::1] x):
-    """Take what a group's sum is above its limit (`room` below zero) from its column between bounds with most room."""
-    cdef Py_ssize_t g, j, most
-    with nogil:
-        for g in range(columns.count):
-            if room[g] < 0.0:
+    def settle(self):
+        """Take what a group's sum is above its limit, by columns put on bounds, from its column with most room."""
+        cdef Py_ssize_t g, j, most
+        cdef const int* start = self.columns.start
+        cdef double* x = &self.x[0]
+        cdef double total
+        with nogil:
+            for g in range(self.columns.count):
+                total = 0.0
+                for j in range(start[g], start[g + 1]):
+                    total += x[j]
+                if not total > self.columns.limit[g]:
+                    continue
                 most = -1
-                for j in range(columns.start[g], columns.start[g + 1]):
-                    if columns.lower[j] < x[j] < columns.upper[j]:
-                        if most < 0 or x[j] - columns.lower[j] > x[most] - columns.lower[most]:
+                for j in range(start[g], start[g + 1]):
+                    if self.lower[j] < x[j] < self.upper[j]:
+                        if most < 0 or x[j] - self.lower[j] > x[most] - self.lower[most]:
                             most = j
                 if most >= 0:
-                    x[most] = max(columns.lower[most], x[most] + room[g])
+                    x[most] = max(self.lower[most], x[most] + (self.columns.limit[g] - total))

@@ -37,20 +37,6 @@ def dual_terms(const double[::1] y, const double[::1] lower, const double[::1] u
     return value, size
 
 
-def tight_rows(const double[::1] activity, const double[::1] lower, const double[::1] upper, double share):
-    """Return (whether each row is within a share of one plus its upper bound of a bound, (m,) uint8; their number)."""
-    cdef Py_ssize_t i, count = 0
-    cdef double near
-    tights = np.empty(activity.shape[0], dtype=np.uint8)
-    cdef unsigned char[::1] tight = tights
-    with nogil:
-        for i in range(activity.shape[0]):
-            near = share * (1.0 + (fabs(upper[i]) if isfinite(upper[i]) else 0.0))
-            tight[i] = fabs(activity[i] - upper[i]) <= near or fabs(activity[i] - lower[i]) <= near
-            count += tight[i]
-    return tights, count
-
-
 def row_tolerances(const double[::1] lower, const double[::1] upper, double share, double most):
     """Return share * (1 + the larger finite bound) of each row, at most `most`, (m,)."""
     cdef Py_ssize_t i
