@@ -47,12 +47,13 @@ cdef class Walk:
     cdef const int* entry_start
     cdef const int* row
     cdef int[::1] waiting, group  # the columns between bounds at the start, and the groups of these
+    cdef int[::1] unsure  # groups whose sum may exceed their limit: as it is, or by columns put on bounds
     cdef unsigned char[::1] held  # 1 for columns that stay where they are because the face is unbounded along them
     # Scratch: the pending columns and their direction, the distinct groups among them, the constraints' matrix.
     cdef int[::1] pending, groups, place, row_place, member
     cdef double[::1] direction, change, per_group
     cdef double[:, ::1] matrix
-    cdef Py_ssize_t n_waiting, n_pending, n_groups
+    cdef Py_ssize_t n_waiting, n_unsure, n_pending, n_groups
 
     def __init__(self, Groups columns, double[::1] x, const double[::1] row_lower, const double[::1] row_upper,
                  const double[::1] row_scale):
@@ -64,10 +65,11 @@ cdef class Walk:
         self.activity, self.change = np.zeros((2, m))
         self.room, self.per_group = np.empty((2, columns.count))
         self.waiting, self.group = np.empty((2, n), dtype=np.int32)
-        self.place, self.row_place = np.empty(columns.count, dtype=np.int32), np.empty(m, dtype=np.int32)
+        self.place, self.unsure = np.empty((2, columns.count), dtype=np.int32)
+        self.row_place = np.empty(m, dtype=np.int32)
         self.row_tight, self.limit_tight = np.empty(m, dtype=np.uint8), np.empty(columns.count, dtype=np.uint8)
         self.held = np.zeros(n, dtype=np.uint8)
-        self.n_tight = self.n_waiting = self.n_pending = self.n_groups = 0
+        self.n_tight = self.n_waiting = self.n_unsure = self.n_pending = self.n_groups = 0
         with nogil:
             self.look()
 
@@ -79,10 +81,12 @@ cdef class Walk:
         cdef double* room = &self.room[0]
         cdef double* activity = &self.activity[0]
         cdef double total, limit
+        cdef bint moves
         for g in range(self.columns.count):
-            total, limit = 0.0, self.columns.limit[g]
+            total, limit, moves = 0.0, self.columns.limit[g], False
             for j in range(start[g], start[g + 1]):
                 if x[j] != self.lower[j] and x[j] != self.upper[j]:
+                    moves = True
                     self.snap(j)
                     if self.between(j):
                         self.waiting[self.n_waiting], self.group[j] = <int>j, <int>g
@@ -92,6 +96,9 @@ cdef class Walk:
                     for k in range(self.entry_start[j], self.entry_start[j + 1]):
                         activity[self.row[k]] += self.coefficient[k] * x[j]
             room[g] = limit - total
+            if moves or room[g] < 0.0:
+                self.unsure[self.n_unsure] = <int>g
+                self.n_unsure += 1
             self.limit_tight[g] = room[g] <= SNAP * (1.0 + (limit if isfinite(limit) else 0.0))
         for i in range(self.activity.shape[0]):
             limit = TIGHT * (1.0 + (fabs(self.row_upper[i]) if isfinite(self.row_upper[i]) else 0.0))
@@ -343,13 +350,13 @@ cdef class Walk:
 
     def settle(self):
         """Take what a group's sum is above its limit, by columns put on bounds, from its column with most room."""
-        cdef Py_ssize_t g, j, most
+        cdef Py_ssize_t i, g, j, most
         cdef const int* start = self.columns.start
         cdef double* x = &self.x[0]
         cdef double total
         with nogil:
-            for g in range(self.columns.count):
-                total = 0.0
+            for i in range(self.n_unsure):
+                g, total = self.unsure[i], 0.0
                 for j in range(start[g], start[g + 1]):
                     total += x[j]
                 if not total > self.columns.limit[g]:

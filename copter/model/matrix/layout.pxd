@@ -22,6 +22,7 @@ cdef struct Pattern:
     double priced_size       # largest (entries + 4) * sum_k |a_kj y_k| of a column: rounding, in half ulps
     long long stamp          # a number that no other usage has had
     bint grows               # whether no coefficient is negative
+    bint single              # whether every column has one entry
 
 
 cdef struct Block:

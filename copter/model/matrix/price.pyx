@@ -1,6 +1,7 @@
 """Pricing kernels: reduced costs d = c - A'y of a block's columns, the smallest one, and columns below a threshold."""
 
 from libc.math cimport INFINITY, fabs
+from libc.stddef cimport ptrdiff_t
 
 from copter.model.matrix.layout cimport Block, Pattern, cost_of, exception_at, exception_cost_at
 
@@ -10,12 +11,18 @@ cdef extern from "reduce.h" nogil:
                            double most, int begin, int end)
     double copter_smallest_single(const float* cost, const double* priced_usage, double scale, double offset,
                                   double most, int begin, int end)
+    double copter_priced(const double* coefficient, const int* row, const double* y, double* priced_usage,
+                         ptrdiff_t count)
 
 
 cdef void price_pattern(Pattern* pattern, const double* y) noexcept nogil:
     """Set priced_usage[j] = sum_k a_kj y_k and a bound of its rounding, once for all blocks that share the pattern."""
     cdef int j, e
     cdef double total, term, size, largest = 0.0
+    if pattern.single:
+        pattern.priced_size = copter_priced(pattern.coefficient, pattern.row, y, pattern.priced_usage,
+                                            pattern.n_columns)
+        return
     for j in range(pattern.n_columns):
         total = size = 0.0
         for e in range(pattern.column_start[j], pattern.column_start[j + 1]):

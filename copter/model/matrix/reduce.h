@@ -69,6 +69,20 @@ static inline double copter_smallest_single(const float *restrict cost, const do
     return other < best ? other : best;
 }
 
+/* Usage at prices y of columns of one entry each; returns the largest size of a column's rounding, in half ulps. */
+static inline double copter_priced(const double *restrict coefficient, const int *restrict row,
+                                   const double *restrict y, double *restrict priced_usage, ptrdiff_t count)
+{
+    double largest = 0.0;
+#pragma omp simd reduction(max : largest)
+    for (ptrdiff_t j = 0; j < count; ++j) {
+        double term = coefficient[j] * y[row[j]], size = 5.0 * fabs(term);
+        priced_usage[j] = 0.0 + term;
+        largest = size > largest ? size : largest;
+    }
+    return largest;
+}
+
 /* The same of single columns whose costs have been copied side by side. */
 static inline double copter_smallest_listed(const double *restrict cost, const int *restrict column,
                                             const double *restrict priced_usage, double scale, double offset,

@@ -248,9 +248,11 @@ cdef class Template:
         self.pattern.n_segments = <int>len(self.segment_start) - 1
         self.priced_usage = np.zeros(max(self.pattern.n_columns, 1))
         self.pattern.priced_usage = <double*>double_pointer(self.priced_usage)
-        self.pattern.grows = True
+        self.pattern.grows = self.pattern.single = True
         for e in range(len(self.coefficient)):
             self.pattern.grows &= self.pattern.coefficient[e] >= 0.0
+        for e in range(self.pattern.n_columns + 1):
+            self.pattern.single &= self.pattern.column_start[e] == e
         self.pattern.segment_start = int_pointer(self.segment_start)
         own_start, own_row, own_value, lower, _ = self.private or (None, None, None, (), ())
         self.pattern.n_private = <int>len(lower)
