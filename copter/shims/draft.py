@@ -371,7 +371,8 @@ def drafts_know(model: Model) -> bool:
 def surveyed(model: Model) -> Survey | None:
     """Return what a draft reads of all slots; None for a model that drafts cannot handle.
 
-    Drafts handle requests with limits (of 1 if the request is integer) and resources without lower bounds.
+    Drafts handle requests with limits (of 1 if the request is integer, whose columns are 0 or 1) and resources without
+    lower bounds.
     """
     matrix = model.ledger.matrix
     if matrix.n_with_rows or bool(np.isfinite(matrix.row_lower[: matrix.n_rows]).any()):

@@ -50,9 +50,10 @@ def survey(BlockMatrix matrix):
     bound : ndarray int32
         Fixed slots and those with bounds on single columns, ascending; only these can be forced.
     units : bool
-        Whether all integer requests have the limit 1.
+        Whether all integer requests have the limit 1, and no column that can be -1 or less.
     """
     cdef Py_ssize_t slot, n = matrix.n_slots, count = 0
+    cdef int j
     cdef const Block* block
     cdef bint units = True
     sizes, whole, bound = np.empty(n, dtype=np.int32), np.empty(n, dtype=bool), np.empty(n, dtype=np.int32)
@@ -64,6 +65,9 @@ def survey(BlockMatrix matrix):
             size[slot], integer[slot] = block.n_columns, block.n_columns > 0 and block.integer
             if integer[slot] and block.limit != 1.0:
                 units = False
+            if integer[slot] and block.lower_each != NULL:
+                for j in range(block.n_columns):
+                    units = units and block.lower_each[j] > -1.0
             if block.n_columns > 0 and (block.fixed >= 0 or block.lower_each != NULL or block.upper_each != NULL):
                 listed[count] = <int>slot
                 count += 1

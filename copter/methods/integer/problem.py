@@ -107,7 +107,8 @@ class IntegerProblem:
         x = x.copy()
         x[self.integers] = np.round(x[self.integers])
         x = self.switches.obeyed(np.clip(x, self.lp.col_lower, self.lp.col_upper))
-        value = float(self.cost @ x)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is no better value
+            value = float(self.cost @ x)
         if not value < self.value or not np.isfinite(x).all() or not self.holds(x):
             return False
         if self.exactly is not None:

@@ -125,4 +125,5 @@ class Relaxation:
 def middle(lower: Floats, upper: Floats) -> Floats:
     """Return the middle of each interval, or its number nearest to zero if an end is infinite."""
     ends = np.isfinite(lower) & np.isfinite(upper)
-    return np.where(ends, 0.5 * (np.where(ends, lower, 0.0) + np.where(ends, upper, 0.0)), np.clip(0.0, lower, upper))
+    half = 0.5 * np.where(ends, lower, 0.0) + 0.5 * np.where(ends, upper, 0.0)
+    return np.where(ends, half, np.clip(0.0, lower, upper))

@@ -247,11 +247,11 @@ def test_a_column_is_taken_where_what_it_uses_is_left(seed: int) -> None:
         np.testing.assert_array_equal(draft.left, left - use if took else left)
 
 
-def test_a_column_that_must_be_below_zero_is_no_whole_one() -> None:
+def test_a_column_between_two_whole_numbers_is_in_conflict() -> None:
     model = Model("max")
     model.add_resources("r", 4)
-    model.add_request("odd", [1.0, 1.0], {"r": [1, 1]}, lower=[-1.0, 0.0], upper=[-0.5, 1.0], integer=True)
-    model.add_request("fine", [1.0, 1.0], {"r": [1, 1]}, lower=[-1.0, 0.0], upper=[0.0, 1.0], integer=True)
+    model.add_request("odd", [1.0, 1.0], {"r": [1, 1]}, lower=[-0.9, 0.0], upper=[-0.5, 1.0], integer=True)
+    model.add_request("fine", [1.0, 1.0], {"r": [1, 1]}, lower=[-0.9, 0.0], upper=[0.0, 1.0], integer=True)
     draft = Draft(model)
     assert draft.conflict == [model.ledger.slot("odd")]
     assert Session(model).solve_integer(RoundingShim()).conflict == ("odd",)

@@ -100,6 +100,18 @@ def test_every_kind_of_row(shim: RoundingShim | RestrictedShim) -> None:
     assert again.objective >= plan.objective
 
 
+def test_whole_columns_may_be_below_zero() -> None:
+    model = Model()
+    model.add_resources("g", 5.0)
+    model.add_request("r", [4.0, -3.0], {"g": [5, -3]}, lower=[0.0, -2.0], upper=[2.0, -1.0], integer=True)
+    assert not drafts_know(model)
+    plan = Session(model).solve_integer()
+    assert (plan.is_feasible, plan.objective) == (True, 3.0)
+    assert plan.shares("r") == {1: -1.0}
+    model = random_model(1376)
+    assert verdict(model, Session(model).solve_integer()) == "best"
+
+
 def test_models_that_drafts_know() -> None:
     model = Model()
     model.add_resources("g", 4.0)
