@@ -7,7 +7,7 @@ import numpy as np
 from copter.errors import InvalidDataError
 from copter.model.columns import slots_in_order
 from copter.model.model import Model
-from copter.shims.feasibility import exceeded, exceeded_by
+from copter.shims.feasibility import HALF_ULP, exceeded, exceeded_by
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.shims.tally import tally_plain
 
@@ -44,9 +44,11 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     first = np.append(True, slot[1:] != slot[:-1])[: len(slot)].nonzero()[0]
     slots, start = slot[first], np.append(first, len(slot)).astype(np.int32)
     limit, _, lower, upper, entry_start, row, coefficient = matrix.gather(slots, start, column)
-    wrong = ~((value >= lower) & (value <= upper))
-    missing = required(model, key)
     owner = np.repeat(np.arange(len(slots), dtype=np.int32), start[1:] - start[:-1])
+    # an upper bound may be the limit of the sum, which stands for a decimal as all sums do
+    decimal = np.where(upper == limit[owner], HALF_ULP * (np.abs(value) + np.abs(upper)), 0.0)
+    wrong = ~((value >= lower) & (value - upper <= decimal))
+    missing = required(model, key)
     over = exceeded(limit, owner, np.ones(len(key)), value)
     for which in (slot[wrong], missing, slots[over]):
         if len(which):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,6 +111,20 @@ def test_whole_columns_may_be_below_zero() -> None:
     assert plan.shares("r") == {1: -1.0}
     model = random_model(1376)
     assert verdict(model, Session(model).solve_integer()) == "best"
+
+
+def test_a_part_may_exceed_its_limit_by_the_rounding_of_a_sum() -> None:
+    model = Model()
+    model.add_resources("g", 5.0)
+    model.add_request("whole", [1.0], {"g": [1]}, integer=True)
+    model.add_request("part", [1.0], {"g": [0.5]}, upper=2.0)
+    plan = Session(model).solve_integer()
+    assert plan.shares("part") == {0: 1.0}
+    require_feasible(model, replace(plan, share=np.array([1.0 + 2.0**-52])))
+    with pytest.raises(InvalidDataError, match="breaks a bound or the limit"):
+        require_feasible(model, replace(plan, share=np.array([1.0 + 2.0**-51])))
+    model = random_model(3493)  # a search corrects its points by such an amount
+    assert Session(model).solve_integer().is_feasible
 
 
 def test_models_that_drafts_know() -> None:
