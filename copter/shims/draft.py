@@ -94,10 +94,12 @@ class Draft:
         """Take the columns to which integer requests are fixed, and columns with a lower bound above zero."""
         slabs, bound = self.matrix.slabs, self.bound
         for slot in bound[self.whole[bound]].tolist():
-            lower, upper, fixed = slabs[slot].lower_each, slabs[slot].upper_each, self.matrix.fixed_of(slot)
-            must = [] if lower is None else np.flatnonzero(lower > 0.0).tolist()
+            fixed, must, below = self.matrix.fixed_of(slot), [], False
+            if slabs[slot].lower_each is not None:
+                lower, upper = self.matrix.free_bounds_of(slot)
+                must, below = np.flatnonzero(lower > 0.0).tolist(), bool((upper < 0.0).any())
             must = sorted({*must, fixed} if fixed >= 0 else must)
-            if len(must) > 1 or (upper is not None and bool((upper < 0.0).any())):
+            if len(must) > 1 or below:
                 self.conflict.append(slot)
             elif must:
                 self.column[slot] = must[0]

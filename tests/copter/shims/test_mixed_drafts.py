@@ -255,6 +255,11 @@ def test_a_column_between_two_whole_numbers_is_in_conflict() -> None:
     draft = Draft(model)
     assert draft.conflict == [model.ledger.slot("odd")]
     assert Session(model).solve_integer(RoundingShim()).conflict == ("odd",)
+    model = Model("min")
+    model.add_resources("r", 4)
+    model.add_request("alone", [3.0], {"r": [1]}, lower=-0.7, upper=-0.4, integer=True)
+    plan = Session(model).solve_integer()
+    assert (plan.status.value, plan.conflict) == ("primal_infeasible", ("alone",))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
