@@ -121,14 +121,7 @@ def requests_a_row(seed: int) -> tuple[Model, Edits]:
         own = own_rows(rng, private, columns)
         model.add_request(request, rng.uniform(1.0, 5.0, columns), usage_of(rng, rows, columns), private_rows=own)
 
-    def edit(number: int) -> None:
-        for request in range(number * requests // 50, (number + 1) * requests // 50):
-            model.remove_request(request)
-            add(requests + request)
-
-    for request in range(requests):
-        add(request)
-    return model, (partial(edit, number) for number in range(12))
+    return model, replaced(model, add, requests)
 
 
 def limits_a_row(seed: int) -> tuple[Model, Edits]:
@@ -143,14 +136,20 @@ def limits_a_row(seed: int) -> tuple[Model, Edits]:
         usage = {int(each): np.where(row == each, amount, 0.0).max(axis=1) for each in np.unique(row)}
         model.add_request(request, rng.uniform(1.0, 5.0, columns), usage)
 
+    return model, replaced(model, add, requests)
+
+
+def replaced(model: Model, add: Callable[[int], None], requests: int) -> Edits:
+    """Add so many requests; return edits of which each replaces a fiftieth of them."""
+    for request in range(requests):
+        add(request)
+
     def edit(number: int) -> None:
         for request in range(number * requests // 50, (number + 1) * requests // 50):
             model.remove_request(request)
             add(requests + request)
 
-    for request in range(requests):
-        add(request)
-    return model, (partial(edit, number) for number in range(12))
+    return (partial(edit, number) for number in range(12))
 
 
 def usage_of(rng: np.random.Generator, rows: int, columns: int) -> dict[Hashable, NDArray[np.float64]]:

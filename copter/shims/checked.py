@@ -45,7 +45,7 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     slots, start = slot[first], np.append(first, len(slot)).astype(np.int32)
     limit, _, lower, upper, entry_start, row, coefficient = matrix.gather(slots, start, column)
     owner = np.repeat(np.arange(len(slots), dtype=np.int32), start[1:] - start[:-1])
-    # an upper bound may be the limit of the sum, which stands for a decimal as all sums do
+    # an upper bound that is the limit of the sum gets the sum's allowance for decimals
     decimal = np.where(upper == limit[owner], HALF_ULP * (np.abs(value) + np.abs(upper)), 0.0)
     wrong = ~((value >= lower) & (value - upper <= decimal))
     missing = required(model, key)

@@ -107,7 +107,7 @@ class IntegerProblem:
         x = x.copy()
         x[self.integers] = np.round(x[self.integers])
         x = self.switches.obeyed(np.clip(x, self.lp.col_lower, self.lp.col_upper))
-        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is no better value
+        with np.errstate(over="ignore", invalid="ignore"):  # a value that overflows is not better
             value = float(self.cost @ x)
         if not value < self.value or not np.isfinite(x).all() or not self.holds(x):
             return False

@@ -317,15 +317,14 @@ def idle_columns(Groups columns, const double[::1] y, const double[::1] x, doubl
     """
     cdef Py_ssize_t g, j, count = 0
     cdef double least, largest
-    cdef const double* prices = &y[0]
     with nogil:
         for g in range(columns.count):
             least = largest = 0.0
             for j in range(columns.start[g], columns.start[g + 1]):
-                least = min(least, reduced_cost(columns, j, prices))
+                least = min(least, reduced_cost(columns, j, &y[0]))
                 largest = max(largest, fabs(columns.cost[j]))
             for j in range(columns.start[g], columns.start[g + 1]):
                 idle[j] = (x[j] == columns.lower[j] and columns.lower[j] != columns.upper[j]
-                           and reduced_cost(columns, j, prices) - least > slack * largest)
+                           and reduced_cost(columns, j, &y[0]) - least > slack * largest)
                 count += idle[j]
     return count

@@ -27,9 +27,9 @@ cdef class Walk:
     Attributes
     ----------
     activity, row_tight : (m,)
-        What x uses of each row, and 1 for the rows whose bound that is.
+        Usage of each row, and 1 for the rows whose usage is at a bound.
     room, limit_tight : (g,)
-        How much each group's sum may still grow, and 1 for the groups without such room.
+        How much each group's sum may still grow, and 1 for the groups whose sum is at its limit.
     n_tight : int
         Rows that are tight at the start.
     """
@@ -79,7 +79,7 @@ cdef class Walk:
         cdef const int* start = self.columns.start
         cdef double* x = &self.x[0]
         cdef double* room = &self.room[0]
-        cdef double* activity = &self.activity[0]
+        cdef double* activity = &self.activity[0] if self.activity.shape[0] else NULL
         cdef double total, limit
         cdef bint moves
         for g in range(self.columns.count):
