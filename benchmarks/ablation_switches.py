@@ -62,8 +62,9 @@ OWNERS = {  # what stays and has the other constants, by the longest beginning o
     "methods/": "the loops around the methods",
     "methods/path_following.py": "interior points",
     "methods/proximal": "proximal method (rounds)",
-    "methods/proximal/settling.py": "settled groups",
-    "methods/proximal/proximal_point.py SETTLE": "settled groups",
+    "methods/proximal/open_groups": "steps in one call, over open groups",
+    "methods/proximal/steps.pyx": "steps in one call, over open groups",
+    "methods/proximal/proximal_point.py IDLE": "trust radius",
     "methods/proximal/purif": "walk to a vertex",
     "methods/proximal/descent.py": "coordinate descent opens a cold solve",
     "methods/proximal/coordinate_descent.py": "the method coordinate_descent",
@@ -257,7 +258,7 @@ def no_plain_minima() -> Iterator[None]:
     """Every group's minimum is found as if its columns had bounds of their own."""
     room = "proximal.proximal_point"
     python_steps = put_in("proximal.solve", "solve_in_one_call", no_answer)
-    plain = put_in(room, "plain_minimum", lambda *_: (0.0, False))
+    plain = put_in(room, "all_easy_minimum", lambda *_: (0.0, False))
     with all_of(python_steps, put_in(room, "easy_minimum", none_easy), plain):
         yield
 
@@ -290,7 +291,12 @@ def switched_off() -> list[Variant]:
         ("accelerator", "the last program patched", put_in("blocks.program", "patched", no_answer), {}),
         ("accelerator", "basis carried through edits", put_in("blocks.basis", "carried", no_answer), {}),
         ("accelerator", "trust radius", nothing, {"price_reach": float("inf")}),
-        ("accelerator", "settled groups", put_in("proximal.settling", "WORTH", 0.0), {}),
+        (
+            "accelerator",
+            "steps in one call, over open groups",
+            put_in("proximal.solve", "solve_in_one_call", no_answer),
+            {},
+        ),
         ("accelerator", "settled blocks", put_in("blocks.settled", "MOST_LEFT", 0.0), {}),
         ("accelerator", "minima over plain groups", no_plain_minima, {}),
         ("accelerator", "coordinate descent opens a cold solve", nothing, {"descent_sweeps": 0}),

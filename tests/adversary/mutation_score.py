@@ -157,7 +157,6 @@ ROOMS = [
     *_of("copter.methods.proximal", PROXIMAL, "pricing", "test_pricing_passes test_work"),
     *_of("copter.methods.proximal", PROXIMAL, "proximal_point", "test_proximal_steps test_work"),
     *_of("copter.methods.proximal", PROXIMAL, "purification", "test_walks test_kernels test_work"),
-    *_of("copter.methods.proximal", PROXIMAL, "settling", "test_settled_parts test_work"),
     *_of("copter.methods.proximal", PROXIMAL, "solve", "test_solve_loop test_work"),
     *_of("copter.methods.proximal", PROXIMAL, "working_set", "test_working_sets test_kernels test_work"),
     *_of(

@@ -74,7 +74,7 @@ def result(key: str, workload: str, **more: Any) -> dict[str, Any]:
 
 
 def test_the_page_names_the_worst_workload_and_what_fails() -> None:
-    key, other = "accelerator: trust radius: off", "accelerator: settled groups: off"
+    key, other = "accelerator: trust radius: off", "accelerator: steps in one call, over open groups: off"
     text = ablation.page(
         [
             {"key": "", "workload": "one", "seconds": [1.0], "work": 5, "answers": 7},
@@ -86,18 +86,18 @@ def test_the_page_names_the_worst_workload_and_what_fails() -> None:
     )
     lines = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| `")}
     assert lines["`trust radius`"] == "| `trust radius` | off | 1.40 | 1.30 | two |  | stays: slower |"
-    assert lines["`settled groups`"].endswith("| one: 2 | stays: answers fail |")
+    assert lines["`steps in one call, over open groups`"].endswith("| one: 2 | stays: answers fail |")
     assert "never reached" in lines["`walk to a vertex`"]
     assert "one (7 solves)" in text
 
 
 def test_what_was_not_measured_again_keeps_its_row_and_what_is_gone_loses_it() -> None:
     old = "| `trust radius` | off | 1.40 | 1.30 | two |  | stays: slower |"
-    other = "| `settled groups` | off | 1.10 | 1.00 | two |  |  |"
+    other = "| `steps in one call, over open groups` | off | 1.10 | 1.00 | two |  |  |"
     before = f"Workloads: two (3 solves).\n{old}\n{other}\n| `a thing of old` | off | 1 | 1 | two |  |  |\n"
-    text = ablation.page([result("accelerator: settled groups: off", "one", wrong=2)], "today", before)
+    text = ablation.page([result("accelerator: steps in one call, over open groups: off", "one", wrong=2)], "today", before)
     assert old in text
-    assert "| `settled groups` | off | 1 | 1 | the same everywhere | one: 2 | stays: answers fail |" in text
+    assert "| `steps in one call, over open groups` | off | 1 | 1 | the same everywhere | one: 2 | stays: answers fail |" in text
     assert "a thing of old" not in text
     assert "two (3 solves)" in text
 

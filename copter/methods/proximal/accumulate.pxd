@@ -3,4 +3,4 @@
 from copter.methods.proximal.groups cimport Groups
 
 
-cdef double plain_total(Groups columns, const double* y) noexcept nogil
+cdef double easy_total(Groups columns, const double* y) noexcept nogil

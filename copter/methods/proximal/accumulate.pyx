@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.string cimport memset
 
-from copter.methods.proximal.groups cimport Groups, reduced_cost
+from copter.methods.proximal.groups cimport HELD, Groups, reduced_cost
 
 cdef struct Sums:
     # c'x, the sizes of costs or of rows' bounds squared, and the squares and the largest of violations
@@ -82,21 +82,25 @@ def least_columns(Groups columns, const int[::1] slots, const long[::1] key, con
             slot += 1
 
 
-def plain_minimum(Groups columns, const double[::1] y):
-    """Return (the sum of min (c - A'y)'x over all groups, True) if all groups are plain; (0, False) otherwise."""
+def all_easy_minimum(Groups columns, const double[::1] y):
+    """Return (the sum of min (c - A'y)'x over all groups, True) if all are plain or held; (0, False) otherwise."""
     cdef double total = 0.0
-    if columns.all_plain:
+    if columns.all_easy:
         with nogil:
-            total = plain_total(columns, &y[0])
-    return total, columns.all_plain
+            total = easy_total(columns, &y[0])
+    return total, columns.all_easy
 
 
-cdef double plain_total(Groups columns, const double* y) noexcept nogil:
-    """Return the sum of min (c - A'y)'x over all groups, which are plain."""
+cdef double easy_total(Groups columns, const double* y) noexcept nogil:
+    """Return the sum of min (c - A'y)'x over all groups, which are plain or held."""
     cdef Py_ssize_t g, j
     cdef double best, total = 0.0
     for g in range(columns.count):
         best = 0.0
+        if columns.kind[g] == HELD:
+            for j in range(columns.start[g], columns.start[g + 1]):
+                total += reduced_cost(columns, j, y) * columns.lower[j]
+            continue
         for j in range(columns.start[g], columns.start[g + 1]):
             best = min(best, reduced_cost(columns, j, y))
         total += columns.limit[g] * best
@@ -114,54 +118,6 @@ def moved(const double[::1] cost, const double[::1] found, double[::1] x, double
             x[j] = found[j]
             objective += cost[j] * x[j]
     return objective, largest
-
-
-def open_columns(Groups columns, const double[::1] radii, double radius, double share, const double[::1] x,
-                 double[::1] used):
-    """Return the columns of open groups, those whose radius is no larger, and the objective of the settled ones.
-
-    Parameters
-    ----------
-    columns : Groups
-    radii, radius : ndarray (groups,), float
-    share : float
-        Largest share of the groups that may be open.
-    x : ndarray (n,)
-    used : ndarray (m,)
-        Written: what the settled groups use of the rows.
-
-    Returns
-    -------
-    place : ndarray int32 or None
-        Columns of the open groups, ascending; None if too many groups are open.
-    cost : float
-    """
-    cdef Py_ssize_t g, j, k, n = 0, count = 0
-    cdef double cost = 0.0
-    for g in range(columns.count):
-        if radii[g] <= radius:
-            count += 1
-            n += columns.start[g + 1] - columns.start[g]
-    if count > share * columns.count:
-        return None, 0.0
-    places = np.empty(n, dtype=np.int32)
-    cdef int[::1] place = places
-    n = 0
-    with nogil:
-        for k in range(used.shape[0]):
-            used[k] = 0.0
-        for g in range(columns.count):
-            if radii[g] <= radius:
-                for j in range(columns.start[g], columns.start[g + 1]):
-                    place[n] = <int>j
-                    n += 1
-                continue
-            for j in range(columns.start[g], columns.start[g + 1]):
-                if x[j] != 0.0:
-                    cost += columns.cost[j] * x[j]
-                    for k in range(columns.entry_start[j], columns.entry_start[j + 1]):
-                        used[columns.row[k]] += columns.coefficient[k] * x[j]
-    return places, cost
 
 
 def raise_new(Groups columns, const long[::1] new, const double[::1] y, double[::1] x):

@@ -1,9 +1,15 @@
 """The flat arrays of a working set, as its kernels read them."""
 
 
+cdef enum:
+    GENERAL = 0
+    PLAIN = 1  # with a limit, and columns with lower bounds of zero and upper bounds no smaller than it
+    HELD = 2  # every column has equal bounds
+
+
 cdef class Groups:
     cdef Py_ssize_t count, n_columns
-    cdef readonly bint all_plain
+    cdef readonly bint all_easy
     cdef const int* start
     cdef const double* limit
     cdef const double* cost
@@ -12,8 +18,8 @@ cdef class Groups:
     cdef const int* entry_start
     cdef const int* row
     cdef const double* coefficient
-    cdef const unsigned char* plain
-    cdef unsigned char[::1] _plain
+    cdef const unsigned char* kind
+    cdef unsigned char[::1] _kind
     cdef const int[::1] _start, _entry_start, _row
     cdef const double[::1] _limit, _cost, _lower, _upper, _coefficient
 

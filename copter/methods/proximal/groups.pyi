@@ -5,7 +5,7 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
 
 class Groups:
-    all_plain: bool
+    all_easy: bool
     def __init__(
         self,
         start: _Ints,

@@ -17,9 +17,11 @@ cdef class Groups:
 
     Attributes
     ----------
-    plain : array (g,)
-        Whether a group has a limit, and columns with lower bounds of zero and upper bounds no smaller than it.
-    all_plain : bool
+    kind : array (g,)
+        Plain, held, or neither.
+    all_easy : bool
+        Whether every group is plain or held: then min (c - A'y)'x over a group is limit * min(0, least reduced cost),
+        or all columns are at their bounds.
     """
 
     def __init__(self, const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
@@ -31,15 +33,18 @@ cdef class Groups:
         self.start, self.entry_start = &start[0], &entry_start[0]
         self.limit, self.cost, self.lower, self.upper = &limit[0], &cost[0], &lower[0], &upper[0]
         self.row, self.coefficient = &row[0], &coefficient[0]
-        self._plain = np.empty(max(self.count, 1), dtype=np.uint8)
-        self.plain = &self._plain[0]
+        self._kind = np.empty(max(self.count, 1), dtype=np.uint8)
+        self.kind = &self._kind[0]
         cdef Py_ssize_t g, j
-        self.all_plain = True
+        cdef bint plain, held
+        self.all_easy = True
         with nogil:
             for g in range(self.count):
-                self._plain[g] = limit[g] < INFINITY
+                plain, held = limit[g] < INFINITY, True
                 for j in range(start[g], start[g + 1]):
-                    if lower[j] != 0.0 or upper[j] < limit[g]:
-                        self._plain[g] = 0
+                    plain = plain and lower[j] == 0.0 and upper[j] >= limit[g]
+                    held = held and lower[j] == upper[j]
+                    if not (plain or held):
                         break
-                self.all_plain = self.all_plain and self._plain[g]
+                self._kind[g] = PLAIN if plain else HELD if held else GENERAL
+                self.all_easy = self.all_easy and (plain or held)

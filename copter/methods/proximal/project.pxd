@@ -7,6 +7,7 @@ cdef class Projection:
     cdef double[::1] x, multiplier, value
     cdef unsigned char[::1] free
     cdef double[:, ::1] activity
+    cdef Py_ssize_t pieces  # of the groups, each projected by one thread
 
 
 cdef class Slacks:
@@ -23,5 +24,12 @@ cdef class Dual:
     cdef int threads
     cdef double[:, ::1] trial  # y, slack and residual of the point that a line search tries
     cdef double at(self, const double* y, double* slack, double* residual) noexcept nogil
+    cdef double with_slacks(self, const double* y, const double* elsewhere, double* slack,
+                            double* residual) noexcept nogil
+    cdef double first_length(self, const double* start, const double* direction) noexcept nogil
     cdef double searched(self, const double* start, double value, const double* direction, double slope,
                          double* found, bint* is_last) noexcept nogil
+
+
+cdef double projected(Groups columns, const double* center, double sigma, const double* y, Projection out,
+                      int threads) noexcept nogil

@@ -7,7 +7,7 @@ from libc.float cimport DBL_EPSILON as EPSILON
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
-from copter.methods.proximal.groups cimport Groups
+from copter.methods.proximal.groups cimport PLAIN, Groups
 
 cdef int MAX_TRIALS = 40  # most evaluations in one line search
 cdef double SUFFICIENT = 0.9  # a step is long enough once the slope along it is below this share of that at its start
@@ -140,6 +140,7 @@ cdef class Projection:
 
     def __init__(self, x, free, multiplier, activity, value):
         self.x, self.free, self.multiplier, self.activity, self.value = x, free, multiplier, activity, value
+        self.pieces = self.value.shape[0]
 
 
 cdef void targets(Groups columns, Py_ssize_t begin, Py_ssize_t end, const double* center, double sigma,
@@ -183,7 +184,7 @@ cdef double project_groups(Groups columns, Py_ssize_t begin, Py_ssize_t end, con
         s = start[g]
         n = start[g + 1] - s
         mu = 0.0
-        if columns.plain[g]:
+        if columns.kind[g] == PLAIN:
             mu = plain_multiplier(x + s, n, columns.limit[g], out.multiplier[g])
             out.multiplier[g] = mu
             for j in range(s, s + n):
@@ -213,7 +214,7 @@ cdef double project_groups(Groups columns, Py_ssize_t begin, Py_ssize_t end, con
 cdef double projected(Groups columns, const double* center, double sigma, const double* y, Projection out,
                       int threads) noexcept nogil:
     """Do :func:`project`; return the sum of `out.value`."""
-    cdef Py_ssize_t piece, pieces = out.value.shape[0], groups = columns.count, m = out.activity.shape[1]
+    cdef Py_ssize_t piece, pieces = out.pieces, groups = columns.count, m = out.activity.shape[1]
     cdef double total = 0.0
     if m > 0:
         memset(&out.activity[0, 0], 0, pieces * m * sizeof(double))
@@ -288,9 +289,17 @@ cdef class Dual:
 
     cdef double at(self, const double* y, double* slack, double* residual) noexcept nogil:
         """Project every block at prices y; write slacks and residuals (slack - A x), and return the value."""
+        return (projected(self.columns, &self.center[0], self.sigma, y, self.out, self.threads)
+                + self.with_slacks(y, NULL, slack, residual))
+
+    cdef double with_slacks(self, const double* y, const double* elsewhere, double* slack,
+                            double* residual) noexcept nogil:
+        """Write slacks and residuals after a projection, and return the slacks' part of the value.
+
+        `elsewhere` (m,), if any, is what groups use that were not projected.
+        """
         cdef Py_ssize_t i, piece
-        cdef double step, used
-        cdef double value = projected(self.columns, &self.center[0], self.sigma, y, self.out, self.threads)
+        cdef double step, used, value = 0.0
         for i in range(self.slacks.count):
             slack[i] = clip(self.slacks.center[i] - self.slacks.sigma[i] * y[i], self.slacks.lower[i],
                             self.slacks.upper[i])
@@ -298,8 +307,8 @@ cdef class Dual:
             value += y[i] * slack[i]
             if step != 0.0:
                 value += 0.5 * step / self.slacks.sigma[i] * step
-            used = 0.0
-            for piece in range(self.out.value.shape[0]):
+            used = elsewhere[i] if elsewhere else 0.0
+            for piece in range(self.out.pieces):
                 used += self.out.activity[piece, i]
             residual[i] = slack[i] - used
         return value
@@ -336,6 +345,16 @@ cdef class Dual:
             best = self.searched(&start[0], value, &direction[0], slope, &found[0, 0], &last)
         return best, last
 
+    cdef double first_length(self, const double* start, const double* direction) noexcept nogil:
+        """Return the length of a line search's first trial step, at most 1."""
+        cdef Py_ssize_t i
+        cdef double size = 0.0, reach = 0.0
+        for i in range(self.slacks.count):
+            size = max(size, fabs(direction[i] * self.slacks.scale[i]))
+            reach = max(reach, fabs(start[i] * self.slacks.scale[i]))
+        reach = RADIUS * (self.cost_size + reach)
+        return reach / size if reach > 0.0 and size > reach else 1.0
+
     cdef double searched(self, const double* start, double value, const double* direction, double slope,
                          double* found, bint* is_last) noexcept nogil:
         """Do :meth:`search`; `found` has three rows, one after another."""
@@ -343,17 +362,10 @@ cdef class Dual:
         cdef double* y = &self.trial[0, 0]
         cdef double* slack = &self.trial[1, 0]
         cdef double* residual = &self.trial[2, 0]
-        cdef double size = 0.0, reach = self.cost_size, length = 1.0, here, here_value, best = -INFINITY, margin, secant
+        cdef double length = self.first_length(start, direction), here, here_value, best = -INFINITY, margin, secant
         cdef double low = 0.0, low_slope = slope, high = INFINITY, high_slope = 0.0
         cdef int trial
         cdef bint last = False, ends = False
-        margin = 0.0
-        for i in range(m):
-            size = max(size, fabs(direction[i] * self.slacks.scale[i]))
-            margin = max(margin, fabs(start[i] * self.slacks.scale[i]))
-        reach = RADIUS * (reach + margin)
-        if reach > 0.0 and size > 0.0 and reach / size < 1.0:
-            length = reach / size
         for trial in range(MAX_TRIALS):
             for i in range(m):
                 y[i] = start[i] + length * direction[i]

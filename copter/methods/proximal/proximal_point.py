@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.proximal import newton
-from copter.methods.proximal import settling as settled_groups
-from copter.methods.proximal.accumulate import easy_minimum, moved, plain_minimum
+from copter.methods.proximal.accumulate import all_easy_minimum, easy_minimum, moved
 from copter.methods.proximal.ascent import Ascent
 from copter.methods.proximal.newton import SMALL_WORKING_SET, Direction, Region, Rows, Subproblem, maximise
 from copter.methods.proximal.project import block_minimum
-from copter.methods.proximal.row_sums import dual_terms, is_within, signed
-from copter.methods.proximal.settling import Part, Settling
+from copter.methods.proximal.row_sums import dual_terms, farthest, is_within, signed
 from copter.methods.proximal.steps import Steps
 from copter.methods.proximal.working_set import WorkingSet
 from copter.problem.residuals import relative_gap
@@ -29,8 +27,8 @@ Ints = NDArray[np.int32]
 MAX_VIOLATED_STEPS = 8  # the solve ends after this many proximal steps in a row that leave a row violated
 EASY_STEPS = 20  # sigma grows after a proximal step of at most this many Newton steps
 LEAST_SIGMA, MAX_SIGMA = 1e-6, 1e6  # least and largest proximal parameter sigma
+IDLE_PRICE = 0.01  # size of a zero price, in units of the largest cost over the row's scale
 NONE: Floats = np.zeros(0)
-SETTLE_COLUMNS = 1000  # working columns below which no group is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +125,9 @@ def bounded_minimum(
 def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Floats]:
     """Return the dual value of the working set's LP at prices y, and the reduced costs left out (equation A3)."""
     y = signed_prices(y, rows)
-    value, all_plain = plain_minimum(ws.groups(), y)
+    value, all_easy = all_easy_minimum(ws.groups(), y)
     wrong = NONE
-    if not all_plain:
+    if not all_easy:
         value, wrong = blocks_minimum(ws.reduced_costs(y), ws.lower, ws.upper, ws.start, ws.limit)
     return rows_value(y, rows) + value, wrong
 
@@ -137,56 +135,42 @@ def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Float
 def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control) -> Progress:
     """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
 
-    ws.x is changed in place; the prices are returned. Groups whose best column is the same at all nearby prices are
-    left out (equation A8). Prices that leave the trust region are moved back to its edge and the solve ends (equation
-    A9), because so far from the last pricing pass the working set lacks too many columns. Several steps in a row that
-    leave rows violated end the solve too, so that the caller can look for a certificate.
+    ws.x is changed in place; the prices are returned. Prices that leave the trust region are moved back to its edge and
+    the solve ends (equation A9), because so far from the last pricing pass the working set lacks too many columns.
+    Several steps in a row that leave rows violated end the solve too, so that the caller can look for a certificate.
     """
-    settling = Settling(ws, rows, y) if ws.size >= SETTLE_COLUMNS else None
-    proximal_steps = newton_steps = 0
-    while True:
-        part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
-        region = Region(y, np.ones(len(y)), np.inf) if settling is None else settling.region
-        progress = proximal_point(part.ws, part.rows, y, sigma, control, region, part.cost)
-        if part.columns is not None:
-            ws.x[part.columns] = part.ws.x
-        proximal_steps += progress.proximal_steps
-        newton_steps += progress.newton_steps
-        y, sigma = progress.y, progress.sigma
-        left = settling is not None and settling.distance(y) > control.trust_radius
-        if settling is None or left or progress.converged or settling.region.inside(y) or control.stop():
-            progress.y = settling.brought_back(y, control.trust_radius) if settling is not None and left else y
-            progress.proximal_steps, progress.newton_steps = proximal_steps, newton_steps
-            progress.converged, progress.left_trust_region = progress.converged and not left, left
-            progress.displacement = part.spread(progress.displacement, ws.size)
-            return progress
-        settling.widen(y)
+    region = Region(y, sizes(ws, rows, y), control.trust_radius)
+    progress = proximal_point(ws, rows, y, sigma, control, region)
+    distance = farthest(progress.y, y, region.weight)
+    if distance > region.radius:
+        progress.y = y + (progress.y - y) * (region.radius / distance)
+        progress.converged, progress.left_trust_region = False, True
+    return progress
+
+
+def sizes(ws: WorkingSet, rows: Rows, y: Floats) -> Floats:
+    """Return the units of moves of the prices, (m,): w of equation A8."""
+    idle = IDLE_PRICE * float(np.abs(ws.cost).max(initial=0.0)) / np.maximum(rows.scale, 1e-300)
+    return np.abs(y) + np.where(rows.scale > 0.0, idle, 1.0)
 
 
 def solve_in_one_call(
     steps: Steps, ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control
 ) -> Progress | None:
-    """Do :func:`solve_working_set` in one compiled call; None for a program that needs more than plain groups, few rows
-    and Newton's directions.
+    """Do :func:`solve_working_set` in one compiled call; None for a program that needs more than plain and held
+    groups, few rows and Newton's directions.
     """
     few = 0 < len(y) <= newton.FEW_ROWS and control.direction is Subproblem.newton_direction
-    if not few or ws.size == 0 or not ws.groups().all_plain:
+    if not few or ws.size == 0 or not ws.groups().all_easy:
         return None
-    settled = settled_groups.SHARE, settled_groups.WORTH, settled_groups.WIDER, settled_groups.IDLE_PRICE
-    threads = safe_threads(control.settings.n_threads)
-    ends = MAX_VIOLATED_STEPS, EASY_STEPS, newton.MAX_NEWTON_STEPS, threads, LEAST_SIGMA, MAX_SIGMA
-    rules = SETTLE_COLUMNS, SMALL_WORKING_SET, *settled, *ends
+    threads, ends = safe_threads(control.settings.n_threads), (MAX_VIOLATED_STEPS, EASY_STEPS, newton.MAX_NEWTON_STEPS)
+    rules = SMALL_WORKING_SET, threads, IDLE_PRICE, control.trust_radius, *ends, LEAST_SIGMA, MAX_SIGMA
     return Progress(*steps.solve(ws, rows, y, sigma, control, rules))
 
 
-def proximal_point(
-    ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, region: Region, elsewhere: float = 0.0
-) -> Progress:
-    """Take the steps of :func:`solve_working_set` on a whole working set, until prices leave the region.
-
-    The objective has a further constant of `elsewhere`.
-    """
-    settings, offset = control.settings, control.offset + elsewhere
+def proximal_point(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, region: Region) -> Progress:
+    """Take the steps of :func:`solve_working_set` until prices leave the region."""
+    settings, offset = control.settings, control.offset
     slack = np.minimum(np.maximum(ws.activity(len(y)), rows.lower), rows.upper)
     newton_steps, violated, gap = 0, 0, np.inf
     displacement, longest, nowhere = np.zeros(ws.size), 0.0, np.zeros(len(y))

@@ -1,7 +1,5 @@
 from typing import Any
 
-class Program: ...
-
 class Steps:
     def solve(
         self, ws: Any, rows: Any, prices: Any, sigma: float, control: Any, rules: Any

@@ -204,10 +204,10 @@ def _block(model: Model, solution: Solution, request: Hashable) -> Floats:
 
 
 def settings_of(seed: int, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Pivots from the last basis; or Newton's method alone, settled groups left out, prices held close."""
+    """Pivots from the last basis; or Newton's method alone, its steps in Python, prices held close."""
     newton = Settings(basis_columns=0)
-    if seed % 4 >= 2:
-        monkeypatch.setattr("copter.methods.proximal.proximal_point.SETTLE_COLUMNS", 0)
+    if seed % 4 == 2:
+        monkeypatch.setattr("copter.methods.proximal.solve.solve_in_one_call", lambda *_: None)
     return [Settings(), newton, newton, replace(newton, price_reach=0.05)][seed % 4]
 
 

@@ -20,8 +20,7 @@ from copter.methods.proximal.accumulate import (
     idle_columns,
     least_columns,
     moved,
-    open_columns,
-    plain_minimum,
+    all_easy_minimum,
     primal_sums,
     raise_new,
     reduced_costs,
@@ -36,7 +35,6 @@ from copter.methods.proximal.project import (
     project,
 )
 from copter.methods.proximal.purification import purify
-from copter.methods.proximal.settle import settled_radius
 from copter.methods.proximal.sweep import Sweep
 from copter.methods.proximal.working_set import WorkingSet
 from copter.model.matrix import BlockMatrix
@@ -190,9 +188,17 @@ def test_minima_over_plain_groups_and_projections_onto_bounds_and_limits(seed: i
     for only in (groups, [Group(g.cost, 0 * g.cost, 1 + 0 * g.cost, 0.5, g.usage, 0 * g.cost) for g in groups]):
         problem, y = flat(only), rng.normal(size=2)
         reduced = problem.cost - np.hstack([g.usage for g in only]).T @ y
-        plain = all((g.lower == 0).all() and (g.upper >= g.limit).all() and g.limit < np.inf for g in only)
-        least = [g.limit * min(0.0, part.min()) for g, part in zip(only, parts(reduced, problem), strict=True) if plain]
-        assert plain_minimum(problem.columns, y) == (pytest.approx(sum(least), rel=1e-9, abs=1e-9), plain)
+        held = [(g.lower == g.upper).all() for g in only]
+        easy = [
+            h or ((g.lower == 0).all() and (g.upper >= g.limit).all() and g.limit < np.inf)
+            for g, h in zip(only, held, strict=True)
+        ]
+        least = [
+            part @ g.lower if h else g.limit * min(0.0, part.min())
+            for g, h, part in zip(only, held, parts(reduced, problem), strict=True)
+            if all(easy)
+        ]
+        assert all_easy_minimum(problem.columns, y) == (pytest.approx(sum(least), rel=1e-9, abs=1e-9), all(easy))
     problem, x = flat(groups), rng.normal(size=len(flat(groups).cost)) * 3.0
     clipped = np.clip(x, problem.lower, problem.upper)
     fit(problem.columns, 1e-12, x)
@@ -210,25 +216,12 @@ def parts(values: Floats, problem: Flat) -> list[Floats]:
 
 @quick
 @given(seeds)
-def test_open_columns_and_what_the_settled_ones_use(seed: int) -> None:
+def test_moves_to_a_found_point(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    groups = some_groups(rng, 3)
-    problem, radii = flat(groups), rng.integers(0, 4, len(groups)).astype(float)
-    x, used, radius = rng.normal(size=len(problem.cost)), np.empty(3), float(rng.integers(0, 4))
-    columns, cost = open_columns(problem.columns, radii, radius, 0.5, x, used)
-    opened = radii <= radius
-    if opened.sum() > 0.5 * len(groups):
-        assert (columns, cost) == (None, 0.0)
-        return
-    assert columns is not None
-    mask = np.repeat(opened, np.diff(problem.start))
-    assert columns.tolist() == np.flatnonzero(mask).tolist()
-    settled = np.where(mask, 0.0, x)
-    np.testing.assert_allclose(used, np.hstack([g.usage for g in groups]) @ settled, atol=1e-12)
-    assert cost == pytest.approx(problem.cost @ settled, abs=1e-12)
-    found, move, before = rng.normal(size=len(x)), np.empty(len(x)), x.copy()
-    objective, length = moved(problem.cost, found, x, move)
-    assert (objective, length) == (pytest.approx(problem.cost @ found), np.abs(found - before).max())
+    cost, x, found = rng.normal(size=(3, int(rng.integers(1, 9))))
+    move, before = np.empty(len(x)), x.copy()
+    objective, length = moved(cost, found, x, move)
+    assert (objective, length) == (pytest.approx(cost @ found), np.abs(found - before).max())
     assert (x.tolist(), move.tolist()) == (found.tolist(), (found - before).tolist())
 
 
@@ -255,46 +248,6 @@ def test_new_columns_are_raised_to_their_bounds_or_the_best_of_a_resting_group_a
             best = min(worth, key=lambda j: (reduced[j], j))
             wanted[best] = min(problem.upper[best], problem.lower[best] + max(limit - before[a:b].sum(), 0.0))
     np.testing.assert_allclose(x, wanted, rtol=1e-12, atol=1e-15)
-
-
-@quick
-@given(seeds, st.sampled_from([0.1, 10.0]))
-def test_settled_groups_answer_every_price_in_their_radius_with_the_same_column(seed: int, sigma: float) -> None:
-    rng = np.random.default_rng(seed)
-    groups = some_groups(rng, 3)
-    for group in groups:
-        if rng.random() < 0.7:  # one of the kind that can be settled: at zero, or one column at the limit
-            group.limit = float(rng.choice([1.0, 0.5, 3.0]))
-            group.lower, group.upper = np.zeros(len(group.cost)), np.full(len(group.cost), group.limit)
-            group.center = np.zeros(len(group.cost))
-            if rng.random() < 0.7:
-                group.center[rng.integers(len(group.cost))] = group.limit
-        group.center = np.minimum(group.center, group.limit)  # a group of limit zero is at zero
-    problem, y, weight = flat(groups), rng.normal(size=3), rng.random(3)
-    reduced, radius = np.empty(len(problem.cost)), np.empty(len(groups))
-    entries = (problem.entry_start, problem.row, problem.coefficient)
-    reduced_costs(problem.cost, *entries, y, reduced)
-    settled_radius(problem.columns, problem.center, reduced, weight, radius)
-    for group, found in zip(groups, radius, strict=True):
-        corner = (group.center == 0.0) | (group.center == group.limit)
-        plain = np.isfinite(group.limit) and np.all(group.lower == 0.0) and np.all(group.upper >= group.limit)
-        if not (plain and corner.all() and np.count_nonzero(group.center) <= 1):
-            assert found == 0.0
-            continue
-        d, chosen = group.cost - group.usage.T @ y, np.flatnonzero(group.center)
-        size = (
-            np.abs(group.usage).T @ weight
-            if len(chosen) == 0
-            else np.abs(group.usage.T - group.usage[:, chosen[0]]) @ weight
-        )
-        margin = d if len(chosen) == 0 else d - d[chosen[0]]
-        ways = [(margin[j], size[j]) for j in range(len(d)) if j not in chosen]
-        ways += [(-d[j], np.abs(group.usage[:, j]) @ weight) for j in chosen]
-        expected = min(0.0 if a < 0 else a / b if b > 0 else np.inf for a, b in ways)
-        assert found == pytest.approx(expected, rel=1e-9)
-        for _ in range(5 if found > 0.0 else 0):
-            moved = y + min(found, 1e3) * (1 - 1e-9) * weight * rng.uniform(-1, 1, 3)
-            assert projected(group, moved, sigma)[0] == pytest.approx(group.center, abs=1e-6)
 
 
 class SlowDual:

@@ -12,7 +12,6 @@ from copter import Settings
 from copter.methods.proximal import proximal_point as steps
 from copter.methods.proximal.newton import Point, Region, Rows
 from copter.methods.proximal.proximal_point import Control, Progress, blocks_minimum, bounded_minimum, restricted_dual
-from copter.methods.proximal.settling import Part
 from tests.copter.twins import Floats, Group, flat, working_set
 
 INF = np.inf
@@ -222,95 +221,29 @@ def test_a_stop_ends_the_solve_after_its_step(monkeypatch: pytest.MonkeyPatch) -
     assert Control(Settings(), 1e-3, np.zeros(1)).offset == 0.0
 
 
-# Settled groups ---------------------------------------------------------------------------------------------------
-
-
-class Turns:
-    """Stands for the settled groups and for the steps on the open ones."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, ws: Any, rows: Rows, ended: list[dict[str, Any]]) -> None:
-        self.ws, self.rows, self.ended = ws, rows, list(ended)
-        self.begun: list[tuple[float, float, float]] = []
-        self.widened: list[float] = []
-        monkeypatch.setattr(steps, "Settling", lambda *_: self)
-        monkeypatch.setattr(steps, "proximal_point", self.solve)
-
-    def part(self) -> Part:
-        return Part(self.ws.take(np.array([1])), self.rows, np.array([1]), 0.5)
-
-    def solve(
-        self, ws: Any, rows: Rows, y: Floats, sigma: float, control: Control, region: Region, elsewhere: float
-    ) -> Progress:
-        self.begun.append((float(y[0]), sigma, control.offset + elsewhere))
-        assert region is self.region
-        ws.x[:] = 0.1 * len(self.begun)
-        given = {"converged": False, **self.ended.pop(0)}
-        return Progress(np.array([given.pop("y")]), 2.0 * sigma, 3, 7, 0.125, displacement=np.array([0.5]), **given)
-
-    def distance(self, y: Floats) -> float:
-        return abs(float(y[0]))
-
-    region = Region(np.zeros(1), np.ones(1), 1.0)
-
-    def widen(self, y: Floats) -> None:
-        self.widened.append(float(y[0]))
-
-    def brought_back(self, y: Floats, trust_radius: float) -> Floats:
-        return 0.0 * y + trust_radius
-
-
-def solved(monkeypatch: pytest.MonkeyPatch, ended: list[dict[str, Any]], **given: Any) -> tuple[Turns, Progress, Any]:
-    ws, rows = a_program()
-    monkeypatch.setattr(steps, "SETTLE_COLUMNS", 2)
-    turns = Turns(monkeypatch, ws, rows, ended)
-    control = Control(Settings(), 1e-3, np.array([0.5]), offset=2.0, **given)
-    return turns, steps.solve_working_set(ws, rows, np.zeros(1), 1.0, control), ws
-
-
-def test_open_groups_are_solved_again_until_their_prices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns, found, ws = solved(monkeypatch, [{"y": 4.0}, {"y": 3.0}, {"y": 0.5}])
-    assert turns.begun == [(0.0, 1.0, 2.5), (4.0, 2.0, 2.5), (3.0, 4.0, 2.5)]
-    assert turns.widened == [4.0, 3.0]
-    assert (found.proximal_steps, found.newton_steps, found.sigma, found.gap) == (9, 21, 8.0, 0.125)
-    assert found.y.tolist() == [0.5]
-    assert not found.converged
-    assert not found.left_trust_region
-    assert found.displacement.tolist() == [0.0, 0.5]
-    assert ws.x == pytest.approx([0.0, 0.3])
-
-
-def test_what_else_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns, found, _ = solved(monkeypatch, [{"y": 4.0, "converged": True}])
-    assert found.converged
-    assert turns.widened == []
-    assert solved(monkeypatch, [{"y": 4.0}], stop=lambda: True)[1].proximal_steps == 3
+# The trust region --------------------------------------------------------------------------------------------------
 
 
 def test_prices_beyond_the_trust_radius_come_back_to_its_edge(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, found, _ = solved(monkeypatch, [{"y": 4.0, "converged": True}], trust_radius=3.0)
-    assert found.left_trust_region
-    assert not found.converged
-    assert found.y.tolist() == [3.0]
-    _, found, _ = solved(monkeypatch, [{"y": 4.0, "converged": True}], trust_radius=4.0)
-    assert (found.left_trust_region, found.converged, found.y.tolist()) == (False, True, [4.0])
+    """Distances are in units of the prices, or of a hundredth of the largest cost over a row's scale."""
+    ws, rows = a_program()
+    asked: list[Region] = []
 
-
-def test_few_columns_are_solved_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without settled groups prices may go anywhere and no radius is looked at."""
-    ws, rows = a_program(3)
-    assert steps.SETTLE_COLUMNS == 1000
-    monkeypatch.setattr(steps, "SETTLE_COLUMNS", 4)
-    asked: list[Any] = []
-
-    def solve(
-        part: Any, rows_: Rows, y: Floats, sigma: float, control: Control, region: Region, elsewhere: float
-    ) -> Progress:
-        asked.append((part is ws, rows_ is rows, elsewhere, region.inside(np.array([1e9]))))
-        return Progress(np.array([9.0]), sigma, 1, 2, 0.5, False, np.ones(3))
+    def solve(part: Any, rows_: Rows, y: Floats, sigma: float, control: Control, region: Region) -> Progress:
+        asked.append(region)
+        return Progress(np.array([4.0]), sigma, 3, 7, 0.125, True, displacement=np.zeros(2))
 
     monkeypatch.setattr(steps, "proximal_point", solve)
-    control = Control(Settings(), 1e-3, np.array([0.5]), trust_radius=0.1)
-    found = steps.solve_working_set(ws, rows, np.zeros(1), 1.0, control)
-    assert asked == [(True, True, 0.0, True)]
-    assert (found.y.tolist(), found.left_trust_region, found.proximal_steps, found.newton_steps) == ([9.0], False, 1, 2)
-    assert found.displacement.tolist() == [1.0, 1.0, 1.0]
+    size = 2.0 + 0.01 * 2.0 / 1.0
+    for radius, wanted in ((3.0 / size, 1.0), (6.0 / size, 4.0), (INF, 4.0)):
+        control = Control(Settings(), 1e-3, np.array([0.5]), trust_radius=radius)
+        found = steps.solve_working_set(ws, rows, np.array([-2.0]), 1.0, control)
+        assert (asked[-1].base.tolist(), asked[-1].weight.tolist(), asked[-1].radius) == ([-2.0], [size], radius)
+        assert found.y == pytest.approx([wanted])
+        assert (found.left_trust_region, found.converged) == (wanted == 1.0, wanted == 4.0)
+
+
+def test_a_row_that_nothing_uses_has_the_size_one() -> None:
+    ws, _ = a_program()
+    rows = Rows(np.full(2, -INF), np.ones(2), np.array([0.0, 4.0]))
+    assert steps.sizes(ws, rows, np.array([0.0, -3.0])) == pytest.approx([1.0, 3.0 + 0.01 * 2.0 / 4.0])

@@ -99,7 +99,7 @@ EXPECTED: dict[tuple[str, str], tuple[int, ...]] = {
     ("few jobs", "proximal"): (34, 18, 17, 473),
     ("many jobs", "proximal"): (104, 22, 20, 8555),
     ("bounded", "proximal"): (42, 12, 7, 4650),
-    ("covering", "proximal"): (932, 21, 11, 194),
+    ("covering", "proximal"): (171, 10, 12, 196),
     ("wide", "proximal"): (248, 26, 7, 8610),
     ("few jobs", "descent"): (41, 18, 17, 473),
     ("many jobs", "descent"): (122, 24, 24, 8434),
