@@ -95,9 +95,14 @@ def test_what_was_not_measured_again_keeps_its_row_and_what_is_gone_loses_it() -
     old = "| `trust radius` | off | 1.40 | 1.30 | two |  | stays: slower |"
     other = "| `steps in one call, over open groups` | off | 1.10 | 1.00 | two |  |  |"
     before = f"Workloads: two (3 solves).\n{old}\n{other}\n| `a thing of old` | off | 1 | 1 | two |  |  |\n"
-    text = ablation.page([result("accelerator: steps in one call, over open groups: off", "one", wrong=2)], "today", before)
+    text = ablation.page(
+        [result("accelerator: steps in one call, over open groups: off", "one", wrong=2)], "today", before
+    )
     assert old in text
-    assert "| `steps in one call, over open groups` | off | 1 | 1 | the same everywhere | one: 2 | stays: answers fail |" in text
+    assert (
+        "| `steps in one call, over open groups` | off | 1 | 1 | the same everywhere | one: 2 | stays: answers fail |"
+        in text
+    )
     assert "a thing of old" not in text
     assert "two (3 solves)" in text
 

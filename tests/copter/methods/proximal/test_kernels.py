@@ -14,13 +14,13 @@ from scipy.optimize import linprog
 
 from copter.methods.proximal.accumulate import (
     activities,
+    all_easy_minimum,
     easy_minimum,
     fit,
     group_least,
     idle_columns,
     least_columns,
     moved,
-    all_easy_minimum,
     primal_sums,
     raise_new,
     reduced_costs,
