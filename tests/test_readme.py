@@ -23,7 +23,7 @@ def test_the_example_prints_what_stands_below_it() -> None:
 
 
 def test_it_is_read_in_three_minutes() -> None:
-    assert len(README.split()) < 650  # the example and the marks of tables counted
+    assert len(README.split()) < 560  # the example and the marks of tables counted
 
 
 def test_every_scheduler_named_is_one_that_runs() -> None:

@@ -39,6 +39,8 @@ def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable
     DimensionError, InvalidDataError, UnknownHandleError
     """
     if isinstance(usage, Mapping):
+        if not usage:
+            raise DimensionError("usage is empty: give a resource with its units of each column, 0 for what uses none")
         pattern = dense_pattern(usage, row)
     elif sp.issparse(usage):
         pattern = sparse_pattern(usage, resources, row)
