@@ -8,8 +8,8 @@ cdef enum:
 
 
 cdef class OpenGroups(Dual):
-    cdef Groups whole
-    cdef double[::1] point, base, weight, reduced  # the whole program's point, and the base prices with their unit
+    cdef Groups whole, part
+    cdef double[::1] point, base, weight  # the whole program's point, and the base prices with their unit
     cdef double[:, ::1] rest  # by bucket: what its groups and those of later ones use, and cost in the last column
     cdef unsigned char[::1] bucket
     cdef int[::1] order  # groups by bucket
@@ -22,11 +22,12 @@ cdef class OpenGroups(Dual):
     cdef unsigned char[::1] free, kind
     cdef int reserve(self, Groups columns, Py_ssize_t m, Py_ssize_t pieces) except -1
     cpdef int begin_at(self, Groups columns, double[::1] point, Slacks slacks, const double[::1] prices,
-                       double sigma, double idle, Py_ssize_t pieces) except -1
+                       double sigma, double idle, Py_ssize_t pieces, bint all_open) except -1
+    cdef void open_all(self) noexcept nogil
     cdef double distance(self, const double* y) noexcept nogil
     cdef void open_for(self, const double* y) noexcept nogil
     cdef void open_bucket(self) noexcept nogil
     cdef void show(self, int buckets) noexcept nogil
     cdef double minimum(self, const double* y) noexcept nogil
-    cdef double accept(self, double* move, double* length) noexcept nogil
+    cdef double accept(self, double* longest, double* length) noexcept nogil
     cdef void write_back(self) noexcept nogil

@@ -17,4 +17,5 @@ class OpenGroups(Dual):
         sigma: float,
         idle: float,
         pieces: int,
+        all_open: bool,
     ) -> int: ...

@@ -109,8 +109,8 @@ cdef class OpenGroups(Dual):
 
     def __init__(self):
         self.m = self.n_groups = self.n_columns = self.n_entries = self.pieces = -1
-        self.out, self.columns = Projection.__new__(Projection), Groups.__new__(Groups)
-        self.columns.all_easy, self.first_move = True, INFINITY
+        self.out, self.part = Projection.__new__(Projection), Groups.__new__(Groups)
+        self.part.all_easy, self.first_move = True, INFINITY
 
     cdef int reserve(self, Groups columns, Py_ssize_t m, Py_ssize_t pieces) except -1:
         """Make room for a program of m rows, all of whose groups may be opened."""
@@ -129,7 +129,7 @@ cdef class OpenGroups(Dual):
             self.bucket, self.kind = np.empty((2, self.n_groups), dtype=np.uint8)
         if self.n_columns < n:
             self.n_columns = n + n // 4
-            self.x, self.found, self.reduced = np.empty((3, self.n_columns))
+            self.x, self.found = np.empty((2, self.n_columns))
             self.cost, self.lower, self.upper = np.empty((3, self.n_columns))
             self.free, self.place = np.empty(self.n_columns, dtype=np.uint8), np.empty(self.n_columns, dtype=np.int32)
             self.entry_start = np.empty(self.n_columns + 1, dtype=np.int32)
@@ -141,7 +141,7 @@ cdef class OpenGroups(Dual):
         return 0
 
     cpdef int begin_at(self, Groups columns, double[::1] point, Slacks slacks, const double[::1] prices,
-                       double sigma, double idle, Py_ssize_t pieces) except -1:
+                       double sigma, double idle, Py_ssize_t pieces, bint all_open) except -1:
         """Sort the groups of a program by their radii at a point and prices.
 
         Parameters
@@ -158,14 +158,17 @@ cdef class OpenGroups(Dual):
             Size of a zero price, in units of the largest cost over the row's scale.
         pieces : int
             Of the open groups, each projected by one thread, where there are `threaded` columns or more.
+        all_open : bool
+            Whether to open all groups at once, without a copy.
         """
-        cdef Groups part = self.columns
+        cdef Groups part = self.part
         cdef Py_ssize_t g, i, j, k, m = prices.shape[0]
         cdef Py_ssize_t* first = self.first
         cdef const double* y = &prices[0]
         self.reserve(columns, m, pieces)
         cdef double* rest = &self.rest[0, 0]
         self.whole, self.point, self.slacks, self.sigma = columns, point, slacks, sigma
+        self.columns = columns if all_open else part
         part.start, part.limit, part.kind = &self.start[0], &self.limit[0], &self.kind[0]
         part.cost, part.lower, part.upper = &self.cost[0], &self.lower[0], &self.upper[0]
         part.entry_start, part.row, part.coefficient = &self.entry_start[0], &self.row[0], &self.coefficient[0]
@@ -181,10 +184,13 @@ cdef class OpenGroups(Dual):
                     self.weight[i] += 1.0
             memset(rest, 0, (BUCKETS + 1) * (m + 1) * sizeof(double))
             memset(first, 0, (BUCKETS + 1) * sizeof(Py_ssize_t))
+            if all_open:
+                self.open_all()
+                return 0
             for g in range(columns.count):
                 for j in range(columns.start[g], columns.start[g + 1]):
-                    self.reduced[j] = reduced_cost(columns, j, y)
-                i = bucket_of(radius_of(columns, g, &point[0], &self.reduced[0], &self.weight[0]))
+                    self.found[j] = reduced_cost(columns, j, y)  # `found` is not in use yet
+                i = bucket_of(radius_of(columns, g, &point[0], &self.found[0], &self.weight[0]))
                 self.bucket[g] = <unsigned char>i
                 first[i + 1] += 1
                 rest = &self.rest[i, 0]
@@ -209,6 +215,18 @@ cdef class OpenGroups(Dual):
             self.before[0] = self.opened = self.now = 0
             self.least = 1
         return 0
+
+    cdef void open_all(self) noexcept nogil:
+        """Open all groups where they are; the first bucket still says what they use."""
+        cdef Py_ssize_t j, k, n = self.whole.n_columns
+        for j in range(n):
+            if self.point[j] != 0.0:
+                for k in range(self.whole.entry_start[j], self.whole.entry_start[j + 1]):
+                    self.rest[0, self.whole.row[k]] += self.whole.coefficient[k] * self.point[j]
+        memcpy(&self.x[0], &self.point[0], n * sizeof(double))
+        memset(&self.multiplier[0], 0, self.whole.count * sizeof(double))
+        self.first[BUCKETS], self.before[BUCKETS] = self.whole.count, n
+        self.opened = self.now = self.least = BUCKETS
 
     cdef double distance(self, const double* y) noexcept nogil:
         """Return the distance of prices from the base prices, in units of their size."""
@@ -288,22 +306,28 @@ cdef class OpenGroups(Dual):
         self.show(now)
         return value
 
-    cdef double accept(self, double* move, double* length) noexcept nogil:
-        """Move to the point of the last projection: write the moves and the longest; returns the objective."""
+    cdef double accept(self, double* longest, double* length) noexcept nogil:
+        """Move to the point of the last projection; returns the objective. A move of `length` or more is written."""
         cdef Py_ssize_t j, n = self.before[self.now]
         cdef double value = self.rest[self.now, self.m], largest = 0.0
         self.least = self.now
         for j in range(n):
-            move[j] = self.found[j] - self.x[j]
-            largest = max(largest, fabs(move[j]))
+            largest = max(largest, fabs(self.found[j] - self.x[j]))
+        if largest >= length[0]:
+            length[0] = largest
+            for j in range(n):
+                longest[j] = self.found[j] - self.x[j]
+            memset(longest + n, 0, (self.before[self.opened] - n) * sizeof(double))
+        for j in range(n):
             self.x[j] = self.found[j]
-            value += self.cost[j] * self.x[j]
-        memset(move + n, 0, (self.before[self.opened] - n) * sizeof(double))
-        length[0] = largest
+            value += self.columns.cost[j] * self.x[j]
         return value
 
     cdef void write_back(self) noexcept nogil:
         """Write the open groups' point into the whole one."""
-        cdef Py_ssize_t j
-        for j in range(self.before[self.opened]):
+        cdef Py_ssize_t j, n = self.before[self.opened]
+        if self.columns is self.whole:
+            memcpy(&self.point[0], &self.x[0], n * sizeof(double))
+            return
+        for j in range(n):
             self.point[self.place[j]] = self.x[j]

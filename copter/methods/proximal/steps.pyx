@@ -34,7 +34,7 @@ cdef class Steps:
     # by row: prices, the slacks' centers and parameters, signed prices
     cdef double[::1] y, slack, slack_sigma, signed, row_tolerance
     cdef const double[::1] lower, upper, row_scale
-    cdef double[::1] move, longest  # by column of the open groups
+    cdef double[::1] longest  # by column of the open groups
 
     def __init__(self):
         self.m = -1
@@ -45,8 +45,8 @@ cdef class Steps:
     cdef int reserve(self, Py_ssize_t m, Py_ssize_t n) except -1:
         """Make room for so many rows and columns."""
         cdef Ascent ascent = self.ascent
-        if self.move is None or self.move.shape[0] < n:
-            self.move, self.longest = np.empty((2, n + n // 4))
+        if self.longest is None or self.longest.shape[0] < n:
+            self.longest = np.empty(n + n // 4)
         if self.m == m:
             return 0
         self.m = ascent.m = self.slacks.count = m
@@ -84,7 +84,9 @@ cdef class Steps:
         self.lower, self.upper, self.row_scale = rows.lower, rows.upper, rows.scale
         self.slacks.scale, self.slacks.lower, self.slacks.upper = self.row_scale, self.lower, self.upper
         self.reserve(m, n)
-        groups.begin_at(columns, ws.x, self.slacks, prices, sigma, idle, pieces)
+        # Prices without a trust region open most groups; a copy of many columns would take much memory.
+        all_open = not trust < INFINITY and n >= groups.threaded
+        groups.begin_at(columns, ws.x, self.slacks, prices, sigma, idle, pieces, all_open)
         groups.first_move = FIRST_MOVE if trust < INFINITY else INFINITY
         self.ascent.base, self.ascent.weight = groups.base, groups.weight
         self.sigma, self.offset, self.tolerance, self.growth = (sigma, control.offset, control.tolerance,
@@ -104,8 +106,8 @@ cdef class Steps:
         displacement = np.zeros(0)
         if not converged and not left:  # only then does anybody look for a ray
             displacement, i = np.zeros(n), groups.before[groups.opened]
-            displacement[np.asarray(groups.place)[:i]] = np.asarray(self.longest)[:i]
-        groups.whole, groups.point, self.lower, self.upper = (None,) * 4
+            displacement[slice(None) if groups.columns is columns else np.asarray(groups.place)[:i]] = self.longest[:i]
+        groups.whole, groups.columns, groups.point, self.lower, self.upper = (None,) * 5
         self.slacks.lower, self.slacks.upper = None, None
         return (np.array(self.y), self.sigma, self.proximal_steps, self.newton_steps, self.gap, converged and not left,
                 displacement, left)
@@ -115,7 +117,7 @@ cdef class Steps:
         cdef Py_ssize_t i, n
         cdef int _step, taken, violated = 0
         cdef bint feasible
-        cdef double objective, length = 0.0, longest = 0.0, dual
+        cdef double objective, length = 0.0, dual
         cdef OpenGroups groups = self.groups
         self.gap = INFINITY
         n = 0
@@ -133,11 +135,8 @@ cdef class Steps:
             with nogil:
                 for i in range(n, groups.before[groups.opened]):
                     self.longest[i] = 0.0
-                objective = groups.accept(&self.move[0], &length)
+                objective = groups.accept(&self.longest[0], &length)
                 n = groups.before[groups.opened]
-                if length >= longest:
-                    memcpy(&self.longest[0], &self.move[0], n * sizeof(double))
-                    longest = length
                 dual = self.dual_value()
                 self.gap = relative_gap(objective + self.offset, dual + self.offset)
                 feasible = True

@@ -50,8 +50,8 @@ def slacks_of(rng: np.random.Generator, used: Floats, sigma: float) -> Slacks:
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.05, 1.0, 50.0]))
-def test_open_groups_alone_give_the_dual_of_all_groups_at_any_prices(seed: int, sigma: float) -> None:
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.05, 1.0, 50.0]), st.booleans())
+def test_open_groups_alone_give_the_dual_of_all_groups_at_any_prices(seed: int, sigma: float, all_open: bool) -> None:
     rng = np.random.default_rng(seed)
     made = groups_at_rest(rng, int(rng.integers(1, 12)))
     problem = flat(made)
@@ -59,7 +59,7 @@ def test_open_groups_alone_give_the_dual_of_all_groups_at_any_prices(seed: int, 
     slacks, y = slacks_of(rng, used, sigma), rng.choice([0.0, 1.0], ROWS) * rng.normal(size=ROWS)
     some, every = OpenGroups(), whole_dual(problem, slacks, sigma)
     for _ in range(2):  # the second time over the same arrays
-        some.begin_at(problem.columns, problem.center.copy(), slacks, y, sigma, 0.01, 1)
+        some.begin_at(problem.columns, problem.center.copy(), slacks, y, sigma, 0.01, 1, all_open)
         for reach in (0.0, 1e-3, 0.3, 0.01, 30.0, 0.1, 1e4):
             prices = y + reach * rng.normal(size=ROWS)
             slack, residual, other_slack, other = np.empty((4, ROWS))
@@ -80,7 +80,7 @@ def test_a_group_is_projected_from_its_radius_on() -> None:
     problem = flat([group])
     slacks = Slacks(np.ones(1), np.ones(1), np.zeros(1), np.ones(1), np.ones(1))
     some, y = OpenGroups(), np.array([-1.0])
-    some.begin_at(problem.columns, problem.center, slacks, y, 1.0, 0.01, 1)
+    some.begin_at(problem.columns, problem.center, slacks, y, 1.0, 0.01, 1, False)
     slack, residual = np.empty((2, 1))
     for price, kept in ((-1.0, 1.0), (-1.4, 1.0), (-1.6, 0.95), (-2.4, 0.55), (-3.6, 0.0)):
         some.evaluate(np.array([price]), slack, residual)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from copter import Settings
+from copter.methods.proximal import proximal_point
 from copter.methods.proximal.newton import Rows, Subproblem
 from copter.methods.proximal.proximal_point import Control, Progress, sizes, solve_in_one_call, solve_working_set
 from copter.methods.proximal.steps import Steps
@@ -101,6 +102,20 @@ def test_the_same_edge_of_the_trust_region() -> None:
             assert distance == pytest.approx(0.05) or not progress.left_trust_region
         left += found.left_trust_region
     assert left
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_many_columns_are_all_open_and_take_the_same_steps(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    control, found = Control(Settings(threads=1), 1e-8, np.full(ROWS, 1e-9)), []
+    for least in (10**9, 0):
+        monkeypatch.setattr(proximal_point, "SMALL_WORKING_SET", least)
+        ws, rows, y = program(seed, 60, 0.4, 0.1)
+        progress = solve_in_one_call(Steps(), ws, rows, y, 1.0, control)
+        assert progress is not None
+        assert progress.converged
+        found.append((progress.proximal_steps, progress.newton_steps, pytest.approx(ws.cost @ ws.x, rel=1e-9)))
+    assert found[0][:2] == found[1][:2]
+    assert found[0][2].expected == found[1][2]
 
 
 def test_a_stop_ends_them() -> None:
