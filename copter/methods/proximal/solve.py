@@ -51,7 +51,7 @@ GRACE_S = 2e-3
 STALLED = 3.0
 """A solve has stalled after this many times max_proximal_steps without convergence."""
 
-FEW_FRESH = 0.003
+FEW_FRESH = 0.02
 """Share of requests that may be new in a round whose steps begin before its first pricing pass."""
 
 AHEAD_PASSES = 10.0

@@ -226,7 +226,7 @@ def test_a_vertex_that_is_not_optimal_is_left_again(parts: Parts) -> None:
 def test_steps_begin_before_the_first_pass_where_little_is_new(parts: Parts, change: str) -> None:
     parts.bounds = [10.0]
     iterate = parts.iterate(cold=change == "cold")
-    iterate.fresh_share, iterate.moves = 0.0031 if change == "many are new" else 0.003, change != "stood still"
+    iterate.fresh_share, iterate.moves = 0.021 if change == "many are new" else 0.02, change != "stood still"
     iterate.pass_s, parts.stops = 0.11 if change == "late" else 0.1, change == "interrupted"
     fallback = SimpleNamespace(comes_first=True) if change == "other method" else None
     solve = begun(parts, iterate, watch=parts.watch(1.0), fallback=fallback)
