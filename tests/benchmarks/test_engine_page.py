@@ -68,3 +68,14 @@ def test_an_unknown_row_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["engine_rounds.py", "--only", "slurm"])
     with pytest.raises(SystemExit):
         engine_rounds.main()
+
+
+def test_a_row_of_several_seeds_has_their_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    def replayed(row: engine_rounds.Row, options: list[str]) -> dict[str, Any]:
+        assert options[0] == "--seed"
+        own = OWN | {"lp_p50_s": 0.001 * (1 + int(options[1]))}
+        return {"copter": own, "variables": 5, "best_peer": None, "lp_ratio_to_best_peer": None}
+
+    monkeypatch.setattr(engine_rounds, "replayed", replayed)
+    text = engine_rounds.line(engine_rounds.Row("gub", "--family gub", "5", seeds=3))
+    assert text.startswith("| gub | `--family gub --seed 0` to `2` | 5 | 1 / 2 | 3 / 4 | 2 | 5 |")
