@@ -34,7 +34,8 @@ cdef class Steps:
     # by row: prices, the slacks' centers and parameters, signed prices
     cdef double[::1] y, slack, slack_sigma, signed, row_tolerance
     cdef const double[::1] lower, upper, row_scale
-    cdef double[::1] longest  # by column of the open groups
+    cdef double[::1] longest  # by column of the open groups, of which so many were open at the last step
+    cdef Py_ssize_t moved
 
     def __init__(self):
         self.m = -1
@@ -105,7 +106,7 @@ cdef class Steps:
                 self.y[i] = prices[i] + (self.y[i] - prices[i]) * share
         displacement = np.zeros(0)
         if not converged and not left:  # only then does anybody look for a ray
-            displacement, i = np.zeros(n), groups.before[groups.opened]
+            displacement, i = np.zeros(n), self.moved
             displacement[slice(None) if groups.columns is columns else np.asarray(groups.place)[:i]] = self.longest[:i]
         groups.whole, groups.columns, groups.point, self.lower, self.upper = (None,) * 5
         self.slacks.lower, self.slacks.upper = None, None
@@ -114,13 +115,12 @@ cdef class Steps:
 
     cdef bint take_steps(self, stop) except -1:
         """Take proximal steps until the program's gap is closed (True), or the prices are outside the region."""
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t i
         cdef int _step, taken, violated = 0
         cdef bint feasible
         cdef double objective, length = 0.0, dual
         cdef OpenGroups groups = self.groups
-        self.gap = INFINITY
-        n = 0
+        self.gap, self.moved = INFINITY, 0
         for _step in range(self.most_steps):
             groups.sigma = self.sigma
             for i in range(self.m):
@@ -133,10 +133,10 @@ cdef class Steps:
                 return False
             self.proximal_steps += 1
             with nogil:
-                for i in range(n, groups.before[groups.opened]):
+                for i in range(self.moved, groups.before[groups.opened]):
                     self.longest[i] = 0.0
                 objective = groups.accept(&self.longest[0], &length)
-                n = groups.before[groups.opened]
+                self.moved = groups.before[groups.opened]
                 dual = self.dual_value()
                 self.gap = relative_gap(objective + self.offset, dual + self.offset)
                 feasible = True
