@@ -4,7 +4,7 @@ from copter.methods.proximal.groups cimport Groups
 from copter.methods.proximal.project cimport Dual, Slacks
 
 cdef enum:
-    BUCKETS = 128
+    BUCKETS = 32
 
 
 cdef class OpenGroups(Dual):

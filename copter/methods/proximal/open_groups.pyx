@@ -14,7 +14,7 @@ from copter.methods.proximal.accumulate cimport easy_total
 from copter.methods.proximal.groups cimport GENERAL, HELD, Groups, reduced_cost
 from copter.methods.proximal.project cimport Dual, Projection, Slacks, projected
 
-cdef int LEAST_POWER = -24  # radii below this power of two share the first bucket, and each further power has four
+cdef int LEAST_POWER = -24  # radii below this power of two share the first bucket, and each further power has one
 cdef double REST = 1e-12  # share of a group's limit: a column this close to zero, or to the limit, counts as at it
 
 
@@ -100,7 +100,7 @@ cdef inline int bucket_of(double radius) noexcept nogil:
     """Return the bucket of a radius, or of a distance."""
     cdef int64_t bits
     memcpy(&bits, &radius, sizeof(double))
-    bits = (bits >> 50) - ((1023 + LEAST_POWER) << 2)  # exponent and two bits of the fraction
+    bits = (bits >> 52) - (1023 + LEAST_POWER)  # the exponent
     return <int>min(max(bits, 0), BUCKETS - 1)
 
 
