@@ -24,11 +24,11 @@ test: $(VENV)/.test
 
 # The sessions over Ray actors, on a head of their own; every other suite leaves them out where Ray is not installed.
 test-ray: $(VENV)/.ray
-	RAY_AUTH_MODE=disabled $(PY) -m pytest tests/copter/distributed tests/frontends/cli/test_compare_over_ray.py \
+	RAY_AUTH_MODE=disabled $(PY) -m pytest tests/distributed tests/frontends/cli/test_compare_over_ray.py \
 	  tests/frontends/test_ray_deployment.py tests/benchmarks/test_tables_over_ray.py
 
 test-ray-long: $(VENV)/.ray
-	RAY_AUTH_MODE=disabled $(PY) -m pytest -m long tests/copter/distributed
+	RAY_AUTH_MODE=disabled $(PY) -m pytest -m long tests/distributed
 
 # All rooms of the engine without their slow tests, in under 90 s; one room: pytest tests/copter/<room>.
 quick: $(VENV)/.test
@@ -59,7 +59,7 @@ linopy-suite: $(VENV)/.test
 kueue-suite: $(VENV)/.test
 	rm -rf build/kueue
 	git clone --quiet --depth 1 https://github.com/kubernetes-sigs/kueue build/kueue
-	KUEUE_TESTS=build/kueue/pkg/scheduler/preemption $(PY) -m pytest -q tests/frontends/queues/test_kueue_suite.py
+	KUEUE_TESTS=build/kueue/pkg/scheduler/preemption $(PY) -m pytest -q tests/serve/queues/test_kueue_suite.py
 
 # A million steps of the service under simulated faults; the counts go to the page of results.
 simulate-faults: $(VENV)/.test

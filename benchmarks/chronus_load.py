@@ -22,17 +22,17 @@ from typing import cast
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from copter_frontends.chronus import ChronusPolicy, selector
-from copter_frontends.chronus.compact import compact_form
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.exact_plan import FAR
-from copter_frontends.chronus.free_tail import FreeTail
-from copter_frontends.chronus.options import Ints, Options
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.preparing import prepare
 from copter_frontends.cli.simulate import simulate
-from copter_frontends.deadlines import deadline_summary, reward_for
+from copter_frontends.policies.chronus import ChronusPolicy, selector
+from copter_frontends.policies.chronus.compact import compact_form
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.exact_plan import FAR
+from copter_frontends.policies.chronus.free_tail import FreeTail
+from copter_frontends.policies.chronus.options import Ints, Options
 from copter_frontends.policy_kit import requested_gpus
+from copter_frontends.policy_kit.deadlines import deadline_summary, reward_for
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.workload import Workload
 

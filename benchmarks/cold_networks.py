@@ -58,7 +58,7 @@ def by_highs(lp: copter.LinearProgram, way: str, limit_s: int, answers: Any) -> 
     """In a process of its own: (seconds of processor time, whether the optimum is there)."""
     import highspy
 
-    from copter.problem.highs_lp import highs_lp
+    from copter.highs.lp import highs_lp
 
     solver = highspy.Highs()
     solver.silent()

@@ -17,10 +17,10 @@ from typing import Any
 
 from copter import Settings
 from copter.session.tape_tools import described
-from copter_frontends.queues.load_bounds import load_bounds
-from copter_frontends.queues.load_run import run_load_test
-from copter_frontends.queues.load_summary import load_summary
-from copter_frontends.queues.load_test import BUILT_IN, load_test
+from copter_serve.queues.load_bounds import load_bounds
+from copter_serve.queues.load_run import run_load_test
+from copter_serve.queues.load_summary import load_summary
+from copter_serve.queues.load_test import BUILT_IN, load_test
 
 HEAD = """# Kueue's scheduler performance test
 
@@ -29,7 +29,7 @@ Made by `python benchmarks/kueue_test.py --page docs/results/kueue.md`. The test
 
 **Usage** is that of nominal quota, from the first moment to the end. No scheduler exceeds the bounds: that on usage is
 the latest r + (work left at r) / quota over all moments r; those on waiting are certified optima of a time-indexed
-linear program (`frontends/copter_frontends/queues/load_bounds.py`). A class's bound holds for every schedule in which
+linear program (`frontends/copter_serve/queues/load_bounds.py`). A class's bound holds for every schedule in which
 no class above it waits longer than here; that of the mean by priority is for schedules that overturn priorities,
 too. Nothing is stopped to make room. A priority is **overturned** where a
 workload waits while others of lower priority are admitted whose room, borrowing included, would have let it in.

@@ -244,7 +244,7 @@ def by_highs(lp: LinearProgram, time_limit_s: float) -> tuple[float | None, floa
     """HiGHS's optimum, if it found one, and its seconds."""
     import highspy
 
-    from copter.problem.highs_lp import highs_lp
+    from copter.highs.lp import highs_lp
 
     solver = highspy.Highs()
     solver.silent()

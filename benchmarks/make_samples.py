@@ -1,4 +1,4 @@
-"""Makes the files of `copter_frontends.samples` anew: `python benchmarks/make_samples.py [FOLDER]`."""
+"""Makes the files of `copter_frontends.vocabulary.samples` anew: `python benchmarks/make_samples.py [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter import LinearProgram, write_mps
-from copter_frontends import samples
 from copter_frontends.goodput import ALL_APPLICATIONS
-from copter_frontends.traces import generate_day
+from copter_frontends.simulator.traces import generate_day
 from copter_frontends.traffic.generated import random_network
+from copter_frontends.vocabulary import samples
 
 JOBS, HOURS, SEED = 160, 5.0, 0  # a load that sia-het's 64 GPUs queue for
 TUNED_GPUS = {"cifar10": 1, "deepspeech2": 2, "bert": 4, "yolov3": 8, "imagenet": 16}  # long training asks for more

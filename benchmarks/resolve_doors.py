@@ -38,8 +38,8 @@ import copter
 import copter.interop.linopy
 import copter.interop.pyomo
 from copter import LinearProgram
+from copter.highs.exchange import to_highs
 from copter.interop.cvxpy import COPTER
-from copter.interop.highs_exchange import to_highs
 from copter.interop.live_program import LiveProgram
 from copter.interop.scipy_linprog import linprog
 

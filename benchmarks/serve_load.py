@@ -35,8 +35,8 @@ try:
     from uvloop import run
 except ImportError:
     from asyncio import run
-from copter_frontends.clusters import SCALED_GPUS_PER_NODE, SCALED_TYPES
-from copter_frontends.serve.turns import short_turns
+from copter_frontends.vocabulary.named_clusters import SCALED_GPUS_PER_NODE, SCALED_TYPES
+from copter_serve.service.turns import short_turns
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (1, 2, 4, 8, 16, 32)

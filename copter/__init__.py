@@ -47,18 +47,18 @@ from copter.settings import Settings
 if TYPE_CHECKING:
     from copter.formats.lp import read_lp, write_lp
     from copter.formats.mps import read_mps, write_mps
+    from copter.highs.certify import Certificate, certify_with_highs
     from copter.methods.integer.solution import IntegerSolution, IntegerStatus
     from copter.methods.integer.solve import solve_integer
-    from copter.problem.certify import Certificate, certify_with_highs
 
 __version__ = VERSION
 
 # These names are imported at their first use, so that importing copter stays fast.
 _LAZY = {
-    "Certificate": "copter.problem.certify",
+    "Certificate": "copter.highs.certify",
     "IntegerSolution": "copter.methods.integer.solution",
     "IntegerStatus": "copter.methods.integer.solution",
-    "certify_with_highs": "copter.problem.certify",
+    "certify_with_highs": "copter.highs.certify",
     "read_lp": "copter.formats.lp",
     "read_mps": "copter.formats.mps",
     "solve_integer": "copter.methods.integer.solve",

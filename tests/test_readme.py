@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from copter_frontends.registry.names import POLICY_NAMES
+from copter_frontends.policies.registry.names import POLICY_NAMES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.placement import Placer
-from copter_frontends.sia import SiaPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 GPUS = (250, 1000, 4000)
 APPLICATIONS = ("cifar10", "bert", "deepspeech2", "yolov3")

@@ -13,7 +13,7 @@ def timeraw_import_copter() -> str:
 
 def timeraw_import_sia() -> str:
     """The Sia frontend."""
-    return "import copter_frontends.sia"
+    return "import copter_frontends.policies.sia"
 
 
 def track_modules() -> int:

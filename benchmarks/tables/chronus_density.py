@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from chronus_runs import Outcome, cluster_of, finish, make_policy, options, run, show, sweep, workload_of
 
-from copter_frontends.chronus.paper.workload import table_source, with_density
+from copter_papers.chronus.workload import table_source, with_density
 
 PAPER = ["curves without figures: a higher density raises all, Chronus is lowest at each (5.4)"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from chronus_runs import ROUND_S, Outcome, cluster_of, finish, make_policy, options, run, show, sweep, workload_of
 
-from copter_frontends.chronus.paper.workload import table_source
+from copter_papers.chronus.workload import table_source
 
 PAPER = ["15 to 30 minutes best, below 10 and above 30 worse; from 15 minutes on the best-effort JCT does not change"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from chronus_runs import Outcome, cluster_of, finish, make_policy, options, run, show, sweep, workload_of
 
-from copter_frontends.chronus.paper.workload import table_source
+from copter_papers.chronus.workload import table_source
 
 PAPER = {
     "slo": ["bars without figures: Chronus lowest, GENIE before 3Sigma and EDF, Yarn-CS last (Fig. 9(a))"],

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from chronus_runs import RESTART_S, Outcome, cluster_of, finish, options, run, show, sweep, workload_of
 
-from copter_frontends.chronus import ChronusPolicy
-from copter_frontends.chronus.paper.profiled_rates import ProfiledRates
-from copter_frontends.chronus.paper.workload import table_source
+from copter_frontends.policies.chronus import ChronusPolicy
 from copter_frontends.policy_kit import GoodputThroughputs
+from copter_papers.chronus.profiled_rates import ProfiledRates
+from copter_papers.chronus.workload import table_source
 
 PAPER = ["robust where the noise is below 40%"]
 

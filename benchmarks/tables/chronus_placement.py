@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from chronus_runs import Outcome, cluster_of, finish, make_policy, options, run, show, sweep, workload_of
 
-from copter_frontends.chronus.paper.workload import table_source
+from copter_papers.chronus.workload import table_source
 
 PAPER = [
     "round-up lowers wDMR, the less the more odd sizes there are (Fig. 8(a))",

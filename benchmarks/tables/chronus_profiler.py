@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 from chronus_runs import ROUND_S, cluster_of, make_policy, nodes_of, options, run, say
 
-from copter_frontends.chronus import Profiler
-from copter_frontends.chronus.paper.workload import HELIOS, Workload, helios_workload, table_source
+from copter_frontends.policies.chronus import Profiler
+from copter_papers.chronus.workload import HELIOS, Workload, helios_workload, table_source
 
 SHORT = HELIOS.short / HELIOS.jobs  # short jobs to each other one
 USERS = 40

@@ -17,10 +17,10 @@ import numpy as np
 from chronus_profiler import BURST, with_short_jobs
 from chronus_runs import ROUND_S, cluster_of, make_policy, nodes_of, options, say, spread
 
-from copter_frontends.chronus import Profiler
-from copter_frontends.chronus.paper.workload import helios_workload, table_source
-from copter_frontends.chronus.profiler import Probe
+from copter_frontends.policies.chronus import Profiler
+from copter_frontends.policies.chronus.profiler import Probe
 from copter_frontends.simulator import Simulation
+from copter_papers.chronus.workload import helios_workload, table_source
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 from chronus_runs import RESTART_S, ROUND_S, finish, options, say
 
-from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Standing
-from copter_frontends.chronus.paper.audited_selector import AuditedSelector
-from copter_frontends.chronus.paper.workload import synthetic_workload, table_source, with_density
+from copter_frontends.policies.chronus import ChronusPolicy, LeaseGrid, Standing
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import Simulation, random_failures
 from copter_frontends.vocabulary import Cluster
+from copter_papers.chronus.audited_selector import AuditedSelector
+from copter_papers.chronus.workload import synthetic_workload, table_source, with_density
 
 NODES, LEASE_S = 3, 1200.0  # nodes of 8 GPUs, unless others are asked for
 MEAN_GPU_H = 3.2  # GPU hours of a job in the mean

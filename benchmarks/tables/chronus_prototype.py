@@ -15,10 +15,10 @@ from collections.abc import Iterator
 import numpy as np
 from chronus_runs import RESTART_S, Outcome, finish, make_policy, options, run, show, spread, sweep
 
-from copter_frontends.chronus.paper.workload import HELIOS_SIZES, Workload, table_source
-from copter_frontends.chronus.spread_costs import SPREAD_COST
-from copter_frontends.deadlines import draw_reward
+from copter_frontends.policies.chronus.spread_costs import SPREAD_COST
+from copter_frontends.policy_kit.deadlines import draw_reward
 from copter_frontends.vocabulary import Cluster, Job
+from copter_papers.chronus.workload import HELIOS_SIZES, Workload, table_source
 
 HOURS = 10.0
 MINUTES = (5.0, 180.0)

@@ -13,28 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.baselines.edf import EdfPolicy
-from copter_frontends.baselines.genie import GeniePolicy
-from copter_frontends.baselines.themis import ThemisPolicy
-from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
-from copter_frontends.baselines.tiresias import THREE_QUEUES_GPU_S, TiresiasPolicy
-from copter_frontends.baselines.yarn_quota import YarnQuotaPolicy
-from copter_frontends.chronus import ChronusPolicy, weighted_miss_rate
-from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
-from copter_frontends.chronus.paper.workload import (
+from copter_frontends.policies.baselines.themis import ThemisPolicy
+from copter_frontends.policies.baselines.tiresias import THREE_QUEUES_GPU_S, TiresiasPolicy
+from copter_frontends.policies.baselines.yarn_quota import YarnQuotaPolicy
+from copter_frontends.policies.chronus import ChronusPolicy, weighted_miss_rate
+from copter_frontends.policies.chronus.local_search import LocalSearch, NodeSpeeds
+from copter_frontends.policies.chronus.spread_costs import SPREAD_COST
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
+from copter_frontends.policy_kit.deadlines import StepReward
+from copter_frontends.simulator import Simulation
+from copter_frontends.simulator.table_source import TableSource
+from copter_frontends.simulator.traces import read_trace
+from copter_frontends.vocabulary import Cluster, SchedulingPolicy
+from copter_papers.chronus.workload import (
     HELIOS,
     Workload,
     helios_workload,
     synthetic_workload,
     trace_workload,
 )
-from copter_frontends.chronus.spread_costs import SPREAD_COST
-from copter_frontends.deadlines import StepReward
-from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
-from copter_frontends.simulator import Simulation
-from copter_frontends.simulator.table_source import TableSource
-from copter_frontends.traces import read_trace
-from copter_frontends.vocabulary import Cluster, SchedulingPolicy
+from copter_papers.opponents.edf import EdfPolicy
+from copter_papers.opponents.genie import GeniePolicy
+from copter_papers.opponents.three_sigma import ThreeSigmaPolicy
 
 Rewards = Mapping[str, StepReward]
 

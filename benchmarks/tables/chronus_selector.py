@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from chronus_runs import Outcome, cluster_of, finish, make_policy, options, run, show, sweep, workload_of
 
-from copter_frontends.chronus.paper.workload import Workload, table_source
-from copter_frontends.deadlines import StepReward
+from copter_frontends.policy_kit.deadlines import StepReward
+from copter_papers.chronus.workload import Workload, table_source
 
 PAPER = {
     "slo": ["wDMR of the rejected jobs is very high (Fig. 7(c), bars without figures)"],

@@ -32,15 +32,15 @@ from runs import show
 
 import copter
 from copter import LinearProgram, Settings
-from copter.problem.highs_lp import highs_lp, silent_highs
+from copter.highs.lp import highs_lp, silent_highs
 from copter.session.playback import Playback, solved
 from copter.tape.watching import recorded
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.sia import SiaPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.workload import make_workload
 from copter_frontends.vocabulary import configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 PAPER = {
     "building": "edits make a round 3.5 times faster than building it anew; building the model takes up to 30 times "

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from runs import RunStore, show
 
 from copter import Settings
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.sia import SiaPolicy
-from copter_frontends.sia.relaxed_solution import RelaxedSolution
+from copter_frontends.policies.sia import SiaPolicy
+from copter_frontends.policies.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.workload import make_workload
 from copter_frontends.vocabulary import configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 PAPER = {
     "4.1": "POP-32 keeps the deadline with poor plans, POP-4 has better ones and often misses it; copter has both",

@@ -38,15 +38,15 @@ from runs import RunStore
 
 from copter import Settings
 from copter.settings import NamedMethod
-from copter_frontends.baselines.pop import PopPolicy
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.semantics import DEFAULT, Semantics
-from copter_frontends.sia import SiaPolicy
-from copter_frontends.sia.paper.cold_highs import ColdSiaPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.workload import make_workload
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
+from copter_frontends.vocabulary.semantics import DEFAULT, Semantics
+from copter_papers.opponents.pop import PopPolicy
+from copter_papers.sia.cold_highs import ColdSiaPolicy
 
 PAPER: dict[str, dict[str, tuple[float, float, float]]] = {
     "10k": {"lp-star": (0.35, 29.3, 233.4), "pop": (0.41, 31.0, 2.9), "copter": (0.36, 29.4, 6.5)},

@@ -16,10 +16,10 @@ from figure_command import spread
 from hadar_runs import ROUND_S, finish, make_policy, options, say
 from hadar_watch import Watched
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
+from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.simulator import Simulation
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import hadar_jobs, table_source
 
 VARIANTS: dict[str, tuple[str, bool]] = {
     "hadar": ("hadar", False),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from hadar_runs import compare, finish, options, over_seeds, run
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import hadar_jobs, table_source
 
 FAIRNESS = {"hadar": 1.0, "gavel": 1.5, "tiresias": 1.8}
 MAKESPAN = {"hadar": 1.0, "gavel": 1.5, "tiresias": 2.0}

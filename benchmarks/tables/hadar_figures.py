@@ -25,11 +25,11 @@ from hadar_runs import ROUND_S, SCHEDULERS, Outcome, add_sizes, make_policy, run
 from hadar_table3 import COUNTS, source_of, ten_jobs
 from hadar_watch import Watched
 
-from copter_frontends.clusters import NAMED_CLUSTERS, named_cluster
-from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.paper.workload import RESTART_S, hadar_jobs, table_source
+from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, Job
+from copter_frontends.vocabulary.named_clusters import NAMED_CLUSTERS, named_cluster
+from copter_papers.hadar.workload import RESTART_S, hadar_jobs, table_source
 
 PAPER = {
     "3": "static, average JCT: Gavel 1.8, Tiresias 2.5, YARN-CS 7 times Hadar's; medians 2.1, 3, 15 times",

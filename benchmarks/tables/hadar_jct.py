@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from hadar_runs import compare, finish, options, over_seeds, run
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import hadar_jobs, table_source
 
 PAPER = {
     "static": {

@@ -22,9 +22,9 @@ from hadar_runs import ROUND_S, finish, options, say
 from runs import data_directory
 from scipy.optimize import linprog
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.paper.workload import STEPS_PER_S, hadar_jobs
 from copter_frontends.vocabulary import Cluster, Job
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import STEPS_PER_S, hadar_jobs
 
 PAIRS = "profiles/gavel/simulation_throughputs.json.gz"
 NAMES = {

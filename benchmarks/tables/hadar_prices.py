@@ -11,10 +11,10 @@ import numpy as np
 from figure_command import spread
 from hadar_runs import finish, make_policy, options
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar import HadarPolicy, PriceFunction
-from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
+from copter_frontends.policies.hadar import HadarPolicy, PriceFunction
 from copter_frontends.simulator import RoundRecord, Simulation
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import hadar_jobs, table_source
 
 
 def both_prices(policy: HadarPolicy, now_s: float) -> dict[str, PriceFunction]:

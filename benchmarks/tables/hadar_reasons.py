@@ -17,13 +17,13 @@ import numpy as np
 from figure_command import spread
 from hadar_runs import Outcome, finish, make_policy, options, outcome_of, say
 
-from copter_frontends.baselines import FifoPolicy
-from copter_frontends.baselines.gavel import GavelPolicy
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
+from copter_frontends.policies.baselines import FifoPolicy
+from copter_frontends.policies.baselines.gavel import GavelPolicy
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import hadar_jobs, table_source
 
 OTHERS = ("gavel", "tiresias", "yarn")
 Make = Callable[[Cluster, TableSource], SchedulingPolicy]

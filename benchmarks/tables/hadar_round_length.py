@@ -8,8 +8,8 @@ from __future__ import annotations
 from figure_command import spread
 from hadar_runs import finish, options, run, say
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import hadar_jobs, table_source
 
 MINUTES = (6, 12, 24, 48)
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from figure_command import spread, whole
 
-from copter_frontends.baselines import FifoPolicy
-from copter_frontends.baselines.gavel import GavelPolicy
-from copter_frontends.baselines.tiresias import TiresiasPolicy
-from copter_frontends.hadar import AverageJct, HadarPolicy, OnlineRule, Unmeasured, utility_named
-from copter_frontends.hadar.paper.workload import GPU_SHARES
+from copter_frontends.policies.baselines import FifoPolicy
+from copter_frontends.policies.baselines.gavel import GavelPolicy
+from copter_frontends.policies.baselines.tiresias import TiresiasPolicy
+from copter_frontends.policies.hadar import AverageJct, HadarPolicy, OnlineRule, Unmeasured, utility_named
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.fairness import mean_contention
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
+from copter_papers.hadar.workload import GPU_SHARES
 
 ROUND_S = 360.0
 MODES: Mapping[str, Mapping[str, Any]] = {

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from hadar_runs import compare, finish, options, over_seeds, run
 
-from copter_frontends.hadar.paper.workload import STEPS_PER_S, hadar_jobs
 from copter_frontends.simulator.table_source import TableApplication, TableSource
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
+from copter_papers.hadar.workload import STEPS_PER_S, hadar_jobs
 
 JCT_H = {"hadar": 2.21, "gavel": 4.97, "tiresias": 5.52}
 MAKESPAN_H = {"hadar": 12.4, "gavel": 18.6, "tiresias": 24.92}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.hadar import HadarPolicy
+from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.vocabulary import Allocation, Plan
 
 

@@ -11,7 +11,7 @@ import json
 import numpy as np
 from hare_runs import NAMES, TESTBED_MEDIAN_MIN, Floats, completions, print_sweep, spread, weighted_h
 
-from copter_frontends.hare.paper.workload import TESTBED, PaperWorkload
+from copter_papers.hare.workload import TESTBED, PaperWorkload
 
 JOBS = 40
 MINUTES = (5, 10, 15, 20, 25, 30, 45, 60, 90)

@@ -13,11 +13,11 @@ import json
 
 import numpy as np
 
-from copter_frontends.hare import HareInstance, HareJob, HareScheduler
-from copter_frontends.hare.models import MODELS
-from copter_frontends.hare.paper.executor import execute
-from copter_frontends.hare.switching import SCHEMES, Scheme
-from copter_frontends.hare.task_rates import round_s
+from copter_frontends.policies.hare import HareInstance, HareJob, HareScheduler
+from copter_frontends.policies.hare.models import MODELS
+from copter_frontends.policies.hare.switching import SCHEMES, Scheme
+from copter_frontends.policies.hare.task_rates import round_s
+from copter_papers.hare.executor import execute
 
 Row = tuple[str, str, str, float]  # figure, what, the paper's figure, ours
 

@@ -11,10 +11,10 @@ import json
 import numpy as np
 from hare_runs import mixed
 
-from copter_frontends.hare import Chunks, HareInstance, HareScheduler, RelaxationSolution
-from copter_frontends.hare.paper.paper_relaxation import paper_order, shares_of
-from copter_frontends.hare.paper.workload import TESTBED, PaperWorkload, random_instance
-from copter_frontends.hare.shim import Rule, schedule_in_order
+from copter_frontends.policies.hare import Chunks, HareInstance, HareScheduler, RelaxationSolution
+from copter_frontends.policies.hare.shim import Rule, schedule_in_order
+from copter_papers.hare.paper_relaxation import paper_order, shares_of
+from copter_papers.hare.workload import TESTBED, PaperWorkload, random_instance
 
 RULES: tuple[Rule, ...] = ("earliest_finish", "paper")
 

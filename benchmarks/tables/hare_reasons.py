@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 from hare_runs import MAX_TASKS, NAMES, TESTBED_MEDIAN_MIN, below_others, spread, weighted_h
 
-from copter_frontends.hare import HareInstance, HareScheduler
-from copter_frontends.hare.paper.job_level import run_jobs
-from copter_frontends.hare.paper.opponents import OPPONENTS, homo_rule, srtf_rule
-from copter_frontends.hare.paper.workload import TESTBED, PaperWorkload
+from copter_frontends.policies.hare import HareInstance, HareScheduler
+from copter_papers.hare.job_level import run_jobs
+from copter_papers.hare.opponents import OPPONENTS, homo_rule, srtf_rule
+from copter_papers.hare.workload import TESTBED, PaperWorkload
 
 JOBS = 40
 BASE = PaperWorkload(JOBS, median_min=TESTBED_MEDIAN_MIN)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.hare import HareInstance, HareScheduler
-from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.paper.opponents import OPPONENTS
-from copter_frontends.hare.paper.workload import PaperWorkload
+from copter_frontends.policies.hare import HareInstance, HareScheduler
+from copter_frontends.policies.hare.online import OnlineHare
+from copter_papers.hare.opponents import OPPONENTS
+from copter_papers.hare.workload import PaperWorkload
 
 Floats = NDArray[np.float64]
 

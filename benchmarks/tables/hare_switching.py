@@ -10,11 +10,11 @@ import json
 
 import numpy as np
 
-from copter_frontends.hare import HareInstance, HareScheduler
-from copter_frontends.hare.models import MODELS
-from copter_frontends.hare.paper.executor import execute
-from copter_frontends.hare.paper.workload import TESTBED, PaperWorkload
-from copter_frontends.hare.switching import SCHEMES
+from copter_frontends.policies.hare import HareInstance, HareScheduler
+from copter_frontends.policies.hare.models import MODELS
+from copter_frontends.policies.hare.switching import SCHEMES
+from copter_papers.hare.executor import execute
+from copter_papers.hare.workload import TESTBED, PaperWorkload
 
 JOBS = 40
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hare_runs import MIXED, TESTBED_MEDIAN_MIN, mixed, print_sweep, weighted_jct_h
 
-from copter_frontends.hare.paper.workload import REFERENCE_GBPS, TESTBED, PaperWorkload
+from copter_papers.hare.workload import REFERENCE_GBPS, TESTBED, PaperWorkload
 
 Rows = dict[str, dict[str, list[float]]]
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from hops_runs import Timed, make_policy, say
 
-from copter_frontends.hops.latency_ratio import Priority
-from copter_frontends.hops.paper.workload import REFERENCE_TYPE, hops_jobs, iteration_source
+from copter_frontends.policies.hops.latency_ratio import Priority
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness, latency_ratios
 from copter_frontends.simulator.round_record import RoundRecord
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job
+from copter_papers.hops.workload import REFERENCE_TYPE, hops_jobs, iteration_source
 
 PERCENTILES = (10, 25, 50, 75, 90, 99, 100)
 MOST_WORK = 0.8

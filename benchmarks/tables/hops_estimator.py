@@ -22,7 +22,7 @@ import numpy as np
 from figure_command import spread, whole
 
 from copter_frontends.goodput.profile_files import read_columns
-from copter_frontends.hops import DataLoading, IterationTimes, Links, ThroughputEstimator
+from copter_frontends.policies.hops import DataLoading, IterationTimes, Links, ThroughputEstimator
 from copter_frontends.vocabulary import Job
 
 MODELS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")

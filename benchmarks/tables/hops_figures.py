@@ -26,8 +26,8 @@ from hops_curves import MOST_WORK, Curves, head, row, run
 from hops_plan_figures import figure_14, figure_15
 from hops_predictions import figure_7b
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hops.latency_ratio import Priority
+from copter_frontends.policies.hops.latency_ratio import Priority
+from copter_frontends.vocabulary.named_clusters import named_cluster
 
 SCHEDULERS = ("hops", "sia", "gavel")
 Found = dict[str, list[Curves]]  # by scheduler, a run a seed

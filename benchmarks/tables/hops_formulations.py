@@ -20,12 +20,12 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter import LinearProgram, Settings
-from copter_frontends.clusters import NAMED_CLUSTERS
-from copter_frontends.hops import HopsPolicy, ModelledThroughputs
-from copter_frontends.hops.paper.exact import placed_program
-from copter_frontends.hops.paper.node_prices import NodePriceFormulation
-from copter_frontends.hops.paper.workload import hops_jobs, iteration_source
+from copter_frontends.policies.hops import HopsPolicy, ModelledThroughputs
 from copter_frontends.vocabulary import Cluster
+from copter_frontends.vocabulary.named_clusters import NAMED_CLUSTERS
+from copter_papers.hops.exact import placed_program
+from copter_papers.hops.node_prices import NodePriceFormulation
+from copter_papers.hops.workload import hops_jobs, iteration_source
 
 
 def highs(program: LinearProgram, gap: float, limit_s: float) -> dict[str, Any]:

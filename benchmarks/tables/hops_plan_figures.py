@@ -12,11 +12,11 @@ from hops_curves import head, row, run
 from hops_formulations import highs
 
 from copter import LinearProgram
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hops import HopsPolicy
-from copter_frontends.hops.paper.exact import placed_program
+from copter_frontends.policies.hops import HopsPolicy
 from copter_frontends.simulator.round_record import RoundRecord
 from copter_frontends.vocabulary import Cluster
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hops.exact import placed_program
 
 GAP = 0.01
 SAMPLED = 5  # one whole plan in so many is solved by HiGHS too, as the paper samples its rounds

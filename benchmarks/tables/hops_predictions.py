@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from figure_command import spread
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hops import IterationTimes, LearnedLoading, ThroughputEstimator, profile_by_gpu
-from copter_frontends.hops.iteration_time import NOT_HIDDEN
-from copter_frontends.hops.paper.workload import MODELS, iteration_times
+from copter_frontends.policies.hops import IterationTimes, LearnedLoading, ThroughputEstimator, profile_by_gpu
+from copter_frontends.policies.hops.iteration_time import NOT_HIDDEN
 from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hops.workload import MODELS, iteration_times
 
 RUNS = (0, 1, 2, 5, 10, 20, 50, 100, 200)
 PROFILED = 10  # iterations of the profiling run, the paper's fewest

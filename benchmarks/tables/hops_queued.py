@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from hops_sia import SiaOnSets
 
-from copter_frontends.baselines.gavel import GavelPolicy
-from copter_frontends.hops import RequirementSet
-from copter_frontends.hops.latency_ratio import LEAST, expected_age_s
+from copter_frontends.policies.baselines.gavel import GavelPolicy
+from copter_frontends.policies.hops import RequirementSet
+from copter_frontends.policies.hops.latency_ratio import LEAST, expected_age_s
 from copter_frontends.policy_kit import Choice, RoundPolicy, Throughputs
 from copter_frontends.vocabulary import Cluster, Job
 

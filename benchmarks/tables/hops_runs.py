@@ -16,8 +16,8 @@ from figure_command import spread, whole
 from hops_queued import QueuedGavel, QueuedSia
 from hops_sia import SiaOnSets
 
-from copter_frontends.baselines.gavel import GavelPolicy
-from copter_frontends.hops import (
+from copter_frontends.policies.baselines.gavel import GavelPolicy
+from copter_frontends.policies.hops import (
     HopsPolicy,
     HopsShim,
     ModelledThroughputs,
@@ -25,15 +25,15 @@ from copter_frontends.hops import (
     RequirementSet,
     ThroughputEstimator,
 )
-from copter_frontends.hops.latency_ratio import Priority
-from copter_frontends.hops.paper.workload import RESTART_S, hops_jobs
-from copter_frontends.hops.profiling import profile_by_gpu
+from copter_frontends.policies.hops.latency_ratio import Priority
+from copter_frontends.policies.hops.profiling import profile_by_gpu
 from copter_frontends.policy_kit import GoodputThroughputs, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness, fragmentation_gpus, latency_ratios
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job, Plan, SchedulingPolicy
+from copter_papers.hops.workload import RESTART_S, hops_jobs
 
 PROFILED_ITERATIONS = 50  # the paper's 10 to 50 on every GPU type, where profiling takes time and GPUs
 FIGURES = ("makespan_h", "jct_h", "wait_h", "max_lr", "fragments", "max_ftf")

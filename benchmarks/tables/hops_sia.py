@@ -8,7 +8,7 @@ import numpy as np
 
 from copter import Model, Session, Settings
 from copter.shims import IDLE, RoundingShim
-from copter_frontends.hops import RequirementSet
+from copter_frontends.policies.hops import RequirementSet
 from copter_frontends.policy_kit import Choice, RoundPolicy, Throughputs
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 

@@ -17,10 +17,10 @@ import numpy as np
 from figure_command import names_of, spread
 from hops_runs import Outcome, finish, options, run, seeded, show
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hops import HopsShim
-from copter_frontends.hops.latency_ratio import Priority
-from copter_frontends.hops.paper.workload import iteration_source
+from copter_frontends.policies.hops import HopsShim
+from copter_frontends.policies.hops.latency_ratio import Priority
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hops.workload import iteration_source
 
 LAMBDAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 RATES = (30.0, 60.0, 120.0, 300.0, 600.0, 1200.0)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from hops_runs import compared, finish, over_seeds, show
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hops.paper.workload import iteration_source
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hops.workload import iteration_source
 
 NAN = float("nan")
 PAPER = {

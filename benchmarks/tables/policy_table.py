@@ -12,11 +12,11 @@ from typing import Any
 
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show
 
-from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput.measured import find_profiles, read_profiles
-from copter_frontends.registry.policies import POLICIES
-from copter_frontends.semantics import PRESETS
+from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.simulator.tuned_jobs import JobTuner
+from copter_frontends.vocabulary.named_clusters import cluster_from
+from copter_frontends.vocabulary.semantics import PRESETS
 
 NAN = float("nan")
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from runs import RunStore, Setting, data_directory, figures_of, mean, relative, run_name, show
 
-from copter_frontends.sia.paper.workload import reference_workload
+from copter_papers.sia.workload import reference_workload
 
 FIGURES = {
     "avg_jct_h": "avg_jct_h",

@@ -23,7 +23,7 @@ from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, 
 from spreads import mean_and_range, ratio_and_range
 from sweeps import ORACLE_GROWTH, limited
 
-from copter_frontends.semantics import SIA_ARTIFACT
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT
 
 CLUSTER = "sia-het"
 THESIS = 0.75

@@ -15,19 +15,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before SciPy: see copter_f
 from rich.console import Console
 from rich.table import Table
 
-from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication
-from copter_frontends.registry.policies import POLICIES
-from copter_frontends.semantics import PRESETS, Semantics
-from copter_frontends.sia import SiaPolicy, TimeSharing
-from copter_frontends.sia.objective import objective_of
+from copter_frontends.policies.registry.policies import POLICIES
+from copter_frontends.policies.sia import SiaPolicy, TimeSharing
+from copter_frontends.policies.sia.objective import objective_of
 from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness
 from copter_frontends.simulator.workload import make_workload
 from copter_frontends.vocabulary import Job, SchedulingPolicy, configurations_of
+from copter_frontends.vocabulary.named_clusters import cluster_from
+from copter_frontends.vocabulary.semantics import PRESETS, Semantics
 
 
 @dataclass(frozen=True)

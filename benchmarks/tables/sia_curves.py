@@ -28,16 +28,16 @@ from sweeps import limited
 from table_3_4 import PAPER as HOMOGENEOUS
 from time_sharing import BEFORE, JOBS, Spike, model_of
 
-from copter_frontends.clusters import NAMED_CLUSTERS, cluster_from
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.applications import ALL_APPLICATIONS
 from copter_frontends.goodput.pipeline import pipeline_step_s
-from copter_frontends.registry.policies import POLICIES
-from copter_frontends.sia import TimeSharing
+from copter_frontends.policies.registry.policies import POLICIES
+from copter_frontends.policies.sia import TimeSharing
 from copter_frontends.simulator import SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness
 from copter_frontends.vocabulary import Configuration, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import NAMED_CLUSTERS, cluster_from
 
 PAPER = {
     "3.1": "one type: Sia 1.9 h, Pollux 2.0, Gavel 4.3; three types: 0.6, 1.0, 1.9; rigid: Sia 0.75 of Gavel's",

@@ -25,12 +25,12 @@ from figure_command import Figures, end_figure, figure_options, names_of, spread
 from runs import RunStore, Setting, data_directory, jobs_of, profiles_of, run_name, show, sia_policy, simulate
 from sweeps import limited
 
-from copter_frontends.clusters import NAMED_CLUSTERS
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.registry.policies import POLICIES
-from copter_frontends.semantics import PRESETS
+from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import NAMED_CLUSTERS
+from copter_frontends.vocabulary.semantics import PRESETS
 
 PAPER = {
     "3.3": "average JCT of Sia 50% below Gavel's, 35 to 50% below Pollux's; the simulator within 5% of the testbed",

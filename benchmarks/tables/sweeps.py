@@ -24,8 +24,8 @@ from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, 
 from spreads import mean_and_range, ratio_and_range
 
 from copter_frontends.cli.output import InputError
-from copter_frontends.semantics import SIA_ARTIFACT
 from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT
 
 CLUSTER = "sia-het"
 ORACLE_GROWTH = None  # what is known need not be approached in steps

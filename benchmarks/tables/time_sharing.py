@@ -26,11 +26,11 @@ import numpy as np
 from runs import RunStore, Setting, data_directory, jobs_of, mean, run_name, show, sia_policy, simulate
 from spreads import mean_and_range, ratio_and_range
 
-from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.applications import ALL_APPLICATIONS
-from copter_frontends.sia import TimeSharing
+from copter_frontends.policies.sia import TimeSharing
 from copter_frontends.vocabulary import Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import cluster_from
 
 CLUSTER = "sia-het"
 JOBS, BEFORE = 240, 0.43  # share of the jobs outside the burst that come before it: even over the hours outside

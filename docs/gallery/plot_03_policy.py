@@ -16,10 +16,10 @@ import runpy
 from pathlib import Path
 
 import copter_frontends
-from copter_frontends import clusters, traces
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.simulator import Simulation
+from copter_frontends.simulator import Simulation, traces
 from copter_frontends.vocabulary import configurations_of
+from copter_frontends.vocabulary import named_clusters as clusters
 
 examples = Path(copter_frontends.__file__).parents[1] / "examples"
 policy = runpy.run_path(str(examples / "shortest_first.py"))["ShortestFirst"]

@@ -18,9 +18,9 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import distributed
-from copter.distributed.transport import ShardOptions
+import copter_distributed as distributed
 from copter.testing import sia_like_model
+from copter_distributed.transport import ShardOptions
 
 Floats = NDArray[np.float64]
 CALLS = 200
@@ -39,7 +39,7 @@ def seconds_per_variable() -> Floats:
 
 def seconds_per_call() -> Floats:
     """Measure the time that one more call takes if many actors are called at once."""
-    from copter.distributed.over_ray import RayTransport  # Ray is an optional extra
+    from copter_distributed.over_ray import RayTransport  # Ray is an optional extra
 
     transport = RayTransport("local", "simulated", processors=0.1)
     for number in range(4):

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 import copter
-from copter.distributed.cells import Cells
+from copter_distributed.cells import Cells
 from copter_frontends.shards import ShardCluster, load_rounds
 from copter_frontends.shards.cells import ShardCells
 from copter_frontends.shards.formulation import ShardFormulation

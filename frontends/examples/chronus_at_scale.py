@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.chronus import ChronusPolicy, StepReward
+from copter_frontends.policies.chronus import ChronusPolicy, StepReward
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

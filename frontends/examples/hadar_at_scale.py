@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.clusters import SCALED_TYPES, scaled_cluster
-from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy
+from copter_frontends.policies.hadar import AverageJct, EffectiveThroughput, HadarPolicy
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
+from copter_frontends.vocabulary.named_clusters import SCALED_TYPES, scaled_cluster
 
 SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # relative to a T4, roughly
 SIZES, SIZE_SHARES = (1, 2, 4, 8, 16, 32), (0.35, 0.15, 0.2, 0.15, 0.1, 0.05)

@@ -9,9 +9,9 @@ import argparse
 
 import numpy as np
 
-from copter_frontends.clusters import scaled_cluster
-from copter_frontends.hare import HareInstance, HareScheduler, faults
-from copter_frontends.hare.paper.workload import random_jobs
+from copter_frontends.policies.hare import HareInstance, HareScheduler, faults
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
+from copter_papers.hare.workload import random_jobs
 
 JOBS_PER_GPU = 0.2
 

@@ -9,21 +9,21 @@ import argparse
 
 import numpy as np
 
-from copter_frontends.baselines import FifoPolicy
-from copter_frontends.clusters import cluster_from
-from copter_frontends.hare import HareInstance, HareScheduler
-from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.paper.applications import HARE_APPLICATIONS, as_jobs
-from copter_frontends.hare.paper.executor import execute
-from copter_frontends.hare.paper.opponent_policy import OpponentPolicy
-from copter_frontends.hare.paper.opponents import OPPONENTS, RULES
-from copter_frontends.hare.paper.workload import PaperWorkload
-from copter_frontends.hare.policy import HarePolicy
-from copter_frontends.hare.task_policy import HareTaskPolicy
-from copter_frontends.hare.task_rates import TaskGoodput
+from copter_frontends.policies.baselines import FifoPolicy
+from copter_frontends.policies.hare import HareInstance, HareScheduler
+from copter_frontends.policies.hare.online import OnlineHare
+from copter_frontends.policies.hare.policy import HarePolicy
+from copter_frontends.policies.hare.task_policy import HareTaskPolicy
+from copter_frontends.policies.hare.task_rates import TaskGoodput
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import SchedulingPolicy, configurations_of
+from copter_frontends.vocabulary.named_clusters import cluster_from
+from copter_papers.hare.applications import HARE_APPLICATIONS, as_jobs
+from copter_papers.hare.executor import execute
+from copter_papers.hare.opponent_policy import OpponentPolicy
+from copter_papers.hare.opponents import OPPONENTS, RULES
+from copter_papers.hare.workload import PaperWorkload
 
 ROUND_S = 60.0
 

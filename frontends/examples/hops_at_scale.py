@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from copter import Settings
-from copter_frontends.clusters import SCALED_TYPES, scaled_cluster
-from copter_frontends.hops import (
+from copter_frontends.policies.hops import (
     DataLoading,
     HopsPolicy,
     IterationTimes,
@@ -31,6 +30,7 @@ from copter_frontends.hops import (
 )
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
+from copter_frontends.vocabulary.named_clusters import SCALED_TYPES, scaled_cluster
 
 SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # relative to a T4, roughly
 SERVER_SPEEDS = (0.88, 1.0, 1.12)

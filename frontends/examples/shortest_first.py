@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from copter import Model, Session
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.placement import Placer
 from copter_frontends.simulator import Simulation
-from copter_frontends.traces import generate_day
+from copter_frontends.simulator.traces import generate_day
 from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 
 class ShortestFirst:

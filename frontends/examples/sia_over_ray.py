@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import copter
-from copter import distributed
+import copter_distributed as distributed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -165,7 +165,7 @@ def transport_of(arguments: argparse.Namespace) -> distributed.Transport:
     if arguments.local:
         return distributed.LocalTransport()
     try:
-        from copter.distributed.over_ray import RayTransport  # Ray is an optional extra
+        from copter_distributed.over_ray import RayTransport  # Ray is an optional extra
     except ModuleNotFoundError as error:
         raise SystemExit(f"{error}; or run it with --local") from None
     try:

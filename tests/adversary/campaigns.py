@@ -14,9 +14,9 @@ from judge import faults
 
 import copter
 from copter import LinearProgram, Model, Session, Settings
+from copter.highs.lp import highs_lp
 from copter.methods.blocks import screen, solve
 from copter.problem.checker import check
-from copter.problem.highs_lp import highs_lp
 from copter.shims.checked import require_feasible
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 from tests.adversary.plans import added, edited, judged

@@ -9,8 +9,8 @@ import highspy
 import numpy as np
 
 from copter import LinearProgram, Solution, Status
+from copter.highs.lp import highs_lp
 from copter.problem.checker import check
-from copter.problem.highs_lp import highs_lp
 from tests.adversary.test_bounds import dual_function
 from tests.copter.exact import exact
 

@@ -53,7 +53,10 @@ def _of(package: str, folder: str, modules: str, tests: str) -> list[Room]:
 
 
 PROXIMAL = "tests/copter/methods/proximal"
-HADAR, HOPS = ("copter_frontends.hadar", "tests/frontends/hadar"), ("copter_frontends.hops", "tests/frontends/hops")
+HADAR, HOPS = (
+    ("copter_frontends.policies.hadar", "tests/frontends/hadar"),
+    ("copter_frontends.policies.hops", "tests/frontends/hops"),
+)
 ROOMS = [
     *_of(
         *HADAR,
@@ -85,14 +88,14 @@ ROOMS = [
         " test_hops_estimator test_hops_policy",
     ),
     *_of(
-        "copter_frontends.sia",
+        "copter_frontends.policies.sia",
         "tests/frontends/sia",
         "formulation job_bases joining shim objective policy",
         "test_sia_rounds test_sia_limits test_sia_shim test_sia_job_bases test_sia_joining test_sia_objective "
         "test_sia_values test_sia_policy test_sia_clusters test_sia_jobs",
     ),
-    *_of("copter_frontends.sia", "tests/frontends/sia", "exact", "test_sia_exact"),
-    *_of("copter_frontends.sia", "tests/frontends/sia", "estimator", "test_sia_estimator"),
+    *_of("copter_frontends.policies.sia", "tests/frontends/sia", "exact", "test_sia_exact"),
+    *_of("copter_frontends.policies.sia", "tests/frontends/sia", "estimator", "test_sia_estimator"),
     *_of(
         "copter_frontends.goodput",
         "tests/frontends/goodput",
@@ -112,26 +115,26 @@ ROOMS = [
         "",
     ),
     *_of(
-        "copter_frontends.chronus",
+        "copter_frontends.policies.chronus",
         "tests/frontends/chronus",
         "formulation",
         "test_chronus_columns test_chronus_steps test_chronus_lp test_chronus_shim test_chronus_policy "
         "test_chronus_promises",
     ),
     *_of(
-        "copter_frontends.chronus",
+        "copter_frontends.policies.chronus",
         "tests/frontends/chronus",
         "shim",
         "test_chronus_shim test_chronus_policy test_chronus_lp test_chronus_promises",
     ),
     *_of(
-        "copter_frontends.chronus",
+        "copter_frontends.policies.chronus",
         "tests/frontends/chronus",
         "policy",
         "test_chronus_choices test_chronus_policy test_chronus_profiler test_chronus_promises",
     ),
     *_of(
-        "copter_frontends.hare",
+        "copter_frontends.policies.hare",
         "tests/frontends/hare",
         "formulation shim policy",
         "test_hare_bound test_hare_schedule test_hare_policy",

@@ -20,16 +20,16 @@ import numpy as np
 
 from copter import CopterError, LinearProgram, Model, Session, Settings, read_lp, read_mps, verify, write_lp, write_mps
 from copter.session.playback import Playback
-from copter_frontends.clusters import read_cluster
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.registry.policies import POLICIES
+from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation, load_run
 from copter_frontends.simulator.event_file import read_events
 from copter_frontends.simulator.saved_run import save_run
-from copter_frontends.traces.formats import LINE_FORMATS
-from copter_frontends.traces.readers import read_trace
-from copter_frontends.traces.throughput_file import read_throughputs
+from copter_frontends.simulator.traces.formats import LINE_FORMATS
+from copter_frontends.simulator.traces.readers import read_trace
+from copter_frontends.simulator.traces.throughput_file import read_throughputs
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import read_cluster
 
 SLOW_S = 10.0  # of the process's own time, that no file of these sizes takes
 LONGEST = 2_000  # characters of an error message

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from copter import InvalidDataError, Model, Session
-from copter_frontends.clusters import read_cluster
 from copter_frontends.simulator.event_file import read_events
 from copter_frontends.vocabulary import Cluster, InvalidClusterError
+from copter_frontends.vocabulary.named_clusters import read_cluster
 from tests.copter.plain import innards
 
 

@@ -16,7 +16,7 @@ import copter
 from copter import Settings
 from copter.storage.encoding import Reader, encode
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.registry.policies import POLICIES
+from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation, SimulationError, load_run
 from copter_frontends.simulator.rebuilt_objects import Rebuilder, array_from
 from copter_frontends.simulator.saved_classes import SavedClasses

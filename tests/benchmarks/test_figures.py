@@ -20,11 +20,11 @@ import sia_figures
 from hadar_runs import Outcome, compare
 from policy_table import of_each
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
 from copter_frontends.simulator import SimulationResult
 from copter_frontends.simulator.activity import Span
 from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import hadar_jobs, table_source
 
 
 def test_a_move_counts_columns_that_change_of_requests_that_stay() -> None:

@@ -23,8 +23,8 @@ from hops_curves import Curves, reference_gpu_s
 from hops_figures import lead
 from hops_predictions import RUNS, narrowing
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hops.paper.workload import MODELS, hops_jobs, iteration_source, iteration_times
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
 
 TABLES = Path(__file__).resolve().parents[2] / "benchmarks" / "tables"
 TINY = ["--jobs", "10", "--seeds", "2", "--scale", "0.05", "--json"]

@@ -21,14 +21,14 @@ import hare_jct_cdf
 import hops_runs
 from hare_runs import TESTBED_MEDIAN_MIN
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
-from copter_frontends.hops.paper.workload import hops_jobs, iteration_source
 from copter_frontends.shards import ShardCluster, load_rounds, simulate_shards
 from copter_frontends.shards.schemes import make_scheme as shard_scheme
 from copter_frontends.traffic import make_scheme as traffic_scheme
 from copter_frontends.traffic import simulate_traffic
 from copter_frontends.traffic.workload import TrafficOptions, make_workload
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hadar.workload import hadar_jobs, table_source
+from copter_papers.hops.workload import hops_jobs, iteration_source
 
 TABLES = Path(hops_runs.__file__).parent
 OFF = 0.3

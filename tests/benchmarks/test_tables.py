@@ -14,7 +14,7 @@ from policy_table import at_path
 from reference_table import quantile_distance
 from runs import RunStore, Setting, figures_of, jobs_of, run_name
 
-from copter_frontends.semantics import DEFAULT
+from copter_frontends.vocabulary.semantics import DEFAULT
 
 WORKLOAD = """name,time,application,num_replicas,batch_size
 a,0,cifar10,2,512

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from copter_frontends.serve.cluster_service import ClusterService
-from copter_frontends.serve.cluster_state import ClusterState
+from copter_serve.service.cluster_service import ClusterService
+from copter_serve.service.cluster_state import ClusterState
 
 
 class Broken(AssertionError):

@@ -14,13 +14,13 @@ from typing import Any
 from copter.errors import SnapshotError
 from copter.runtime.clock import CLOCK
 from copter.storage.disk import DISK
-from copter_frontends.serve import cluster_service, delta_log
-from copter_frontends.serve.cluster_record import ClusterRecord
-from copter_frontends.serve.clusters import Clusters
-from copter_frontends.serve.metrics import Metrics
-from copter_frontends.serve.problems import Problem
-from copter_frontends.serve.settings import ServeSettings
-from copter_frontends.serve.worker_link import LAUNCH
+from copter_serve.service import cluster_service, delta_log
+from copter_serve.service.cluster_record import ClusterRecord
+from copter_serve.service.clusters import Clusters
+from copter_serve.service.metrics import Metrics
+from copter_serve.service.problems import Problem
+from copter_serve.service.settings import ServeSettings
+from copter_serve.service.worker_link import LAUNCH
 from tests.faults.oracle import Broken, Oracle, require
 from tests.faults.sim_clock import SimClock
 from tests.faults.sim_disk import DiskOf, Folder, Node, SimDisk

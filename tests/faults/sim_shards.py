@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from copter.distributed.shard import Shard
-from copter.distributed.traffic import Traffic
-from copter.distributed.transport import LATE, LOST, ShardOptions
-from copter.distributed.turns import Order
 from copter.errors import CopterError, SnapshotError
 from copter.runtime.clock import CLOCK
 from copter.storage.disk import DISK
+from copter_distributed.shard import Shard
+from copter_distributed.traffic import Traffic
+from copter_distributed.transport import LATE, LOST, ShardOptions
+from copter_distributed.turns import Order
 from tests.faults.sim_disk import DiskOf, SimDisk
 from tests.faults.sim_loop import Killed, SimLoop, SimProcess
 

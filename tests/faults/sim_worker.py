@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
 from copter.runtime.clock import CLOCK, Clock
-from copter_frontends.serve.frames import FAILED, HEAD, START, frame
-from copter_frontends.serve.worker import Worker
+from copter_serve.service.frames import FAILED, HEAD, START, frame
+from copter_serve.service.worker import Worker
 from tests.faults.sim_loop import SimLoop, SimProcess
 
 
@@ -23,7 +23,7 @@ class SimPipe:
 
 
 class SimWorker:
-    """In the place of a process of the operating system (:class:`copter_frontends.serve.worker_link.Process`)."""
+    """In the place of a process of the operating system (:class:`copter_serve.service.worker_link.Process`)."""
 
     def __init__(self, loop: SimLoop, clock: Clock, parent: SimProcess) -> None:
         self.loop, self.parent = loop, parent

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from copter import Model
-from copter_frontends.allocation import AllocationPolicy
-from copter_frontends.baselines.pop import PopPolicy
-from copter_frontends.chronus import ChronusPolicy
-from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hare.gang_policy import GangPolicy
-from copter_frontends.hare.task_policy import HareTaskPolicy
-from copter_frontends.hops import HopsPolicy
+from copter_frontends.policies.chronus import ChronusPolicy
+from copter_frontends.policies.hadar import HadarPolicy
+from copter_frontends.policies.hare.gang_policy import GangPolicy
+from copter_frontends.policies.hare.task_policy import HareTaskPolicy
+from copter_frontends.policies.hops import HopsPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.policy_kit import NodeInventory, RoundPolicy
-from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
+from copter_papers.opponents.pop import PopPolicy
+from copter_serve.allocation import AllocationPolicy
 
 KEEP_LP = (SiaPolicy, HadarPolicy, HopsPolicy, AllocationPolicy)  # those that edit one LP from round to round
 

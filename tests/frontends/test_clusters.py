@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from copter_frontends.clusters import NAMED_CLUSTERS, cluster_from, named_cluster, read_cluster, scaled_cluster
 from copter_frontends.vocabulary import InvalidClusterError
+from copter_frontends.vocabulary.named_clusters import (
+    NAMED_CLUSTERS,
+    cluster_from,
+    named_cluster,
+    read_cluster,
+    scaled_cluster,
+)
 
 GPUS = {
     "sia-het": 64,

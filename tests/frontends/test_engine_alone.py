@@ -11,9 +11,9 @@ import pytest
 
 import copter_frontends
 from copter import Session, Solution
-from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, StepReward
-from copter_frontends.chronus.options import Options
-from copter_frontends.hare import HareInstance, HareJob, RelaxationSolver, TimeGrid, sufficient_horizon_s
+from copter_frontends.policies.chronus import ChronusPolicy, LeaseFormulation, StepReward
+from copter_frontends.policies.chronus.options import Options
+from copter_frontends.policies.hare import HareInstance, HareJob, RelaxationSolver, TimeGrid, sufficient_horizon_s
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

@@ -12,13 +12,13 @@ from plan_checks import check_plan
 from policy_state import policy_state
 
 from copter.errors import SettingsError
-from copter_frontends.chronus import ChronusPolicy
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
-from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hare.policy import HarePolicy
-from copter_frontends.hops import HopsPolicy
-from copter_frontends.hops.errors import ThroughputError
-from copter_frontends.sia import SiaPolicy
+from copter_frontends.policies.chronus import ChronusPolicy
+from copter_frontends.policies.hadar import HadarPolicy
+from copter_frontends.policies.hare.policy import HarePolicy
+from copter_frontends.policies.hops import HopsPolicy
+from copter_frontends.policies.hops.errors import ThroughputError
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.vocabulary import (
     Cluster,
     InvalidJobError,

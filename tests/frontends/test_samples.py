@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from command_line import run_json
 
-from copter_frontends import cli, samples
+from copter_frontends import cli
 from copter_frontends.traffic.workload import TrafficOptions, network_of
+from copter_frontends.vocabulary import samples
 
 MOST_BYTES = 200_000
 """Of all shipped samples together."""

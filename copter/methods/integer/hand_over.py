@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.methods.integer.branch_and_bound import RELATIVE_GAP, Report, Task
+from copter.highs.branch_and_bound import RELATIVE_GAP, Report, Task
+from copter.highs.process import given_back, taken, warmed_up
 from copter.methods.integer.problem import Domain, IntegerProblem
 from copter.methods.integer.relaxation import Relaxation
-from copter.methods.integer.worker import given_back, taken, warmed_up
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.highs.branch_and_bound import Report
 from copter.methods.integer.bound import proven_bound, whole_bound
-from copter.methods.integer.branch_and_bound import Report
 from copter.methods.integer.clock import Clock
 from copter.methods.integer.dive import dive
 from copter.methods.integer.first_fail import FirstFail

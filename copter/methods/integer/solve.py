@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from copter.errors import InvalidDataError, SettingsError
+from copter.highs.lp import require_highspy
 from copter.methods.integer.clock import Clock
 from copter.methods.integer.hand_over import Limits
 from copter.methods.integer.proof import prove
@@ -15,7 +16,6 @@ from copter.methods.integer.search import PROVEN, Callback, IntegerSearch
 from copter.methods.integer.semicontinuous import NO_SWITCHES, with_switches, without_switches
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.methods.solve import checked
-from copter.problem.highs_lp import require_highspy
 from copter.problem.linear_program import LinearProgram
 from copter.settings import Settings
 from copter.storage.disk import PathLike

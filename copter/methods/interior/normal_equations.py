@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from copter.methods.interior.cholesky import Factor, NormalMatrix, column_counts, front_rows, supernodes
 from copter.methods.interior.ordering import minimum_degree, postordered
-from copter.methods.interior.room import require_room
 from copter.methods.interior.stopping import unless_stopped
 from copter.problem.sums import inner, norm
+from copter.runtime.memory import require_room
 from copter.runtime.threads import one_blas_thread
 from copter.runtime.watch import Stopped
 

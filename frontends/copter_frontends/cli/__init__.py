@@ -19,15 +19,15 @@ from copter_frontends.cli.compare import compare
 from copter_frontends.cli.doctor import doctor
 from copter_frontends.cli.explain import explain
 from copter_frontends.cli.habits import config_option, quiet_option
-from copter_frontends.cli.kueue import kueue_controller
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.replay import replay
 from copter_frontends.cli.resume import resume
-from copter_frontends.cli.serve import serve
-from copter_frontends.cli.shadow import shadow
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
 from copter_frontends.cli.tape import tape, verify
+from copter_serve.commands.kueue import kueue_controller
+from copter_serve.commands.serve import serve
+from copter_serve.commands.shadow import shadow
 
 
 @click.group(epilog="Output has no colours with NO_COLOR=1 in the environment, or if stdout is not a terminal.")

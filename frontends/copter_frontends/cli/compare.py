@@ -16,7 +16,7 @@ from copter_frontends.cli.options import SimulateOptions, own_tape
 from copter_frontends.cli.output import complain, print_json
 from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.cli.simulate import simulate
-from copter_frontends.registry.names import DEADLINE_NAMES, POLICY_NAMES
+from copter_frontends.policies.registry.names import DEADLINE_NAMES, POLICY_NAMES
 
 OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every", "what_if")
 """Options that only ``copter simulate`` has: policy, comparison solver, saved run."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from copter_frontends.cli.output import complain
-from copter_frontends.registry.names import LP_NAMES, METHOD_NAMES, PROFILING_NAMES
+from copter_frontends.policies.registry.names import LP_NAMES, METHOD_NAMES, PROFILING_NAMES
 
 if TYPE_CHECKING:
     from copter.settings import NamedMethod
-    from copter_frontends.semantics import Shim
+    from copter_frontends.vocabulary.semantics import Shim
 
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
-"""The keys of :data:`copter_frontends.semantics.PRESETS`."""
+"""The keys of :data:`copter_frontends.vocabulary.semantics.PRESETS`."""
 
 SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "shim", "quota", "reserve")
 """Options that only the policy ``sia`` has."""

@@ -13,30 +13,30 @@ from copter.errors import CopterError
 from copter.storage.files import require_writable
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain
-from copter_frontends.clusters import cluster_from, scaled_cluster
-from copter_frontends.deadlines import DeadlineOptions, DrawnRewards, Rewards, StepReward
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
 from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
-from copter_frontends.hare.paper.applications import HARE_APPLICATIONS
-from copter_frontends.hare.paper.testbed import testbed_workload
-from copter_frontends.hare.task_rates import TaskGoodput
-from copter_frontends.hare.task_training import TasksGoodput
-from copter_frontends.hops.paper.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
+from copter_frontends.policies.hare.task_rates import TaskGoodput
+from copter_frontends.policies.hare.task_training import TasksGoodput
+from copter_frontends.policies.registry.policies import POLICIES
+from copter_frontends.policies.sia import TimeSharing
+from copter_frontends.policies.sia.objective import objective_of
 from copter_frontends.policy_kit import TrainingThroughputs
-from copter_frontends.registry.policies import POLICIES
+from copter_frontends.policy_kit.deadlines import DeadlineOptions, DrawnRewards, Rewards, StepReward
 from copter_frontends.report.extras import check_extras
-from copter_frontends.semantics import PRESETS, Semantics
-from copter_frontends.sia import TimeSharing
-from copter_frontends.sia.objective import objective_of
 from copter_frontends.simulator import Simulation, read_events
 from copter_frontends.simulator.saved_run import require_savable
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary import Cluster, configurations_of
+from copter_frontends.vocabulary.named_clusters import cluster_from, scaled_cluster
+from copter_frontends.vocabulary.semantics import PRESETS, Semantics
 from copter_frontends.what_if.change import Change
 from copter_frontends.what_if.run import change_run
+from copter_papers.hare.applications import HARE_APPLICATIONS
+from copter_papers.hare.testbed import testbed_workload
+from copter_papers.hops.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
 
 
 def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simulation, Workload]:
@@ -113,7 +113,7 @@ def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> 
 
 
 def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
-    """Return the arguments of :class:`~copter_frontends.sia.SiaPolicy` that the options give."""
+    """Return the arguments of :class:`~copter_frontends.policies.sia.SiaPolicy` that the options give."""
     given: dict[str, Any] = {"quotas": dict(asked.quota)} if asked.quota else {}
     objective = objective_of(PRESETS[asked.semantics])
     power = objective.power if asked.power is None else asked.power

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from copter_frontends.cli.output import FiniteRange
-from copter_frontends.registry.network_names import (
+from copter_frontends.policies.registry.network_names import (
     DEMAND_MODELS,
     LOAD_SEQUENCES,
     LOAD_TESTS,
@@ -243,7 +243,7 @@ def _run_shards(**options: Any) -> int:
 
 def _run_kueue(**options: Any) -> int:
     """Admit the workloads of Kueue's scheduler performance test, moment by moment, beside bounds on any scheduler."""
-    from copter_frontends.cli.load_tests import run_kueue  # imported late: `--help` need not load the engine
+    from copter_serve.commands.load_tests import run_kueue  # imported late: `--help` need not load the engine
 
     return run_kueue(options)
 

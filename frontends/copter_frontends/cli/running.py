@@ -20,17 +20,17 @@ from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain, print_json
 from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare, profiles_folder, rewards_of
 from copter_frontends.cli.saving import Saver
-from copter_frontends.deadlines import deadline_summary
-from copter_frontends.registry.names import DEADLINE_NAMES
-from copter_frontends.registry.policies import POLICIES
+from copter_frontends.policies.registry.names import DEADLINE_NAMES
+from copter_frontends.policies.registry.policies import POLICIES
+from copter_frontends.policy_kit.deadlines import deadline_summary
 from copter_frontends.report.progress import LiveProgress
 from copter_frontends.report.table import print_summary
 from copter_frontends.report.writer import write_report
-from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
 from copter_frontends.simulator.workload import Workload
+from copter_frontends.vocabulary.semantics import PRESETS
 from copter_frontends.what_if.change import Change
 
 

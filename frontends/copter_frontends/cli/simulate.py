@@ -10,7 +10,7 @@ from copter_frontends.cli.options import SEMANTICS_NAMES, WARMUP_HOURS, Simulate
 from copter_frontends.cli.output import FiniteRange
 from copter_frontends.cli.policy_options import quotas, reservations
 from copter_frontends.cli.problems import WithProblems, problem_commands
-from copter_frontends.registry.names import METHOD_CHOICES, POLICY_NAMES
+from copter_frontends.policies.registry.names import METHOD_CHOICES, POLICY_NAMES
 
 _COUNT = click.IntRange(min=1)
 _GPUS = click.IntRange(max=10_000_000)  # GPUs of a simulated cluster; more would fill the memory before the first round

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from copter_frontends.cli.output import FiniteRange, print_json
-from copter_frontends.registry.names import METHOD_CHOICES
+from copter_frontends.policies.registry.names import METHOD_CHOICES
 
 SHIM_NAMES = ("rounding", "dive", "exact")
 """The shims of :func:`copter.solve_integer`, repeated here so that ``--help`` imports nothing."""

@@ -29,7 +29,7 @@ from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr
 from copter_frontends.cli.pulse import Pulse
 from copter_frontends.report.table import number, seconds
-from copter_frontends.samples import PROGRAM, given_or_sample
+from copter_frontends.vocabulary.samples import PROGRAM, given_or_sample
 
 # Statuses with which point, objective and bound mean nothing.
 _WITHOUT_VALUE = ("primal_infeasible", "dual_infeasible")

@@ -14,7 +14,7 @@ from copter_frontends.goodput.applications import ALL_APPLICATIONS, Application,
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.throughput import ThroughputParameters
 from copter_frontends.vocabulary import InvalidClusterError
-from copter_frontends.yaml_files import check_fields, load_yaml, read_count, read_positive, read_word
+from copter_frontends.vocabulary.yaml_files import check_fields, load_yaml, read_count, read_positive, read_word
 
 CONSTANTS = ("alpha_c", "beta_c", "alpha_n", "beta_n", "alpha_r", "beta_r", "gamma")
 LOCAL = ("min_local_batch_size", "max_local_batch_size")

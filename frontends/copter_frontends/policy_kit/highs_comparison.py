@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from copter import Model, Solution
-from copter.interop.highs import HighsMirror
+from copter.highs.mirror import HighsMirror
+from copter.highs.whole_mirror import WholeMirror
 from copter_frontends.policy_kit.lp_policy import LpPolicy
-from copter_frontends.policy_kit.whole_mirror import WholeMirror
 
 
 @dataclass(frozen=True, slots=True)

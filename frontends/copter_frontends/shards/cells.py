@@ -19,7 +19,7 @@ from copter_frontends.shards.errors import ShardError
 from copter_frontends.shards.formulation import PENALTY, Shares
 
 if TYPE_CHECKING:
-    from copter.distributed.cells import Cells
+    from copter_distributed.cells import Cells
 
 ROOM, NEED = "room for load of other cells", "load that other cells take"
 TAKEN, STANDING, OUT = "taken in", "standing", "out of band"  # ids of requests that are not shards
@@ -188,6 +188,6 @@ class ShardCells:
     def cells(self) -> Cells:
         """Return cells over these models, initially independent."""
         # imported here, because the rest of this file needs no distributed session
-        from copter.distributed.cells import Cells
+        from copter_distributed.cells import Cells
 
         return Cells(self.models(), self.counts, capacity=self.alone)

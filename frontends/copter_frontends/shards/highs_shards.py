@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from copter.problem.highs_lp import run_highs, silent_highs
+from copter.highs.lp import run_highs, silent_highs
 from copter_frontends.shards.cluster import Floats, Ints, ShardCluster
 from copter_frontends.shards.errors import NoRoomError, ShardError
 from copter_frontends.shards.formulation import Shares

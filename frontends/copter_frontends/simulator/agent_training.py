@@ -10,9 +10,9 @@ import numpy as np
 from copter_frontends.goodput.job_agent import FitCache, JobAgent, noise_of
 from copter_frontends.goodput.pipeline import pipeline_step_s
 from copter_frontends.goodput.profiled import ProfiledApplication
-from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.job_table import Ints, JobTable
 from copter_frontends.vocabulary import Allocation, Configuration
+from copter_frontends.vocabulary.semantics import Semantics
 
 ORACLE_NODES, ORACLE_GPUS = 16, 64  # nodes and GPUs up to which a job's oracle has profiles
 

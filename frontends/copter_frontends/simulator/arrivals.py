@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.job_table import JobTable
 from copter_frontends.simulator.occupancy import Changes
 from copter_frontends.simulator.profiling import ProfilingQueue
 from copter_frontends.simulator.training import Training
 from copter_frontends.vocabulary import Allocation, FrontendError, Job
+from copter_frontends.vocabulary.semantics import Semantics
 
 
 class Arrivals:

@@ -7,7 +7,14 @@ from typing import Any
 
 from copter_frontends.simulator.cluster_events import ClusterEvent, in_order, random_failures
 from copter_frontends.vocabulary import Cluster, InvalidClusterError
-from copter_frontends.yaml_files import LARGEST, check_fields, load_yaml, read_count, read_positive, read_word
+from copter_frontends.vocabulary.yaml_files import (
+    LARGEST,
+    check_fields,
+    load_yaml,
+    read_count,
+    read_positive,
+    read_word,
+)
 
 LISTS = ("events", "random_failures")
 MOST_DRAWN = 1_000_000  # most failures drawn for all nodes together

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.vocabulary import Allocation, Job
+from copter_frontends.vocabulary.semantics import Semantics
 
 MOST_ELSEWHERE = 10  # the run stops if a probe has had other GPUs than it reserved in more rounds than this
 

@@ -20,8 +20,8 @@ FUNCTIONS = {"copter_frontends.policy_kit.can_run:anywhere"}
 """Functions that a policy keeps as attributes."""
 
 METHODS = {
-    "copter_frontends.baselines.pollux.learned_speedups:LearnedSpeedups.runs",
-    "copter_frontends.hare.gang_policy:GangPolicy._runs",
+    "copter_papers.opponents.pollux.learned_speedups:LearnedSpeedups.runs",
+    "copter_frontends.policies.hare.gang_policy:GangPolicy._runs",
 }
 """Methods of objects of the run that a policy keeps as attributes."""
 

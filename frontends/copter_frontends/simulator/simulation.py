@@ -11,7 +11,6 @@ from typing import Any, get_args
 import numpy as np
 
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
-from copter_frontends.semantics import DEFAULT, Charge, Semantics
 from copter_frontends.simulator.activity import Activity
 from copter_frontends.simulator.agent_training import AgentTraining
 from copter_frontends.simulator.arrivals import Arrivals
@@ -38,6 +37,7 @@ from copter_frontends.vocabulary import (
     SchedulingPolicy,
     ToldAtOnce,
 )
+from copter_frontends.vocabulary.semantics import DEFAULT, Charge, Semantics
 
 STALL_ROUNDS = 100
 """A run to the last job ends after this many rounds in which nothing runs and nothing arrives."""

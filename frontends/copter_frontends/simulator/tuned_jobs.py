@@ -11,10 +11,10 @@ import numpy as np
 
 from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles, profile_of
-from copter_frontends.semantics import SIA_ARTIFACT
 from copter_frontends.simulator.agent_training import AgentTraining
 from copter_frontends.simulator.job_table import JobTable
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidClusterError, InvalidJobError, Job
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT
 
 GPU_COUNTS = (2, 4, 6, 8, 12, 16, 24, 32, 48)
 """Numbers of GPUs that are tried, as in Pollux's public workloads."""

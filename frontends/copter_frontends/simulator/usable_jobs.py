@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.simulator.result import SkippedJob
 from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary.semantics import Semantics
 
 
 def usable_jobs(

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from copter_frontends.goodput import ALL_APPLICATIONS
-from copter_frontends.samples import WORKLOAD, given_or_sample
-from copter_frontends.traces import (
+from copter_frontends.simulator.traces import (
     SkippedLine,
     TraceFormat,
     find_throughputs,
@@ -21,6 +20,7 @@ from copter_frontends.traces import (
     workload_jobs,
 )
 from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary.samples import WORKLOAD, given_or_sample
 
 Work = Literal["trace", "full"]
 

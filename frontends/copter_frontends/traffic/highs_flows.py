@@ -6,7 +6,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from copter.problem.highs_lp import run_highs, silent_highs
+from copter.highs.lp import run_highs, silent_highs
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
 

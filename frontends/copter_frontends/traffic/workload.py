@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from copter_frontends.samples import NETWORK, given_or_sample
 from copter_frontends.traffic.demands import DemandConstants, demand_matrix
 from copter_frontends.traffic.errors import DemandError, NetworkFileError
 from copter_frontends.traffic.generated import CAPACITY, generated_network
@@ -19,6 +18,7 @@ from copter_frontends.traffic.paths import PATHS, Paths, make_paths
 from copter_frontends.traffic.published import TOPOLOGIES, constants_of, published_network
 from copter_frontends.traffic.readers import READERS, read_network
 from copter_frontends.traffic.streams import STREAMS, Round, sequence
+from copter_frontends.vocabulary.samples import NETWORK, given_or_sample
 
 
 @dataclass(frozen=True, slots=True)

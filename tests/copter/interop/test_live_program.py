@@ -54,7 +54,7 @@ def changed(lp: LinearProgram, rng: np.random.Generator, what: str) -> LinearPro
 
 def with_highs(lp: LinearProgram) -> float:
     highspy = pytest.importorskip("highspy")
-    from copter.interop.highs_exchange import to_highs
+    from copter.highs.exchange import to_highs
 
     highs = to_highs(lp)
     highs.run()

@@ -11,8 +11,8 @@ from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
 
 from copter import LinearProgram, Model, Session, Settings, Solution, Status, solve
 from copter.testing import sia_like_model, sia_like_value
+from tests.copter.by_highs import highs
 from tests.copter.consistent import require_consistent
-from tests.copter.highs import highs
 
 SEEDS = range(30)
 SHAPES = (

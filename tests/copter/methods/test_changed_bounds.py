@@ -9,7 +9,7 @@ from judge import assert_optimal
 from copter import InvalidDataError, Model, Session, Status, choose
 from copter.methods import by_coupling
 from copter.model.matrix.changes import LEAST_MOST, Changes
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models, kept_program
 
 LINKS, REQUESTS, PATHS = 20, 60, 3

@@ -12,7 +12,7 @@ import copter
 from copter import LinearProgram, Model, PrivateRows, Session, Settings, Status, choose
 from copter.choose import ModelFacts, ProgramFacts
 from copter.problem.solution import Solution
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 MODEL_METHODS = ("auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior")
 PROGRAM_METHODS = ("auto", "blocks", "proximal", "coordinate_descent", "simplex", "interior")

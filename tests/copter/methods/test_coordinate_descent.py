@@ -21,7 +21,7 @@ from copter.errors import SettingsError
 from copter.methods.proximal.coordinate_descent import descent_direction, sparse_matrix
 from copter.methods.proximal.newton import Subproblem
 from copter.methods.proximal.prices import PriceModel
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.problems import INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program
 

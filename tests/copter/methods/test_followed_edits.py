@@ -13,7 +13,7 @@ from copter import Model, Session, Settings, Status, choose
 from copter.methods.blocks import basis, room
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.room import Room, roomy
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models
 
 INF = float("inf")

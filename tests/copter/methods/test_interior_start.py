@@ -14,7 +14,7 @@ import copter.methods.proximal.newton
 from copter import Model, Session, Settings, Solution, Status
 from copter.methods.by_coupling import CouplingSolve
 from copter.methods.proximal.solve import Solve
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 
 def assignment(rows: int, jobs: int, seed: int = 0) -> Model:

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from copter import Model, PrivateRows, Session, Settings, Status, choose
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 
 def promised(model: Model, name: object, rng: np.random.Generator, rows: int, least: float) -> None:

@@ -10,8 +10,8 @@ from judge import Judged, faults
 from judge import judge as check
 
 from copter import LinearProgram, Settings, Solution, Status, solve
+from tests.copter.by_highs import highs
 from tests.copter.exact import exact
-from tests.copter.highs import highs
 from tests.copter.problems import ALL, Problem
 from tests.copter.random_programs import KINDS, random_program
 

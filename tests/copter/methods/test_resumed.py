@@ -11,7 +11,7 @@ from copter.choose import ModelFacts
 from copter.methods.simplex.kept import KeptBasis
 from copter.methods.simplex.resumed import Resumed
 from copter.runtime.watch import Watch
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.methods.test_choose import small_program
 
 ROWS, REQUESTS, COLUMNS = 1_100, 80, 5  # columns of a request

@@ -12,7 +12,7 @@ from copter import Model, PrivateRows, Session, Settings, Status, choose
 from copter.methods.simplex.pivots import Pivots
 from copter.problem.checker import check
 from copter.runtime.watch import Stopped
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 INF = float("inf")
 PERTURBED = (choose.PIVOTS.why, choose._COLD_PIVOTS.why)

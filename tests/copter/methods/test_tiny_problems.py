@@ -9,7 +9,7 @@ from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
 from judge import judge as check
 
 from copter import LinearProgram, Settings, Status, solve
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.problems import ALL, INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 
 by_name = pytest.mark.parametrize("problem", ALL, ids=str)

@@ -8,7 +8,7 @@ import pytest
 import copter.methods.proximal.solve
 from copter import Model, Session, Settings, Status
 from copter.problem.solution import Solution
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 
 def tied(rows: int, requests: int, integer: bool = True, seed: int = 1) -> Model:

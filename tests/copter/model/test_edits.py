@@ -25,8 +25,8 @@ from copter import (
 )
 from copter.model.matrix import Template
 from copter.testing import sia_like_model
+from tests.copter.by_highs import highs
 from tests.copter.consistent import require_consistent
-from tests.copter.highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models
 from tests.copter.plain import EDITS, Floats, Player, bits, innards, small
 

@@ -22,8 +22,8 @@ from copter.errors import (
 )
 from copter.model.matrix.moves import MOST, Move, Moves
 from tests.copter.block_player import BlockPlayer
+from tests.copter.by_highs import highs
 from tests.copter.consistent import require_consistent
-from tests.copter.highs import highs
 from tests.copter.plain import Player, bits, innards, small
 
 

@@ -16,8 +16,8 @@ from judge import assert_optimal, is_infeasibility_ray
 
 from copter import Model, Session, Status
 from tests.copter.block_player import BlockPlayer
+from tests.copter.by_highs import highs
 from tests.copter.consistent import require_consistent
-from tests.copter.highs import highs
 from tests.copter.plain import bits, innards, played
 from tests.copter.session.test_durability import killed
 

@@ -25,7 +25,7 @@ from copter import (
 )
 from copter.shims import IntegerPlan
 from copter.testing import sia_like_model
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 INF = np.inf
 
@@ -385,7 +385,7 @@ def test_a_caller_s_own_plan_is_checked_against_private_rows() -> None:
 
 
 def test_the_highs_mirror_says_that_it_knows_limits_only() -> None:
-    highs_module = pytest.importorskip("copter.interop.highs")
+    highs_module = pytest.importorskip("copter.highs.mirror")
     with pytest.raises(CopterError, match="limits only"):
         highs_module.HighsMirror(duties()).update()
 

@@ -11,8 +11,8 @@ import pytest
 from judge import assert_optimal, is_infeasibility_ray
 
 from copter import InvalidDataError, LinearProgram, Model, Session, Settings, Solution, Status, solve
+from tests.copter.by_highs import highs
 from tests.copter.consistent import require_consistent
-from tests.copter.highs import highs
 
 Floats = np.ndarray
 

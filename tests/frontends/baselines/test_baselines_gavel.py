@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.gavel import (
+from copter_frontends.policies.baselines.gavel import (
     GavelObjective,
     GavelPolicy,
     GavelPrograms,

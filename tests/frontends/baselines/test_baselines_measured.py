@@ -14,13 +14,13 @@ import pytest
 
 import copter_frontends
 from copter.errors import InvalidDataError
-from copter_frontends.baselines.srtf import SrtfPolicy
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import fitted_profiles
+from copter_frontends.policies.baselines.srtf import SrtfPolicy
+from copter_frontends.policies.registry.baselines import gavel_of_the_artifact
+from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policy_kit import GoodputThroughputs, ThroughputTable, requested_gpus
 from copter_frontends.policy_kit.measured_throughputs import UNMEASURED, MeasuredThroughputs
-from copter_frontends.registry.baselines import gavel_of_the_artifact
-from copter_frontends.registry.policies import POLICIES
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 ROOT = Path(__file__).parents[3]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.fair_share import FairnessPolicy
-from copter_frontends.baselines.srtf import SrtfPolicy
-from copter_frontends.baselines.themis import ThemisPolicy
-from copter_frontends.baselines.tiresias import TiresiasPolicy
+from copter_frontends.policies.baselines.fair_share import FairnessPolicy
+from copter_frontends.policies.baselines.srtf import SrtfPolicy
+from copter_frontends.policies.baselines.themis import ThemisPolicy
+from copter_frontends.policies.baselines.tiresias import TiresiasPolicy
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
 

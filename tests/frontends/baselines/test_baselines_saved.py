@@ -9,8 +9,8 @@ import pytest
 
 from copter import Settings
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.registry.names import POLICY_NAMES
-from copter_frontends.registry.policies import POLICIES
+from copter_frontends.policies.registry.names import POLICY_NAMES
+from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.saved_run import load_run, save_run
 from copter_frontends.vocabulary import Cluster, Job, configurations_of

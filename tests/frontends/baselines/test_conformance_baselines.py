@@ -6,12 +6,12 @@ import pytest
 from conformance import PolicyConformance
 
 from copter import Settings
-from copter_frontends.baselines.pollux import LearnedSpeedups, ParetoSearch, TypeBlindPollux
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import fitted_profiles
-from copter_frontends.registry.baselines import BASELINES
-from copter_frontends.registry.names import BASELINE_NAMES
+from copter_frontends.policies.registry.baselines import BASELINES
+from copter_frontends.policies.registry.names import BASELINE_NAMES
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy, configurations_of
+from copter_papers.opponents.pollux import LearnedSpeedups, ParetoSearch, TypeBlindPollux
 
 TOLERANCES = {"gavel-finish-time-fairness": 2e-3, "shockwave": 2e-3}  # where a bisection, or a search, ends
 ADAPTIVE = ("pollux", "lp-star", "milp", "pop-16", "pop-16-copter")  # these shrink a job that is too large

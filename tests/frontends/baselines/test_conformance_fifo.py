@@ -6,7 +6,7 @@ import pytest
 from conformance import PolicyConformance
 from plan_checks import check_plan
 
-from copter_frontends.baselines import FifoPolicy
+from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.vocabulary import (
     CapacityInUseError,
     Cluster,

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter import LinearProgram
-from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.deadlines.rewards import SOFT_FACTORS, SOFT_VALUES
+from copter_frontends.policies.chronus.options import Ints, Options
+from copter_frontends.policy_kit.deadlines.rewards import SOFT_FACTORS, SOFT_VALUES
 
 NO_LIMIT_S = float("inf")  # of a solve: a busy machine may give it no time for many seconds of the clock
 STRICT = ((1.0, 100.0),)

@@ -10,12 +10,12 @@ from chronus_instances import lease_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.chronus import ChronusPolicy, StepReward
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.held_leases import HeldLeases
-from copter_frontends.chronus.job_book import Admission, SloBook, SloRecord, Standing
-from copter_frontends.chronus.selector import scarcity_of
-from copter_frontends.chronus.shim import improve
+from copter_frontends.policies.chronus import ChronusPolicy, StepReward
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.held_leases import HeldLeases
+from copter_frontends.policies.chronus.job_book import Admission, SloBook, SloRecord, Standing
+from copter_frontends.policies.chronus.selector import scarcity_of
+from copter_frontends.policies.chronus.shim import improve
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.chronus import ChronusPolicy, Profiler, Standing, StepReward
-from copter_frontends.chronus.expected_demand import ExpectedDemand
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.policies.chronus import ChronusPolicy, Profiler, Standing, StepReward
+from copter_frontends.policies.chronus.expected_demand import ExpectedDemand
 from copter_frontends.policy_kit import ThroughputTable, TimedThroughputs, TrainingThroughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 LEASE_S = 1200.0
 RATES = ThroughputTable({"any": {"v100": 1.0}})

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from chronus_instances import lease_problem
 
-from copter_frontends.chronus import formulation
-from copter_frontends.chronus.formulation import LeaseFormulation
-from copter_frontends.chronus.lease_blocks import EXACT, LeaseBlocks
+from copter_frontends.policies.chronus import formulation
+from copter_frontends.policies.chronus.formulation import LeaseFormulation
+from copter_frontends.policies.chronus.lease_blocks import EXACT, LeaseBlocks
 
 NO_LIMIT_S = 600.0
 

@@ -9,12 +9,12 @@ import pytest
 from test_chronus_policy import HOUR_S, add, job_of, policy_of
 
 from copter.errors import InvalidDataError, SettingsError
-from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Profiler, Standing, StepReward
-from copter_frontends.chronus import policy as policy_module
-from copter_frontends.chronus.job_book import Notice
-from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
-from copter_frontends.chronus.selector import Selector
-from copter_frontends.chronus.spread_costs import SPREAD_COST
+from copter_frontends.policies.chronus import ChronusPolicy, LeaseGrid, Profiler, Standing, StepReward
+from copter_frontends.policies.chronus import policy as policy_module
+from copter_frontends.policies.chronus.job_book import Notice
+from copter_frontends.policies.chronus.local_search import LocalSearch, NodeSpeeds
+from copter_frontends.policies.chronus.selector import Selector
+from copter_frontends.policies.chronus.spread_costs import SPREAD_COST
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 

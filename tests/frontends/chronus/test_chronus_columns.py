@@ -11,13 +11,19 @@ import numpy as np
 import pytest
 from chronus_instances import lease_problem
 
-from copter_frontends.chronus import formulation
-from copter_frontends.chronus.column_pool import ColumnPool
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.formulation import GOLDEN, LeaseFormulation, LeaseSolution, _Cycle, _worth_of_a_lease
-from copter_frontends.chronus.free_tail import FreeTail
-from copter_frontends.chronus.options import Ints, OptionRow, Options
-from copter_frontends.chronus.pricing import LeasePrices
+from copter_frontends.policies.chronus import formulation
+from copter_frontends.policies.chronus.column_pool import ColumnPool
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.formulation import (
+    GOLDEN,
+    LeaseFormulation,
+    LeaseSolution,
+    _Cycle,
+    _worth_of_a_lease,
+)
+from copter_frontends.policies.chronus.free_tail import FreeTail
+from copter_frontends.policies.chronus.options import Ints, OptionRow, Options
+from copter_frontends.policies.chronus.pricing import LeasePrices
 from copter_frontends.policy_kit import Edits
 
 

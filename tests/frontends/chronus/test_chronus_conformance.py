@@ -6,7 +6,7 @@ import random
 
 from conformance import PolicyConformance
 
-from copter_frontends.chronus import ChronusPolicy, Profiler, StepReward
+from copter_frontends.policies.chronus import ChronusPolicy, Profiler, StepReward
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 HOUR_S = 3600.0

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from chronus_instances import NO_LIMIT_S, highs_optimum, lease_problem
 
-from copter_frontends.chronus import ChronusPolicy
-from copter_frontends.chronus import exact_plan as module
-from copter_frontends.chronus.compact import compact_form
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.exact_plan import FAR, exact_plan
-from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.chronus.shim import improve
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.preparing import prepare
 from copter_frontends.cli.simulate import simulate
+from copter_frontends.policies.chronus import ChronusPolicy
+from copter_frontends.policies.chronus import exact_plan as module
+from copter_frontends.policies.chronus.compact import compact_form
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.exact_plan import FAR, exact_plan
+from copter_frontends.policies.chronus.options import Ints, Options
+from copter_frontends.policies.chronus.shim import improve
 
 
 def filled(options: Options, capacity: Ints) -> Draft:

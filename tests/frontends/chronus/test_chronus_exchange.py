@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from chronus_instances import NO_LIMIT_S, lease_problem
 
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.exchange import exchange
-from copter_frontends.chronus.formulation import LeaseFormulation
-from copter_frontends.chronus.options import Options
-from copter_frontends.chronus.repacking import repacked
-from copter_frontends.chronus.shim import LeaseShim
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.exchange import exchange
+from copter_frontends.policies.chronus.formulation import LeaseFormulation
+from copter_frontends.policies.chronus.options import Options
+from copter_frontends.policies.chronus.repacking import repacked
+from copter_frontends.policies.chronus.shim import LeaseShim
 
 
 def options_of(*jobs: tuple[int, int, int], must: tuple[bool, ...], value: float = 99.0) -> Options:

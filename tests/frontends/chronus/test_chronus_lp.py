@@ -12,19 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import copter
-from copter_frontends.chronus.compact import compact_form, per_deadline_form
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.formulation import (
+from copter_frontends.policies.chronus.compact import compact_form, per_deadline_form
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.formulation import (
     ALMOST_ALL,
     FREE_LEAST,
     STAY_SHARE,
     LeaseFormulation,
     _Cycle,
 )
-from copter_frontends.chronus.free_tail import FreeTail
-from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.chronus.pricing import LeasePrices
-from copter_frontends.chronus.shim import LeaseShim
+from copter_frontends.policies.chronus.free_tail import FreeTail
+from copter_frontends.policies.chronus.options import Ints, Options
+from copter_frontends.policies.chronus.pricing import LeasePrices
+from copter_frontends.policies.chronus.shim import LeaseShim
 
 TIGHT = LeaseFormulation(gap=1e-6, max_passes=400)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter_frontends.chronus import ChronusPolicy, Standing, StepReward
-from copter_frontends.chronus.lease_room import LeaseRoom
-from copter_frontends.chronus.mode_times import ModeTimes
-from copter_frontends.chronus.packing import Parcel, pack
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.policies.chronus import ChronusPolicy, Standing, StepReward
+from copter_frontends.policies.chronus.lease_room import LeaseRoom
+from copter_frontends.policies.chronus.mode_times import ModeTimes
+from copter_frontends.policies.chronus.packing import Parcel, pack
 from copter_frontends.policy_kit import NodeInventory, ThroughputTable, TrainingThroughputs
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 from tests.frontends.cli.test_cli_deadlines import summaries
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.yarn_quota import YarnQuotaPolicy
-from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
-from copter_frontends.chronus.spread_costs import SPREAD_COST
+from copter_frontends.policies.baselines.yarn_quota import YarnQuotaPolicy
+from copter_frontends.policies.chronus.local_search import LocalSearch, NodeSpeeds
+from copter_frontends.policies.chronus.spread_costs import SPREAD_COST
 from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 

@@ -10,15 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.errors import SettingsError
-from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Profiler, Standing, StepReward, weighted_miss_rate
-from copter_frontends.chronus.packing import Parcel, pack
-from copter_frontends.chronus.paper.workload import Workload, synthetic_workload, table_source
-from copter_frontends.chronus.rounding import friendly_sizes, round_up
-from copter_frontends.deadlines import DrawnRewards
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.policies.chronus import (
+    ChronusPolicy,
+    LeaseGrid,
+    Profiler,
+    Standing,
+    StepReward,
+    weighted_miss_rate,
+)
+from copter_frontends.policies.chronus.packing import Parcel, pack
+from copter_frontends.policies.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory, ThroughputTable, TrainingThroughputs
+from copter_frontends.policy_kit.deadlines import DrawnRewards
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, InvalidJobError, Job, configurations_of
+from copter_papers.chronus.workload import Workload, synthetic_workload, table_source
 
 HOUR_S = 3600.0
 RATES = ThroughputTable({"any": {"v100": 1.0}})

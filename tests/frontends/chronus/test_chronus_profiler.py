@@ -6,11 +6,11 @@ import pytest
 from test_chronus_policy import simulate
 
 from copter.errors import SettingsError
-from copter_frontends.chronus import ChronusPolicy, Profiler, Standing, StepReward
-from copter_frontends.chronus.paper.profiled_rates import ProfiledRates
-from copter_frontends.chronus.paper.workload import synthetic_workload
+from copter_frontends.policies.chronus import ChronusPolicy, Profiler, Standing, StepReward
 from copter_frontends.policy_kit import ThroughputTable, iteration_time
 from copter_frontends.vocabulary import Cluster, Job
+from copter_papers.chronus.profiled_rates import ProfiledRates
+from copter_papers.chronus.workload import synthetic_workload
 
 RATES = ThroughputTable({"any": {"v100": 1.0}})
 

@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plan_checks import check_plan
 
-from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, LeaseShim, Standing, StepReward
-from copter_frontends.chronus.compact import compact_form, per_deadline_form
-from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.chronus.packing import Parcel, pack
-from copter_frontends.chronus.paper.workload import table_source
-from copter_frontends.chronus.rounding import round_up
+from copter_frontends.policies.chronus import ChronusPolicy, LeaseFormulation, LeaseShim, Standing, StepReward
+from copter_frontends.policies.chronus.compact import compact_form, per_deadline_form
+from copter_frontends.policies.chronus.options import Ints, Options
+from copter_frontends.policies.chronus.packing import Parcel, pack
+from copter_frontends.policies.chronus.rounding import round_up
 from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan
+from copter_papers.chronus.workload import table_source
 
 LEASE_S = 1200.0
 NODES = st.sampled_from([3, 5, 6, 8, 12])

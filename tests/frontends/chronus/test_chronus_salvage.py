@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from chronus_instances import lease_problem
 
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.chronus.salvage import most_kept, salvaged
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.options import Ints, Options
+from copter_frontends.policies.chronus.salvage import most_kept, salvaged
 
 
 def too_many_promises(seed: int) -> tuple[Options, Ints]:

@@ -10,17 +10,17 @@ from chronus_instances import NO_LIMIT_S, lease_problem
 from plan_checks import check_plan
 
 from copter.errors import UnknownHandleError
-from copter.interop import highs
-from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, Standing, StepReward
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.lease_grid import LeaseGrid
-from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.chronus.paper.audited_selector import AuditedSelector
-from copter_frontends.chronus.paper.workload import synthetic_workload, table_source, with_density
+from copter.highs import mirror as highs
+from copter_frontends.policies.chronus import ChronusPolicy, LeaseFormulation, Standing, StepReward
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.lease_grid import LeaseGrid
+from copter_frontends.policies.chronus.options import Ints, Options
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.simulator import Simulation, random_failures
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
+from copter_papers.chronus.audited_selector import AuditedSelector
+from copter_papers.chronus.workload import synthetic_workload, table_source, with_density
 
 LEASE_S = 1200.0
 

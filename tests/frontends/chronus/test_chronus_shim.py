@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.formulation import (
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.formulation import (
     LeaseSolution,
 )
-from copter_frontends.chronus.options import Ints, OptionRow, Options
-from copter_frontends.chronus.pricing import LeasePrices
-from copter_frontends.chronus.shim import LeaseShim, improve
+from copter_frontends.policies.chronus.options import Ints, OptionRow, Options
+from copter_frontends.policies.chronus.pricing import LeasePrices
+from copter_frontends.policies.chronus.shim import LeaseShim, improve
 from copter_frontends.policy_kit import Edits
 
 

@@ -11,14 +11,14 @@ from chronus_instances import NO_LIMIT_S, highs_optimum, lease_problem
 from test_chronus_columns import by_hand, columns, cycle_of, put
 
 from copter import Settings
-from copter_frontends.chronus import formulation
-from copter_frontends.chronus.compact import per_deadline_form
-from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.formulation import LeaseFormulation, _Cycle
-from copter_frontends.chronus.lease_model import Mixture
-from copter_frontends.chronus.options import Floats, Ints, Options
-from copter_frontends.chronus.pricing import LeasePrices
-from copter_frontends.chronus.smoothing import SmoothedDual
+from copter_frontends.policies.chronus import formulation
+from copter_frontends.policies.chronus.compact import per_deadline_form
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.formulation import LeaseFormulation, _Cycle
+from copter_frontends.policies.chronus.lease_model import Mixture
+from copter_frontends.policies.chronus.options import Floats, Ints, Options
+from copter_frontends.policies.chronus.pricing import LeasePrices
+from copter_frontends.policies.chronus.smoothing import SmoothedDual
 
 
 def one_gpu(jobs: int = 2) -> tuple[Options, Ints]:

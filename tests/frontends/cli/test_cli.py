@@ -12,9 +12,9 @@ import pytest
 
 from copter_frontends import cli
 from copter_frontends.cli.output import print_json
-from copter_frontends.registry import policies
-from copter_frontends.registry.names import LP_NAMES, POLICY_NAMES
-from copter_frontends.registry.policy_entry import PolicyEntry
+from copter_frontends.policies.registry import policies
+from copter_frontends.policies.registry.names import LP_NAMES, POLICY_NAMES
+from copter_frontends.policies.registry.policy_entry import PolicyEntry
 from copter_frontends.simulator import SimulationError
 
 KEYS = {

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from copter_frontends.cli import cli
-from copter_frontends.deadlines import StepReward, deadline_summary
+from copter_frontends.policy_kit.deadlines import StepReward, deadline_summary
 from copter_frontends.simulator.result import SimulationResult
 from copter_frontends.vocabulary import Job
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import run_json as run
 
-from copter_frontends.clusters import named_cluster
 from copter_frontends.simulator import Simulation, read_events, save_run
 from copter_frontends.vocabulary import FrontendError
+from copter_frontends.vocabulary.named_clusters import named_cluster
 
 EVENTS = """
 events:
@@ -123,8 +123,8 @@ def test_a_run_saved_in_python_is_refused_with_the_way_to_go_on(capsys, tmp_path
 
 @pytest.fixture
 def simulation() -> Simulation:
-    from copter_frontends.baselines import FifoPolicy
     from copter_frontends.goodput import GoodputModel
+    from copter_frontends.policies.baselines import FifoPolicy
     from copter_frontends.vocabulary import configurations_of
 
     cluster = named_cluster("sia-hom")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from copter_frontends import cli
-from copter_frontends.hare.paper.opponents import RULES
-from copter_frontends.hare.paper.testbed import testbed_workload as make_testbed
-from copter_frontends.hare.paper.workload import PaperWorkload
-from copter_frontends.registry.names import HARE_SCHEMES
+from copter_frontends.policies.registry.names import HARE_SCHEMES
+from copter_papers.hare.opponents import RULES
+from copter_papers.hare.testbed import testbed_workload as make_testbed
+from copter_papers.hare.workload import PaperWorkload
 
 
 def simulate(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def test_the_weights_are_told_to_the_policy(
 ) -> None:
     arguments = ("hare", "--cluster", "hare-15", "--jobs", "30")
     weighted = simulate(capsys, *arguments)
-    from copter_frontends.hare import task_policy as policy
+    from copter_frontends.policies.hare import task_policy as policy
 
     whole = policy.HareTaskPolicy.__init__
 

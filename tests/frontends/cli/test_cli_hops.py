@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from command_line import run_json
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hops.paper.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
-from copter_frontends.hops.paper.workload import hops_jobs, iteration_source
 from copter_frontends.vocabulary import Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hops.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
+from copter_papers.hops.workload import hops_jobs, iteration_source
 
 
 @pytest.mark.parametrize("policy", ["hops", "gavel", "hadar", "chronus", "hare", "fifo"])

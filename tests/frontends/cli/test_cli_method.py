@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from copter.settings import METHODS
 from copter_frontends.cli import cli
-from copter_frontends.registry.names import METHOD_CHOICES, METHOD_NAMES, POLICY_NAMES
-from copter_frontends.registry.policies import POLICIES
+from copter_frontends.policies.registry.names import METHOD_CHOICES, METHOD_NAMES, POLICY_NAMES
+from copter_frontends.policies.registry.policies import POLICIES
 
 DAY = ("--gpus", "56", "--jobs", "3000", "--rounds", "8", "--warmup-rounds", "20", "--threads", "1")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import run_json as run
 
-from copter_frontends.registry.names import POLICY_NAMES
+from copter_frontends.policies.registry.names import POLICY_NAMES
 
 HEADER = "name,time,application,num_replicas,batch_size\n"
 ONE = HEADER + "a,0,cifar10,1,256\n"

@@ -10,7 +10,7 @@ import pytest
 from command_line import run_json
 
 from copter_frontends import cli
-from copter_frontends.registry import network_names
+from copter_frontends.policies.registry import network_names
 from copter_frontends.shards import SEQUENCES
 from copter_frontends.shards import make_scheme as make_shard_scheme
 from copter_frontends.shards.cluster import ShardCluster

@@ -11,16 +11,16 @@ import pytest
 from rich.console import Console
 
 from copter_frontends import cli
-from copter_frontends.baselines import FifoPolicy
-from copter_frontends.clusters import named_cluster
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.report.charts import charts_of
 from copter_frontends.report.table import headline, print_side_by_side, print_summary
 from copter_frontends.report.writer import cards_of
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.activity import Span
-from copter_frontends.traces import generate_day
+from copter_frontends.simulator.traces import generate_day
 from copter_frontends.vocabulary import configurations_of
+from copter_frontends.vocabulary.named_clusters import named_cluster
 
 SHORT = ("simulate", "fifo", "--cluster", "sia-het", "--hours", "2", "--jobs", "40")
 

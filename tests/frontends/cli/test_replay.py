@@ -16,8 +16,8 @@ import pytest
 from copter import Model, Session, Settings
 from copter.tape import TapeReader
 from copter.tape.layout import ROUND
+from copter_frontends.policies.sia.policy import SOLVE_SHARE
 from copter_frontends.replay import runs
-from copter_frontends.sia.policy import SOLVE_SHARE
 
 
 def copter_command(*arguments: str) -> subprocess.CompletedProcess[str]:

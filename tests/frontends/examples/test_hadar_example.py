@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, OnlineRule
-from copter_frontends.hadar.utility import Utility
+from copter_frontends.policies.hadar import AverageJct, EffectiveThroughput, HadarPolicy, OnlineRule
+from copter_frontends.policies.hadar.utility import Utility
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

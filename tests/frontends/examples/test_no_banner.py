@@ -40,4 +40,4 @@ def test_all_objects_of_highs_are_made_where_its_banner_is_held_back() -> None:
     files = [path for folder in ("copter", "frontends") for path in sorted((ROOT / folder).rglob("*.py"))]
     making = [path for path in files if re.search(r"\bHighs\(\)", path.read_text(encoding="utf-8"))]
     made = [path.relative_to(ROOT).as_posix() for path in making]
-    assert made == ["copter/problem/highs_lp.py"]
+    assert made == ["copter/highs/lp.py"]

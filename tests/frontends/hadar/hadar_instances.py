@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 from copter import LinearProgram, Settings
-from copter_frontends.hadar.formulation import HadarFormulation
-from copter_frontends.hadar.round_values import RoundTerms
-from copter_frontends.hadar.threshold_form import Choices, ThresholdForm
-from copter_frontends.hadar.utility import UTILITIES
+from copter_frontends.policies.hadar.formulation import HadarFormulation
+from copter_frontends.policies.hadar.round_values import RoundTerms
+from copter_frontends.policies.hadar.threshold_form import Choices, ThresholdForm
+from copter_frontends.policies.hadar.utility import UTILITIES
 from copter_frontends.vocabulary import Job
 
 NAMES = tuple(UTILITIES)

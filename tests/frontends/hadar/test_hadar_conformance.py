@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance import PolicyConformance
 
-from copter_frontends.hadar import HadarPolicy
+from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from copter.errors import InvalidDataError
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.formulation import bundle_values
-from copter_frontends.hadar.round_values import NO_VALUE, _feasible_thresholds, eligible_gpus
+from copter_frontends.policies.hadar import HadarPolicy
+from copter_frontends.policies.hadar.formulation import bundle_values
+from copter_frontends.policies.hadar.round_values import NO_VALUE, _feasible_thresholds, eligible_gpus
 from copter_frontends.policy_kit import GoodputThroughputs, ThroughputTable, rates_at_start
 from copter_frontends.vocabulary import Job, ToldAtOnce, UnknownJobError, configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 CLUSTER = scaled_cluster(56)
 TYPES = tuple(CLUSTER.types)

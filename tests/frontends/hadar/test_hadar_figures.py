@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.paper.workload import RESTART_S, STEPS_PER_S, hadar_jobs
+from copter_frontends.policies.hadar import HadarPolicy
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableApplication, TableSource
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
+from copter_papers.hadar.workload import RESTART_S, STEPS_PER_S, hadar_jobs
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "tables"))
 import hadar_changes

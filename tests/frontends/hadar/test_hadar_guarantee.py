@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.hadar import EffectiveThroughput, HadarPolicy, OnlineRule, PriceFunction
-from copter_frontends.hadar.utility import UTILITIES, Utility
+from copter_frontends.policies.hadar import EffectiveThroughput, HadarPolicy, OnlineRule, PriceFunction
+from copter_frontends.policies.hadar.utility import UTILITIES, Utility
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

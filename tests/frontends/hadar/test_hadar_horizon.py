@@ -8,8 +8,15 @@ from hadar_instances import by_highs
 from test_hadar_guarantee import best_schedule, instance, run
 
 from copter.errors import SettingsError
-from copter_frontends.hadar import AverageJct, EffectiveThroughput, FinishTimeFairness, HadarPolicy, Horizon, Makespan
-from copter_frontends.hadar.utility import Utility
+from copter_frontends.policies.hadar import (
+    AverageJct,
+    EffectiveThroughput,
+    FinishTimeFairness,
+    HadarPolicy,
+    Horizon,
+    Makespan,
+)
+from copter_frontends.policies.hadar.utility import Utility
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter_frontends.hadar import AverageJct, HadarPolicy, Unmeasured
+from copter_frontends.policies.hadar import AverageJct, HadarPolicy, Unmeasured
 from copter_frontends.policy_kit import GoodputThroughputs, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableApplication, TableSource
@@ -87,8 +87,8 @@ def test_the_tables_blurred_rates_are_wrong_and_the_same_every_time(monkeypatch:
     monkeypatch.syspath_prepend(str(TABLES))
     from hadar_runs import Blurred
 
-    from copter_frontends.clusters import named_cluster
-    from copter_frontends.hadar.paper.workload import hadar_jobs, table_source
+    from copter_frontends.vocabulary.named_clusters import named_cluster
+    from copter_papers.hadar.workload import hadar_jobs, table_source
 
     cluster = named_cluster("hadar-60")
     true = GoodputThroughputs(cluster, table_source(cluster))

@@ -8,9 +8,9 @@ from hadar_instances import by_highs, paper_form, random_round, threshold_form
 from plan_checks import optimum
 
 from copter import Settings
-from copter_frontends.hadar.formulation import HadarFormulation, bundle_values
-from copter_frontends.hadar.round_values import RoundTerms
-from copter_frontends.hadar.shim import Draft, HadarShim
+from copter_frontends.policies.hadar.formulation import HadarFormulation, bundle_values
+from copter_frontends.policies.hadar.round_values import RoundTerms
+from copter_frontends.policies.hadar.shim import Draft, HadarShim
 
 FEW, MANY = range(0, 300, 13), range(300)  # of every utility, with jobs that have GPUs and without
 

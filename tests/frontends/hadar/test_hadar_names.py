@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from copter_frontends.clusters import named_cluster
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.hadar import (
+from copter_frontends.policies.hadar import (
     AverageJct,
     EffectiveThroughput,
     FinishTimeFairness,
@@ -14,9 +13,10 @@ from copter_frontends.hadar import (
     Makespan,
     OnlineRule,
 )
-from copter_frontends.registry.names import HADAR_MODES
-from copter_frontends.registry.policies import POLICIES
+from copter_frontends.policies.registry.names import HADAR_MODES
+from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.vocabulary import configurations_of
+from copter_frontends.vocabulary.named_clusters import named_cluster
 
 SAYS = {
     "hadar": ("lp", AverageJct),

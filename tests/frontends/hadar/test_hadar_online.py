@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.hadar import HadarPolicy, OnlineRule, PriceFunction
-from copter_frontends.hadar.find_alloc import Offer, Wish, find_alloc
-from copter_frontends.hadar.round_values import NO_VALUE, RoundValues
+from copter_frontends.policies.hadar import HadarPolicy, OnlineRule, PriceFunction
+from copter_frontends.policies.hadar.find_alloc import Offer, Wish, find_alloc
+from copter_frontends.policies.hadar.round_values import NO_VALUE, RoundValues
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

@@ -9,7 +9,13 @@ import pytest
 from plan_checks import check_plan
 
 from copter.errors import InvalidDataError, SettingsError
-from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator, Unmeasured
+from copter_frontends.policies.hadar import (
+    AverageJct,
+    EffectiveThroughput,
+    HadarPolicy,
+    ThroughputEstimator,
+    Unmeasured,
+)
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, InvalidJobError, Job
 

@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 
 from copter import Model, Settings
 from copter.errors import InternalError
-from copter_frontends.hadar.formulation import HadarFormulation, bundle_values
-from copter_frontends.hadar.job_book import Floats, Ints
-from copter_frontends.hadar.round_values import RoundTerms
-from copter_frontends.hadar.utility import AverageJct
+from copter_frontends.policies.hadar.formulation import HadarFormulation, bundle_values
+from copter_frontends.policies.hadar.job_book import Floats, Ints
+from copter_frontends.policies.hadar.round_values import RoundTerms
+from copter_frontends.policies.hadar.utility import AverageJct
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Job
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hadar_instances import by_highs, random_round, threshold_form
 
-from copter_frontends.hadar.formulation import HadarFormulation, Shares
-from copter_frontends.hadar.job_book import Floats, Ints
-from copter_frontends.hadar.shim import Draft, HadarShim
+from copter_frontends.policies.hadar.formulation import HadarFormulation, Shares
+from copter_frontends.policies.hadar.job_book import Floats, Ints
+from copter_frontends.policies.hadar.shim import Draft, HadarShim
 
 SEEDS = range(1, 24, 2)  # in odd seeds some jobs have GPUs
 

@@ -10,10 +10,10 @@ import pytest
 
 from copter import Settings
 from copter.errors import InternalError, SettingsError
-from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator
-from copter_frontends.hadar.horizon import Horizon
-from copter_frontends.hadar.online import OnlineRule
-from copter_frontends.hadar.shim import HadarShim
+from copter_frontends.policies.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator
+from copter_frontends.policies.hadar.horizon import Horizon
+from copter_frontends.policies.hadar.online import OnlineRule
+from copter_frontends.policies.hadar.shim import HadarShim
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job, PlanStatus
 
@@ -119,7 +119,7 @@ def test_the_model_is_that_of_the_mode(mode: str) -> None:
 def test_a_plan_without_a_gap_is_optimal_where_the_lp_was_solved(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = policy_of(1, mode=mode)
     assert policy.plan(0.0).status is PlanStatus.OPTIMAL
-    monkeypatch.setattr("copter_frontends.hadar.policy.Status", SimpleNamespace(OPTIMAL=None))
+    monkeypatch.setattr("copter_frontends.policies.hadar.policy.Status", SimpleNamespace(OPTIMAL=None))
     assert policy.plan(360.0).status is PlanStatus.FEASIBLE
 
 

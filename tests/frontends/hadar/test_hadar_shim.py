@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hadar_instances import random_round
 
-from copter_frontends.hadar.formulation import HadarFormulation
-from copter_frontends.hadar.shim import Draft, HadarShim
+from copter_frontends.policies.hadar.formulation import HadarFormulation
+from copter_frontends.policies.hadar.shim import Draft, HadarShim
 
 SEEDS = range(12)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from copter_frontends.hadar import HadarPolicy, Unmeasured
+from copter_frontends.policies.hadar import HadarPolicy, Unmeasured
 from copter_frontends.policy_kit import GoodputThroughputs, ThroughputTable
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.saved_run import load_run, save_run

@@ -7,8 +7,8 @@ import pytest
 from policy_state import policy_state
 
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.hadar import HadarPolicy
-from copter_frontends.hadar.job_book import JobBook
+from copter_frontends.policies.hadar import HadarPolicy
+from copter_frontends.policies.hadar.job_book import JobBook
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import (
     Allocation,

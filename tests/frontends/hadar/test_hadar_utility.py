@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.hadar import AverageJct, CompletionUtility, EffectiveThroughput, utility_named
-from copter_frontends.hadar.job_book import JobBook
-from copter_frontends.hadar.round_values import NO_VALUE, RoundTerms, round_values
-from copter_frontends.hadar.utility import UTILITIES, JobStates, Utility
+from copter_frontends.policies.hadar import AverageJct, CompletionUtility, EffectiveThroughput, utility_named
+from copter_frontends.policies.hadar.job_book import JobBook
+from copter_frontends.policies.hadar.round_values import NO_VALUE, RoundTerms, round_values
+from copter_frontends.policies.hadar.utility import UTILITIES, JobStates, Utility
 from copter_frontends.vocabulary import Job
 
 TIMES = np.geomspace(10.0, 1e7, 50)[None, :]

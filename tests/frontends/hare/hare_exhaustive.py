@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from copter_frontends.hare import HareInstance, HareJob
+from copter_frontends.policies.hare import HareInstance, HareJob
 
 TYPES = ("a", "b", "c")
 

@@ -13,18 +13,18 @@ from copter_frontends.cli import cli
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.preparing import prepare
 from copter_frontends.cli.simulate import simulate
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel, UnknownApplicationError
-from copter_frontends.hare import HareInstance, HareJob
-from copter_frontends.hare.columns import FEW
-from copter_frontends.hare.grid import intervals_of
-from copter_frontends.hare.slots import counts_of, steady_counts
-from copter_frontends.hare.solver import RelaxationSolution, RelaxationSolver
-from copter_frontends.hare.task_policy import HareTaskPolicy, alpha_of
-from copter_frontends.hare.task_times import GoodputTaskTimes
-from copter_frontends.hare.task_training import TaskRateTable, TasksGoodput, round_on_s
+from copter_frontends.policies.hare import HareInstance, HareJob
+from copter_frontends.policies.hare.columns import FEW
+from copter_frontends.policies.hare.grid import intervals_of
+from copter_frontends.policies.hare.slots import counts_of, steady_counts
+from copter_frontends.policies.hare.solver import RelaxationSolution, RelaxationSolver
+from copter_frontends.policies.hare.task_policy import HareTaskPolicy, alpha_of
+from copter_frontends.policies.hare.task_times import GoodputTaskTimes
+from copter_frontends.policies.hare.task_training import TaskRateTable, TasksGoodput, round_on_s
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.vocabulary import Allocation, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 CLUSTER = scaled_cluster(56)
 MODEL = GoodputModel(configurations_of(CLUSTER))

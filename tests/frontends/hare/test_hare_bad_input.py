@@ -9,11 +9,9 @@ import pytest
 
 from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import UnknownApplicationError
-from copter_frontends.hare import HareInstance, HareJob, HareScheduler, Relaxation, RelaxationSolver, TimeGrid
-from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.paper.opponent_policy import OpponentPolicy
-from copter_frontends.hare.paper.opponents import RULES
-from copter_frontends.hare.policy import HarePolicy
+from copter_frontends.policies.hare import HareInstance, HareJob, HareScheduler, Relaxation, RelaxationSolver, TimeGrid
+from copter_frontends.policies.hare.online import OnlineHare
+from copter_frontends.policies.hare.policy import HarePolicy
 from copter_frontends.vocabulary import (
     Cluster,
     DuplicateJobError,
@@ -23,6 +21,8 @@ from copter_frontends.vocabulary import (
     SchedulingPolicy,
     UnknownGpuTypeError,
 )
+from copter_papers.hare.opponent_policy import OpponentPolicy
+from copter_papers.hare.opponents import RULES
 
 IMPOSSIBLE = {
     "rounds is 0, must be >= 1": {"rounds": 0},

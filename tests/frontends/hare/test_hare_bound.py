@@ -12,7 +12,7 @@ from copter import LinearProgram, Session, Settings, Status, verify
 from copter.session.playback import Playback
 from copter.tape import TapeReader, recorded
 from copter.tape.layout import BASE, ROUND
-from copter_frontends.hare import (
+from copter_frontends.policies.hare import (
     HareInstance,
     HareJob,
     HareScheduler,
@@ -21,10 +21,10 @@ from copter_frontends.hare import (
     TimeGrid,
     sufficient_horizon_s,
 )
-from copter_frontends.hare.bound import certified_bound
-from copter_frontends.hare.instance import least_round_s
-from copter_frontends.hare.paper.workload import random_instance
+from copter_frontends.policies.hare.bound import certified_bound
+from copter_frontends.policies.hare.instance import least_round_s
 from copter_frontends.vocabulary import InvalidJobError
+from copter_papers.hare.workload import random_instance
 
 
 def highs_value(program: LinearProgram) -> float:

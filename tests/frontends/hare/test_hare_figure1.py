@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hare_exhaustive import optimum
 
-from copter_frontends.hare import Chunks, HareInstance, HareJob, HareScheduler, faults
-from copter_frontends.hare.paper.job_level import gang_seconds, overlaps
-from copter_frontends.hare.paper.opponents import OPPONENTS, sched_allox
-from copter_frontends.hare.paper.workload import PaperWorkload
-from copter_frontends.hare.schedule import timed
+from copter_frontends.policies.hare import Chunks, HareInstance, HareJob, HareScheduler, faults
+from copter_frontends.policies.hare.schedule import timed
+from copter_papers.hare.job_level import gang_seconds, overlaps
+from copter_papers.hare.opponents import OPPONENTS, sched_allox
+from copter_papers.hare.workload import PaperWorkload
 
 GPUS = {"gpu1": 1, "gpu2": 1, "gpu3": 1}
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 import test_hare_task_policy as by_tasks
 
-from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import UnknownApplicationError
-from copter_frontends.hare.models import MODELS
-from copter_frontends.hare.paper.applications import HARE_APPLICATIONS, as_jobs
-from copter_frontends.hare.paper.workload import PaperWorkload
-from copter_frontends.hare.task_policy import HareTaskPolicy
-from copter_frontends.hare.task_rates import TaskGoodput
+from copter_frontends.policies.hare.models import MODELS
+from copter_frontends.policies.hare.task_policy import HareTaskPolicy
+from copter_frontends.policies.hare.task_rates import TaskGoodput
 from copter_frontends.policy_kit import SeenTimes
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configurations_of
+from copter_frontends.vocabulary.named_clusters import cluster_from
+from copter_papers.hare.applications import HARE_APPLICATIONS, as_jobs
+from copter_papers.hare.workload import PaperWorkload
 
 CLUSTER = Cluster.of({"k80": (2, 4), "v100": (2, 4)})
 TASKS = 4

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.hare import HareInstance, HareJob, HareScheduler, faults
-from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.paper.workload import TESTBED, PaperWorkload, random_instance
+from copter_frontends.policies.hare import HareInstance, HareJob, HareScheduler, faults
+from copter_frontends.policies.hare.online import OnlineHare
+from copter_papers.hare.workload import TESTBED, PaperWorkload, random_instance
 
 GPUS = {"a": 3, "b": 4}
 

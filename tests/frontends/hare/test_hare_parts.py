@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from copter import Status
-from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolver, TimeGrid, sufficient_horizon_s
-from copter_frontends.hare.bound import best_prices
-from copter_frontends.hare.paper.workload import random_instance, random_jobs
-from copter_frontends.hare.repair import repaired
-from copter_frontends.hare.standing import Standing
+from copter_frontends.policies.hare import HareInstance, Relaxation, RelaxationSolver, TimeGrid, sufficient_horizon_s
+from copter_frontends.policies.hare.bound import best_prices
+from copter_frontends.policies.hare.repair import repaired
+from copter_frontends.policies.hare.standing import Standing
+from copter_papers.hare.workload import random_instance, random_jobs
 
 GPUS = {"a": 30, "b": 20, "c": 10}
 

@@ -5,9 +5,9 @@ import pytest
 from conformance import PolicyConformance
 from plan_checks import check_plan
 
-from copter_frontends.hare.formulation import sufficient_horizon_s
-from copter_frontends.hare.gang import Gang, gang_schedule
-from copter_frontends.hare.policy import RESTART_S, HarePolicy, _power_of_two
+from copter_frontends.policies.hare.formulation import sufficient_horizon_s
+from copter_frontends.policies.hare.gang import Gang, gang_schedule
+from copter_frontends.policies.hare.policy import RESTART_S, HarePolicy, _power_of_two
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job, SchedulingPolicy
 
 
@@ -141,5 +141,5 @@ def test_a_plan_says_how_long_the_relaxation_and_the_lists_took(monkeypatch):
     """The clock is read at the beginning, after the relaxation and at the end."""
     times = iter([100.0, 103.0, 104.0])
     policy = two_jobs()
-    monkeypatch.setattr("copter_frontends.hare.policy.perf_counter", lambda: next(times))
+    monkeypatch.setattr("copter_frontends.policies.hare.policy.perf_counter", lambda: next(times))
     assert policy.choose(0.0, 60.0).timings == {"solve": 3.0, "shim": 1.0}

@@ -10,7 +10,7 @@ from hare_exhaustive import small_instance
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.hare import (
+from copter_frontends.policies.hare import (
     Chunks,
     HareInstance,
     HareJob,

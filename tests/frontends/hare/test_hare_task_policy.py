@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_checks import check_plan
 
-from copter_frontends.clusters import cluster_from
-from copter_frontends.hare import HareInstance, HareJob, TimeGrid
-from copter_frontends.hare.chunks import Chunks
-from copter_frontends.hare.models import MODELS
-from copter_frontends.hare.paper.applications import HARE_APPLICATIONS, as_jobs
-from copter_frontends.hare.paper.workload import PaperWorkload
-from copter_frontends.hare.shim import schedule_in_order
-from copter_frontends.hare.slots import fill_idle, slot_owners
-from copter_frontends.hare.task_policy import HareTaskPolicy
-from copter_frontends.hare.task_rates import TaskGoodput, round_s
+from copter_frontends.policies.hare import HareInstance, HareJob, TimeGrid
+from copter_frontends.policies.hare.chunks import Chunks
+from copter_frontends.policies.hare.models import MODELS
+from copter_frontends.policies.hare.shim import schedule_in_order
+from copter_frontends.policies.hare.slots import fill_idle, slot_owners
+from copter_frontends.policies.hare.task_policy import HareTaskPolicy
+from copter_frontends.policies.hare.task_rates import TaskGoodput, round_s
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, SchedulingPolicy, configurations_of
+from copter_frontends.vocabulary.named_clusters import cluster_from
+from copter_papers.hare.applications import HARE_APPLICATIONS, as_jobs
+from copter_papers.hare.workload import PaperWorkload
 
 MODEL = MODELS["resnet50"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from copter_frontends.hare import Chunks, HareInstance, HareJob, HareScheduler, schedule_in_order
+from copter_frontends.policies.hare import Chunks, HareInstance, HareJob, HareScheduler, schedule_in_order
 
 LIGHT, HEAVY = 30, 1.02  # light jobs of one second each; seconds of the heavy one
 TIMES = np.array([1.0] * LIGHT + [HEAVY])

@@ -11,23 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.errors import InvalidDataError
-from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.hare import HareInstance, HareJob, TimeGrid
-from copter_frontends.hare.bound import job_bounds
-from copter_frontends.hare.chunks import Chunks
-from copter_frontends.hare.formulation import Relaxation, sufficient_horizon_s
-from copter_frontends.hare.instance import least_round_s
-from copter_frontends.hare.list_kernel import list_schedule
-from copter_frontends.hare.repair import fill, shrink
-from copter_frontends.hare.round_kernel import kept_or_wanted, least_rounds
-from copter_frontends.hare.shim import middle_order, schedule_in_order
-from copter_frontends.hare.solver import RelaxationSolver
-from copter_frontends.hare.task_book import TaskBook
-from copter_frontends.hare.task_policy import HareTaskPolicy
-from copter_frontends.hare.task_times import JobTimes
-from copter_frontends.hare.task_training import TasksGoodput
+from copter_frontends.policies.hare import HareInstance, HareJob, TimeGrid
+from copter_frontends.policies.hare.bound import job_bounds
+from copter_frontends.policies.hare.chunks import Chunks
+from copter_frontends.policies.hare.formulation import Relaxation, sufficient_horizon_s
+from copter_frontends.policies.hare.instance import least_round_s
+from copter_frontends.policies.hare.list_kernel import list_schedule
+from copter_frontends.policies.hare.repair import fill, shrink
+from copter_frontends.policies.hare.round_kernel import kept_or_wanted, least_rounds
+from copter_frontends.policies.hare.shim import middle_order, schedule_in_order
+from copter_frontends.policies.hare.solver import RelaxationSolver
+from copter_frontends.policies.hare.task_book import TaskBook
+from copter_frontends.policies.hare.task_policy import HareTaskPolicy
+from copter_frontends.policies.hare.task_times import JobTimes
+from copter_frontends.policies.hare.task_training import TasksGoodput
 from copter_frontends.vocabulary import Allocation, Job, UnknownJobError, configurations_of
+from copter_frontends.vocabulary.named_clusters import scaled_cluster
 
 GPUS = {"a": 3, "b": 5, "c": 2}
 

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from copter_frontends.hops import DataLoading, IterationTimes, Links, LoadingState
-from copter_frontends.hops.formulation import Wish
-from copter_frontends.hops.offers import OfferRules
-from copter_frontends.hops.requirements import RequirementSet
-from copter_frontends.hops.server_groups import ServerGroups, group_servers
+from copter_frontends.policies.hops import DataLoading, IterationTimes, Links, LoadingState
+from copter_frontends.policies.hops.formulation import Wish
+from copter_frontends.policies.hops.offers import OfferRules
+from copter_frontends.policies.hops.requirements import RequirementSet
+from copter_frontends.policies.hops.server_groups import ServerGroups, group_servers
 from copter_frontends.vocabulary import Job
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance import PolicyConformance
 
-from copter_frontends.hops import HopsPolicy
+from copter_frontends.policies.hops import HopsPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.hops import (
+from copter_frontends.policies.hops import (
     DataLoading,
     IterationTimes,
     Links,
@@ -22,7 +22,7 @@ from copter_frontends.hops import (
     ThroughputEstimator,
     fit_loading,
 )
-from copter_frontends.hops.server_speeds import AVERAGE_WEIGHT
+from copter_frontends.policies.hops.server_speeds import AVERAGE_WEIGHT
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 LINKS = Links(within_server=1e9, between_servers=1e8)

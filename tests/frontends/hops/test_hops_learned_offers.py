@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hops_instances import steady
 
-from copter_frontends.hops import (
+from copter_frontends.policies.hops import (
     HopsPolicy,
     RequirementSet,
     ThroughputDatabase,
@@ -23,10 +23,10 @@ from copter_frontends.hops import (
     job_book,
     records,
 )
-from copter_frontends.hops.job_book import GROUP_MOVED
-from copter_frontends.hops.offers import PACKED, SPREAD, OfferRules, Offers
-from copter_frontends.hops.records import MOVED, SPEED_MOVED
-from copter_frontends.hops.server_groups import ServerGroup, group_servers, in_places_of, regrouped
+from copter_frontends.policies.hops.job_book import GROUP_MOVED
+from copter_frontends.policies.hops.offers import PACKED, SPREAD, OfferRules, Offers
+from copter_frontends.policies.hops.records import MOVED, SPEED_MOVED
+from copter_frontends.policies.hops.server_groups import ServerGroup, group_servers, in_places_of, regrouped
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
 
 ROOT = Path(__file__).resolve().parents[3]

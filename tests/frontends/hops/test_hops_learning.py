@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import Settings
-from copter_frontends.hops import (
+from copter_frontends.policies.hops import (
     GroupFormulation,
     HopsPolicy,
     IterationTimes,
@@ -19,11 +19,11 @@ from copter_frontends.hops import (
     profile_by_gpu,
     profiled,
 )
-from copter_frontends.hops.paper.workload import MODELS, hops_jobs, iteration_source, iteration_times
-from copter_frontends.hops.records import SPEED_MOVED
+from copter_frontends.policies.hops.records import SPEED_MOVED
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.cluster_events import ClusterEvent
 from copter_frontends.vocabulary import Cluster, Job
+from copter_papers.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
 
 KINDS = {"rtx3090-w780": (4, 4), "rtx3090-yk8100": (4, 4), "titanxp": (4, 4)}
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter_frontends.baselines.fifo import FifoPolicy
-from copter_frontends.hops import (
+from copter_frontends.policies.baselines.fifo import FifoPolicy
+from copter_frontends.policies.hops import (
     DataLoading,
     HopsPolicy,
     IterationTimes,
@@ -21,10 +21,10 @@ from copter_frontends.hops import (
     fit_loading,
     profile_by_gpu,
 )
-from copter_frontends.hops.loading_records import FIRST_FIT, WINDOW
-from copter_frontends.hops.paper.workload import MODELS, hops_jobs, iteration_source, iteration_times
+from copter_frontends.policies.hops.loading_records import FIRST_FIT, WINDOW
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
+from copter_papers.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
 
 PARTS = IterationTimes(
     0.1, 0.2, 0.0, DataLoading(LoadingState(0.1), LoadingState(1.0, wait_s=0.5), 0.5), 1e6, 32.0, Links(1e9, 1e9)
@@ -94,7 +94,7 @@ def test_what_is_no_time_is_refused_and_changes_nothing() -> None:
 
 
 def test_windows_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("copter_frontends.hops.loading_records.MOST_KEYS", 2)
+    monkeypatch.setattr("copter_frontends.policies.hops.loading_records.MOST_KEYS", 2)
     records = LoadingRecords()
     for key in ("a", "b", "a", "c"):
         records.add(key, "v100", [0.1])

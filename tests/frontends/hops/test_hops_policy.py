@@ -10,7 +10,7 @@ from hops_instances import RandomSpeeds
 from plan_checks import check_plan
 
 from copter.errors import SettingsError
-from copter_frontends.hops import (
+from copter_frontends.policies.hops import (
     HopsPolicy,
     IterationTimes,
     LearningRates,
@@ -19,10 +19,10 @@ from copter_frontends.hops import (
     ThroughputError,
     ThroughputEstimator,
 )
-from copter_frontends.hops.data_loading import DataLoading
-from copter_frontends.hops.latency_ratio import RULES, LatencyQueue, Standing, expected_age_s, weights
-from copter_frontends.hops.requirements import requirements_of
-from copter_frontends.hops.service_window import adjust_for_sensitivity, service_window
+from copter_frontends.policies.hops.data_loading import DataLoading
+from copter_frontends.policies.hops.latency_ratio import RULES, LatencyQueue, Standing, expected_age_s, weights
+from copter_frontends.policies.hops.requirements import requirements_of
+from copter_frontends.policies.hops.service_window import adjust_for_sensitivity, service_window
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
 
 

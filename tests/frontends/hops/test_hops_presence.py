@@ -7,11 +7,11 @@ import pytest
 from hops_instances import RandomSpeeds, small_groups, small_wishes
 
 from copter.errors import InvalidDataError
-from copter_frontends.hops import HopsPolicy
-from copter_frontends.hops.draft import Draft, Placed
-from copter_frontends.hops.latency_ratio import Weights
-from copter_frontends.hops.offers import PACKED
-from copter_frontends.hops.presence import Presence, Present
+from copter_frontends.policies.hops import HopsPolicy
+from copter_frontends.policies.hops.draft import Draft, Placed
+from copter_frontends.policies.hops.latency_ratio import Weights
+from copter_frontends.policies.hops.offers import PACKED
+from copter_frontends.policies.hops.presence import Presence, Present
 from copter_frontends.vocabulary import Cluster, Job, ToldAtOnce, UnknownJobError
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}

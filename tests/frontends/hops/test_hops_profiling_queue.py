@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from copter_frontends.hops import HopsPolicy, IterationTimes, ProfilingQueue, ThroughputError, ThroughputEstimator
-from copter_frontends.hops.paper.workload import MODELS, hops_jobs, iteration_source, iteration_times
+from copter_frontends.policies.hops import (
+    HopsPolicy,
+    IterationTimes,
+    ProfilingQueue,
+    ThroughputError,
+    ThroughputEstimator,
+)
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Allocation, Cluster, DuplicateJobError, InvalidJobError, Job
+from copter_papers.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
 
 KINDS = {"rtx3090-w780": (1, 2), "rtx3090-yk8100": (1, 2), "titanxp": (1, 2)}
 NAMES = ("resnet50-cifar10", "gpt2-medium-wikitext")

@@ -12,16 +12,16 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 import copter
 from copter import LinearProgram, Settings
 from copter.errors import SettingsError
-from copter_frontends.hops.draft import Draft
-from copter_frontends.hops.formulation import GroupFormulation, Wish, telling_sizes
-from copter_frontends.hops.latency_ratio import LatencyQueue
-from copter_frontends.hops.offers import PACKED, OfferRules
-from copter_frontends.hops.paper.exact import placed_program
-from copter_frontends.hops.paper.node_prices import NodePriceFormulation
-from copter_frontends.hops.requirements import RequirementSet
-from copter_frontends.hops.server_groups import ServerGroups
-from copter_frontends.hops.shim import HopsShim, dive, fill, swap
+from copter_frontends.policies.hops.draft import Draft
+from copter_frontends.policies.hops.formulation import GroupFormulation, Wish, telling_sizes
+from copter_frontends.policies.hops.latency_ratio import LatencyQueue
+from copter_frontends.policies.hops.offers import PACKED, OfferRules
+from copter_frontends.policies.hops.requirements import RequirementSet
+from copter_frontends.policies.hops.server_groups import ServerGroups
+from copter_frontends.policies.hops.shim import HopsShim, dive, fill, swap
 from copter_frontends.vocabulary import Job
+from copter_papers.hops.exact import placed_program
+from copter_papers.hops.node_prices import NodePriceFormulation
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}
 NO_CUTS_NEEDED = {"k": (4, 2)}
@@ -157,7 +157,7 @@ def test_no_swap_and_no_growth_touches_a_pinned_job(seed: int) -> None:
 
 def test_jobs_that_come_and_go_leave_no_templates_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Size sets that never come again: their templates go to others, and the optimum is that of a fresh model."""
-    monkeypatch.setattr("copter_frontends.hops.formulation.SPARE_TEMPLATES", 8)
+    monkeypatch.setattr("copter_frontends.policies.hops.formulation.SPARE_TEMPLATES", 8)
     speeds = RandomSpeeds(5)
     groups = small_groups(speeds, COUNTS)
     edited = GroupFormulation(groups, Settings())

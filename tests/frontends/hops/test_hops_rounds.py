@@ -12,12 +12,12 @@ from hops_instances import RandomSpeeds
 
 from copter import Settings
 from copter.errors import SettingsError
-from copter_frontends.hops import HopsPolicy, LearningRates, RequirementSet, ThroughputEstimator
-from copter_frontends.hops.formulation import MOST_ROWS
-from copter_frontends.hops.offers import OfferRules
-from copter_frontends.hops.round_planner import RoundPlanner
-from copter_frontends.hops.shim import HopsShim
-from copter_frontends.hops.throughputs import ModelledThroughputs
+from copter_frontends.policies.hops import HopsPolicy, LearningRates, RequirementSet, ThroughputEstimator
+from copter_frontends.policies.hops.formulation import MOST_ROWS
+from copter_frontends.policies.hops.offers import OfferRules
+from copter_frontends.policies.hops.round_planner import RoundPlanner
+from copter_frontends.policies.hops.shim import HopsShim
+from copter_frontends.policies.hops.throughputs import ModelledThroughputs
 from copter_frontends.vocabulary import Allocation, Cluster, DuplicateJobError, Job, UnknownJobError
 
 

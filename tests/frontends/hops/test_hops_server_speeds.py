@@ -12,10 +12,10 @@ from hops_instances import steady
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.hops import (
+from copter_frontends.policies.hops import (
     ThroughputEstimator,
 )
-from copter_frontends.hops.server_speeds import AVERAGE_WEIGHT, ERROR_WEIGHT, PROFILE_WEIGHT, ServerSpeeds
+from copter_frontends.policies.hops.server_speeds import AVERAGE_WEIGHT, ERROR_WEIGHT, PROFILE_WEIGHT, ServerSpeeds
 from copter_frontends.vocabulary import Job
 
 ROOT = Path(__file__).resolve().parents[3]

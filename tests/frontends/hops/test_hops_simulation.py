@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from printed_tables import tables_of
 
-from copter_frontends.clusters import named_cluster
-from copter_frontends.hops import HopsPolicy, ModelledThroughputs
-from copter_frontends.hops.paper.workload import hops_jobs, iteration_source
+from copter_frontends.policies.hops import HopsPolicy, ModelledThroughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.fairness import fragmentation_gpus
 from copter_frontends.vocabulary import TraceError
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_papers.hops.workload import hops_jobs, iteration_source
 
 ROOT = Path(__file__).resolve().parents[3]
 

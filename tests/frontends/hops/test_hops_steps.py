@@ -13,12 +13,12 @@ import pytest
 from hops_instances import RandomSpeeds, small_groups, small_wishes
 
 from copter import Settings
-from copter_frontends.hops import HopsPolicy, RequirementSet, shim
-from copter_frontends.hops.draft import Draft, Placed
-from copter_frontends.hops.formulation import GroupFormulation, Wish, telling_sizes
-from copter_frontends.hops.offers import PACKED, OfferRules
-from copter_frontends.hops.server_groups import ServerGroups
-from copter_frontends.hops.shim import HopsShim, _best_idle, _grow, _growths, fill, place_support, swap
+from copter_frontends.policies.hops import HopsPolicy, RequirementSet, shim
+from copter_frontends.policies.hops.draft import Draft, Placed
+from copter_frontends.policies.hops.formulation import GroupFormulation, Wish, telling_sizes
+from copter_frontends.policies.hops.offers import PACKED, OfferRules
+from copter_frontends.policies.hops.server_groups import ServerGroups
+from copter_frontends.policies.hops.shim import HopsShim, _best_idle, _grow, _growths, fill, place_support, swap
 from copter_frontends.vocabulary import Cluster, Job
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}

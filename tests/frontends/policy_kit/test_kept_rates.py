@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from copter_frontends.clusters import named_cluster
 from copter_frontends.goodput import GoodputModel, UnknownApplicationError
 from copter_frontends.policy_kit import GoodputThroughputs, throughputs
 from copter_frontends.vocabulary import Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import named_cluster
 
 CLUSTER = named_cluster("sia-het")
 

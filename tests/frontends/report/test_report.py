@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from copter_frontends.baselines import FifoPolicy
-from copter_frontends.clusters import named_cluster
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.report.charts import MOST_POINTS, _thin, charts_of
 from copter_frontends.report.extras import MissingExtraError, check_extras
 from copter_frontends.report.figures import render
@@ -23,8 +22,9 @@ from copter_frontends.report.table import number, seconds
 from copter_frontends.report.theme import DARK, LIGHT
 from copter_frontends.report.writer import cards_of, write_report
 from copter_frontends.simulator import Simulation, SimulationResult
-from copter_frontends.traces import generate_day
+from copter_frontends.simulator.traces import generate_day
 from copter_frontends.vocabulary import configurations_of
+from copter_frontends.vocabulary.named_clusters import named_cluster
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs copter-lp[report]")
 pytest.importorskip("matplotlib", reason="needs copter-lp[report]")

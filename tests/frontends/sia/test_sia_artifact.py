@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from copter.errors import InvalidDataError, SettingsError
-from copter_frontends.clusters import named_cluster
 from copter_frontends.goodput import APPLICATIONS, GoodputModel, step_time_s
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.goodput.job_agent import FitCache, JobAgent, noise_of
@@ -21,18 +20,19 @@ from copter_frontends.goodput.measured import MeasuredSteps, placement_name, rea
 from copter_frontends.goodput.profile_files import read_columns
 from copter_frontends.goodput.profiled import fitted_profiles
 from copter_frontends.goodput.refitting import loss_and_gradient, refit
-from copter_frontends.semantics import DEFAULT, PRESETS, SIA_ARTIFACT, SIA_THESIS, Semantics
-from copter_frontends.sia import SiaObjective, SiaPolicy
-from copter_frontends.sia.estimator import HintedGoodput
-from copter_frontends.sia.exact import exact_assignment
-from copter_frontends.sia.formulation import SiaFormulation
-from copter_frontends.sia.objective import objective_of
-from copter_frontends.sia.paper.workload import REFERENCE_WORKLOADS, reference_workload
-from copter_frontends.sia.relaxed_solution import RelaxedSolution
-from copter_frontends.sia.shim import integer_assignment
+from copter_frontends.policies.sia import SiaObjective, SiaPolicy
+from copter_frontends.policies.sia.estimator import HintedGoodput
+from copter_frontends.policies.sia.exact import exact_assignment
+from copter_frontends.policies.sia.formulation import SiaFormulation
+from copter_frontends.policies.sia.objective import objective_of
+from copter_frontends.policies.sia.relaxed_solution import RelaxedSolution
+from copter_frontends.policies.sia.shim import integer_assignment
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.agent_training import used_of
 from copter_frontends.vocabulary import Allocation, Cluster, Configuration, Job, TraceError, configurations_of
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_frontends.vocabulary.semantics import DEFAULT, PRESETS, SIA_ARTIFACT, SIA_THESIS, Semantics
+from copter_papers.sia.workload import REFERENCE_WORKLOADS, reference_workload
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
 FITTED = fitted_profiles()
@@ -335,7 +335,7 @@ def test_branch_and_bound_has_what_the_linear_program_leaves_of_the_deadline(mon
     def search(formulation: SiaFormulation, time_limit_s: float) -> None:
         limits.append(time_limit_s)
 
-    monkeypatch.setattr("copter_frontends.sia.exact._branch_and_bound", search)
+    monkeypatch.setattr("copter_frontends.policies.sia.exact._branch_and_bound", search)
     policy = SiaPolicy(Cluster.of({"t4": (2, 4), "a100": (1, 8)}), semantics=replace(DEFAULT, shim="exact"))
     rng, solve = np.random.default_rng(3), policy.solve
     for i in range(12):
@@ -349,7 +349,9 @@ def test_branch_and_bound_has_what_the_linear_program_leaves_of_the_deadline(mon
     plan = policy.plan(0.0, 0.8)
     assert plan.allocations
     assert all(limit <= 0.5 * (0.8 - 0.3) for limit in limits)
-    monkeypatch.setattr("copter_frontends.sia.exact._branch_and_bound", lambda *_: pytest.fail("no time is left"))
+    monkeypatch.setattr(
+        "copter_frontends.policies.sia.exact._branch_and_bound", lambda *_: pytest.fail("no time is left")
+    )
     assert policy.plan(60.0, 0.2).allocations, "the shim's plan, where the linear program took all the time"
 
 

@@ -16,11 +16,10 @@ from copter.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.fitted_constants import GPT_STAGES
 from copter_frontends.placement import PlacementError, Placer
-from copter_frontends.semantics import SIA_ARTIFACT
-from copter_frontends.sia import SiaPolicy
-from copter_frontends.sia.job_book import IDLE
-from copter_frontends.sia.shared_rows import placement_rows
-from copter_frontends.sia.shim import Assignment
+from copter_frontends.policies.sia import SiaPolicy
+from copter_frontends.policies.sia.job_book import IDLE
+from copter_frontends.policies.sia.shared_rows import placement_rows
+from copter_frontends.policies.sia.shim import Assignment
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import (
     Allocation,
@@ -30,6 +29,7 @@ from copter_frontends.vocabulary import (
     Job,
     configurations_of,
 )
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT
 
 HET = {"t4": (6, 4), "rtx": (3, 8), "a100": (2, 8)}
 EXACT = replace(SIA_ARTIFACT, training="exact", profiling="oracle", decimals=None, clip=float("inf"))

@@ -12,9 +12,9 @@ from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.goodput.job_agent import noise_of
 from copter_frontends.goodput.pipeline import pipeline_goodput
 from copter_frontends.goodput.profiled import fitted_profiles
-from copter_frontends.semantics import SIA_ARTIFACT, Semantics
-from copter_frontends.sia.estimator import HintedGoodput
+from copter_frontends.policies.sia.estimator import HintedGoodput
 from copter_frontends.vocabulary import Configuration, Job
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT, Semantics
 
 PER_NODE = {"t4": 4, "rtx": 8, "a100": 8}
 PLACES = tuple(
@@ -172,10 +172,11 @@ def test_a_replica_of_each_type_is_allowed_and_judged_at_the_first_noise(monkeyp
     asked: list[tuple[int, float]] = []
     least = np.array([{"t4": 4, "rtx": 8, "a100": 2}[kind] for kind in KINDS])
     monkeypatch.setattr(
-        "copter_frontends.sia.estimator.noise_of", lambda known, batch, progress: asked.append((batch, progress)) or 3.0
+        "copter_frontends.policies.sia.estimator.noise_of",
+        lambda known, batch, progress: asked.append((batch, progress)) or 3.0,
     )
     monkeypatch.setattr(
-        "copter_frontends.sia.estimator.pipeline_goodput",
+        "copter_frontends.policies.sia.estimator.pipeline_goodput",
         lambda application, places, cap, share, noise: np.where(least <= SIZES, 0.5, 0.0) * noise,
     )
     row = estimator().row(Job("j", "gpt"), None)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
-from copter_frontends.semantics import SIA_ARTIFACT
-from copter_frontends.sia import SiaPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableApplication, TableSource
 from copter_frontends.vocabulary import (
@@ -26,6 +25,7 @@ from copter_frontends.vocabulary import (
     LatencyInference,
     configurations_of,
 )
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT
 from tests.frontends.command_line import run_json
 from tests.frontends.fake_goodput import FakeApplication, FakeGoodput
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from copter_frontends.goodput.applications import APPLICATIONS
-from copter_frontends.sia import SiaPolicy, exact
-from copter_frontends.sia.exact import exact_assignment
-from copter_frontends.sia.formulation import SiaFormulation
-from copter_frontends.sia.job_book import IDLE
-from copter_frontends.sia.shim import integer_assignment
+from copter_frontends.policies.sia import SiaPolicy, exact
+from copter_frontends.policies.sia.exact import exact_assignment
+from copter_frontends.policies.sia.formulation import SiaFormulation
+from copter_frontends.policies.sia.job_book import IDLE
+from copter_frontends.policies.sia.shim import integer_assignment
 from copter_frontends.vocabulary import Cluster, Job
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter_frontends.semantics import DEFAULT
-from copter_frontends.sia import SiaPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, GoodputTable, Job
+from copter_frontends.vocabulary.semantics import DEFAULT
 
 
 def test_bases_follow_capacity_and_quotas() -> None:

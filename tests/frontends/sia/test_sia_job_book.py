@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from copter_frontends.sia.job_book import LEAST_ROWS, JobBook, JobState
+from copter_frontends.policies.sia.job_book import LEAST_ROWS, JobBook, JobState
 from copter_frontends.vocabulary import DuplicateJobError, Job, UnknownJobError
 
 NONE = np.zeros(0)

@@ -9,10 +9,10 @@ import pytest
 
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel, efficiency, throughput
 from copter_frontends.goodput.fitted_constants import GPT_MICROBATCHES, GPT_STAGES
-from copter_frontends.semantics import DEFAULT
-from copter_frontends.sia import SiaObjective, SiaPolicy
+from copter_frontends.policies.sia import SiaObjective, SiaPolicy
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, configurations_of
+from copter_frontends.vocabulary.semantics import DEFAULT
 
 HET = {"t4": (6, 4), "rtx": (3, 8), "a100": (2, 8)}
 

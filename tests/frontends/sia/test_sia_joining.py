@@ -7,8 +7,8 @@ import pytest
 
 from copter import Model
 from copter.errors import InvalidDataError
-from copter_frontends.sia import SiaPolicy
-from copter_frontends.sia.joining import Joining
+from copter_frontends.policies.sia import SiaPolicy
+from copter_frontends.policies.sia.joining import Joining
 from copter_frontends.vocabulary import Cluster, Job
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter_frontends.semantics import DEFAULT
-from copter_frontends.sia import SiaFormulation, SiaPolicy
+from copter_frontends.policies.sia import SiaFormulation, SiaPolicy
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
+from copter_frontends.vocabulary.semantics import DEFAULT
 
 CLUSTER = {"t4": (4, 4), "a100": (2, 8), "rtx": (1, 2)}
 LIMITED = replace(DEFAULT, max_nodes={"t4": 2, "a100": 1}, max_gpus=8)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter import SettingsError
-from copter_frontends.sia import SiaObjective, restart_factor
-from copter_frontends.sia.objective import INVALID_VALUE
+from copter_frontends.policies.sia import SiaObjective, restart_factor
+from copter_frontends.policies.sia.objective import INVALID_VALUE
 from copter_frontends.vocabulary import InvalidJobError
 
 ALL = np.ones(3, dtype=bool)

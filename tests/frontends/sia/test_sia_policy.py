@@ -12,11 +12,10 @@ from policy_state import model_state, policy_state
 
 from copter import Model, Session, Settings
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
+from copter_frontends.policies.sia import SiaFormulation, SiaObjective, SiaPolicy
+from copter_frontends.policies.sia.job_book import IDLE
+from copter_frontends.policies.sia.shim import integer_assignment
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
-from copter_frontends.semantics import DEFAULT
-from copter_frontends.sia import SiaFormulation, SiaObjective, SiaPolicy
-from copter_frontends.sia.job_book import IDLE
-from copter_frontends.sia.shim import integer_assignment
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -32,6 +31,7 @@ from copter_frontends.vocabulary import (
     UnknownJobError,
     configurations_of,
 )
+from copter_frontends.vocabulary.semantics import DEFAULT
 
 NAMES = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")
 

@@ -12,12 +12,11 @@ import pytest
 from copter import Model, Settings
 from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.semantics import DEFAULT
-from copter_frontends.sia import SiaObjective, SiaPolicy, TimeSharing
-from copter_frontends.sia.exact import exact_assignment
-from copter_frontends.sia.job_book import IDLE
-from copter_frontends.sia.joining import Joining
-from copter_frontends.sia.objective import objective_of
+from copter_frontends.policies.sia import SiaObjective, SiaPolicy, TimeSharing
+from copter_frontends.policies.sia.exact import exact_assignment
+from copter_frontends.policies.sia.job_book import IDLE
+from copter_frontends.policies.sia.joining import Joining
+from copter_frontends.policies.sia.objective import objective_of
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -28,6 +27,7 @@ from copter_frontends.vocabulary import (
     PlanStatus,
     UnknownJobError,
 )
+from copter_frontends.vocabulary.semantics import DEFAULT
 
 EXACT = replace(DEFAULT, shim="exact")
 
@@ -56,7 +56,7 @@ def test_the_lp_has_four_fifths_of_the_time_and_branch_and_bound_what_is_left(mo
         return exact_assignment(formulation, solution, limit_s)
 
     monkeypatch.setattr(policy.formulation, "solve", solving)
-    monkeypatch.setattr("copter_frontends.sia.policy.exact_assignment", exact)
+    monkeypatch.setattr("copter_frontends.policies.sia.policy.exact_assignment", exact)
     policy.plan(600.0, 20.0)
     policy.plan(660.0)
     assert solve_s == pytest.approx([16.0, 48.0])
@@ -79,7 +79,7 @@ def test_the_seconds_of_edits_are_those_since_the_last_plan() -> None:
 def test_a_plan_is_optimal_only_where_the_lp_was_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = policy_of(1)
     assert policy.plan(600.0).status is PlanStatus.OPTIMAL
-    monkeypatch.setattr("copter_frontends.sia.policy.Status", SimpleNamespace(OPTIMAL=None))
+    monkeypatch.setattr("copter_frontends.policies.sia.policy.Status", SimpleNamespace(OPTIMAL=None))
     assert policy.plan(660.0).status is PlanStatus.FEASIBLE
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from copter_frontends.sia import SiaFormulation, SiaPolicy
-from copter_frontends.sia.shim import Assignment, fill, keep_previous, round_solution, upgrade
+from copter_frontends.policies.sia import SiaFormulation, SiaPolicy
+from copter_frontends.policies.sia.shim import Assignment, fill, keep_previous, round_solution, upgrade
 from copter_frontends.vocabulary import Cluster, Job
 
 Ints = NDArray[np.int64]

@@ -9,8 +9,8 @@ import pytest
 
 from copter.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.sia import SiaPolicy, TimeSharing
-from copter_frontends.sia.time_sharing import Service
+from copter_frontends.policies.sia import SiaPolicy, TimeSharing
+from copter_frontends.policies.sia.time_sharing import Service
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, Job, Plan, configurations_of
 

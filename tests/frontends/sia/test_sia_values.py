@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from copter_frontends.goodput import APPLICATIONS
-from copter_frontends.semantics import DEFAULT, Semantics
-from copter_frontends.sia import SiaPolicy, TimeSharing, restart_factor
-from copter_frontends.sia.job_book import IDLE
-from copter_frontends.sia.objective import objective_of
+from copter_frontends.policies.sia import SiaPolicy, TimeSharing, restart_factor
+from copter_frontends.policies.sia.job_book import IDLE
+from copter_frontends.policies.sia.objective import objective_of
 from copter_frontends.vocabulary import Cluster, Job
+from copter_frontends.vocabulary.semantics import DEFAULT, Semantics
 
 ROUNDED = replace(
     DEFAULT,

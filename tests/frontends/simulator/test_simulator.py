@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from fake_goodput import FakeApplication, FakeGoodput
 
-from copter_frontends.baselines import FifoPolicy
-from copter_frontends.semantics import DEFAULT
+from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.simulator import RoundRecord, Simulation, SimulationError
 from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, configurations_of
+from copter_frontends.vocabulary.semantics import DEFAULT
 
 PLAIN = FakeApplication()
 SLOW_START = FakeApplication(restart_s=30.0)

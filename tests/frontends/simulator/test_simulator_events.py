@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.semantics import DEFAULT, SIA_ARTIFACT, Semantics
-from copter_frontends.sia import SiaPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.simulator import ClusterEvent, Simulation, SimulationError, load_run, random_failures, save_run
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job, configurations_of
+from copter_frontends.vocabulary.semantics import DEFAULT, SIA_ARTIFACT, Semantics
 
 NAMES = ("cifar10", "bert", "deepspeech2", "yolov3")
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.fifo import FifoPolicy
-from copter_frontends.clusters import named_cluster
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.semantics import SIA_ARTIFACT, Semantics
-from copter_frontends.sia import SiaPolicy
+from copter_frontends.policies.baselines.fifo import FifoPolicy
+from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.simulator import Simulation, SimulationError
 from copter_frontends.simulator.cluster_events import ClusterEvent
 from copter_frontends.simulator.profiling import ProfilingQueue
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT, Semantics
 
 SHARED = replace(SIA_ARTIFACT, profiling="bootstrap", profiling_s=20.0, profiling_share=0.25)
 

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from copter.errors import InvalidDataError, SettingsError
-from copter_frontends.baselines import FifoPolicy
-from copter_frontends.clusters import named_cluster
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.goodput.measured import read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
-from copter_frontends.semantics import SIA_ARTIFACT
+from copter_frontends.policies.baselines import FifoPolicy
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.tuned_jobs import JobTuner, tuned_jobs
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, InvalidJobError, Job, configurations_of
+from copter_frontends.vocabulary.named_clusters import named_cluster
+from copter_frontends.vocabulary.semantics import SIA_ARTIFACT
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
 HOM = named_cluster("sia-hom")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from copter.errors import SettingsError
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
-from copter_frontends.traces import (
+from copter_frontends.simulator.traces import (
     ArrivalProfile,
     Trace,
     TraceFormat,
@@ -28,7 +28,7 @@ from copter_frontends.traces import (
     sample_day,
     workload_jobs,
 )
-from copter_frontends.traces.classes import classes_of
+from copter_frontends.simulator.traces.classes import classes_of
 from copter_frontends.vocabulary import Configuration, Job, TraceError
 
 PHILLY = Path(os.environ.get("COPTER_DATA", "../shared/data")) / "philly" / "philly_sia.csv.gz"

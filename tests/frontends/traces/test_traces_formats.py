@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from copter_frontends.simulator.traces import TraceFormat, listed_jobs, read_trace
+from copter_frontends.simulator.traces.formats import LINE_FORMATS, line_format_of
 from copter_frontends.simulator.workload import make_workload
-from copter_frontends.traces import TraceFormat, listed_jobs, read_trace
-from copter_frontends.traces.formats import LINE_FORMATS, line_format_of
 from copter_frontends.vocabulary import TraceError
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter_frontends.traces import SkippedLine, TraceFormat, read_trace
+from copter_frontends.simulator.traces import SkippedLine, TraceFormat, read_trace
 from copter_frontends.vocabulary import TraceError
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from copter_frontends.simulator.traces import find_throughputs, read_throughputs, read_trace, with_durations
 from copter_frontends.simulator.workload import make_workload
-from copter_frontends.traces import find_throughputs, read_throughputs, read_trace, with_durations
 from copter_frontends.vocabulary import TraceError
 
 RATES = """job_type,scale_factor,gpu_type,steps_per_s

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.problem.highs_lp import silent_highs
+from copter.highs.lp import silent_highs
 from copter_frontends.replay.peers.answer import Answer, Limits
 from copter_frontends.replay.peers.clock import clock
 from copter_frontends.replay.program import Floats, Ints, Kept, Program

@@ -18,7 +18,7 @@ from copter.methods.blocks.program import BlockProgram, sums_before
 from copter.methods.blocks.room import Room
 from copter.methods.blocks.working_inverse import WorkingInverse
 from copter.runtime.watch import Watch
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 FOREVER = Watch(float("inf"))
 

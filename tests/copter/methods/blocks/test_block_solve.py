@@ -10,7 +10,7 @@ from copter import Model, Session, Settings, Status
 from copter.methods.blocks.program import program_of
 from copter.methods.blocks.solve import solve_blocks
 from copter.runtime.watch import Watch
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 
 def flows(seed: int, requests: int = 150, links: int = 80, integer: bool = False, ties: bool = False) -> Model:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from copter.methods.blocks.block_proof import prove
 from copter.methods.blocks.program import BlockProgram
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.methods.blocks.test_basis import program_like, whole
 
 

@@ -17,7 +17,7 @@ from copter.methods.blocks import structure
 from copter.methods.blocks.structure import solve_structured, structure_of
 from copter.problem.checker import check
 from copter.runtime.watch import Watch
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 FOREVER = Watch(float("inf"))
 

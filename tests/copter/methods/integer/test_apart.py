@@ -11,10 +11,11 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter import LinearProgram
-from copter.methods.integer import apart, worker
-from copter.methods.integer.apart import branch_and_bound
-from copter.methods.integer.worker import end_spare
-from copter_frontends.hops import core
+from copter.highs import milp as apart
+from copter.highs import process as worker
+from copter.highs.milp import branch_and_bound
+from copter.highs.process import end_spare
+from copter_frontends.policies.hops import core
 
 
 @pytest.fixture

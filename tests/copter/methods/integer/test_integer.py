@@ -18,12 +18,12 @@ from judge import judge as check
 
 import copter
 from copter import CopterError, IntegerStatus, InvalidDataError, LinearProgram, Settings, SettingsError
-from copter.methods.integer.branch_and_bound import Report, Task, by_highspy, by_scipy
+from copter.highs.branch_and_bound import Report, Task, by_highspy, by_scipy
+from copter.highs.process import end_spare
 from copter.methods.integer.clock import Clock
 from copter.methods.integer.first_fail import FirstFail
 from copter.methods.integer.problem import Domain, IntegerProblem
 from copter.methods.integer.relaxation import Relaxation
-from copter.methods.integer.worker import end_spare
 
 INF = math.inf
 

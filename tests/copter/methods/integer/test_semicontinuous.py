@@ -12,8 +12,8 @@ import pytest
 from judge import integer_violation
 
 from copter import DimensionError, InvalidDataError, LinearProgram, read_mps, solve, solve_integer, testing, write_mps
+from copter.highs.lp import highs_lp
 from copter.methods.integer.semicontinuous import with_switches
-from copter.problem.highs_lp import highs_lp
 
 INF = np.inf
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import copter
 from copter import LinearProgram
-from copter.methods.integer import worker
+from copter.highs import process as worker
 
 CRASHES = "import os, signal, sys, pickle; pickle.load(sys.stdin.buffer); os.kill(os.getpid(), signal.SIGSEGV)"
 HANGS = "import sys, time, pickle; pickle.load(sys.stdin.buffer); time.sleep(600)"

@@ -23,8 +23,8 @@ from copter.methods.interior.cholesky import (
 )
 from copter.methods.interior.normal_equations import NormalEquations
 from copter.methods.interior.ordering import minimum_degree, permute, postordered
-from copter.methods.interior.room import memory_bytes, require_room
 from copter.methods.interior.stopping import unless_stopped
+from copter.runtime.memory import memory_bytes, require_room
 from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]

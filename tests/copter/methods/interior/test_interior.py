@@ -12,13 +12,13 @@ import pytest
 import scipy.sparse as sp
 from judge import assert_optimal, faults, is_improving_ray, is_infeasibility_ray
 
-import copter.methods.interior.room
+import copter.runtime.memory
 from copter import LinearProgram, Session, Settings, Status, solve
 from copter.methods.interior.method import InteriorSolve, cleaned
 from copter.methods.interior.verdicts import elastic, recession
 from copter.runtime.watch import Watch
 from copter.testing import sia_like_model
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.problems import ALL, INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from judge import assert_optimal, faults
 from judge import judge as check
 
-import copter.methods.interior.room
+import copter.runtime.memory
 from copter import LinearProgram, Settings, Status, solve
 from copter.methods.interior.column_equations import ColumnEquations, suits
 from copter.methods.interior.dense_columns import dense_columns, without_dense_columns
@@ -22,7 +22,7 @@ from copter.methods.interior.point import Point, misfit_of
 from copter.methods.interior.polish import face_of, polished
 from copter.methods.interior.refinement import error_program, magnification
 from copter.methods.interior.standard_form import StandardForm, standard_form
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.problems import ALL, Problem
 from tests.copter.random_programs import random_program
 
@@ -244,7 +244,7 @@ def test_a_dense_column_does_not_fill_the_factor() -> None:
 
 
 def test_what_does_not_fit_into_memory_goes_to_the_proximal_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copter.methods.interior.room, "memory_bytes", lambda: 10.0)
+    monkeypatch.setattr(copter.runtime.memory, "memory_bytes", lambda: 10.0)
     lp = SHAPED["bounded 1"]
     with pytest.raises(MemoryError, match=r"would take .* GiB"):
         NormalEquations(form_of(lp).matrix)

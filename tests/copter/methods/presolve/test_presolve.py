@@ -19,7 +19,7 @@ from copter.errors import DimensionError
 from copter.methods.presolve import Presolved, presolve
 from copter.methods.presolve import reduce as reductions
 from copter.methods.presolve.work import Work
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 
 INF = np.inf
 ROOT = Path(__file__).parents[4]

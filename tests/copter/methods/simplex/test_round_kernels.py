@@ -15,7 +15,7 @@ from copter.methods.simplex.proof import prove_point
 from copter.methods.simplex.rounds import NOTHING
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.methods.test_small_rounds import Rounds
 from tests.copter.random_programs import random_program
 

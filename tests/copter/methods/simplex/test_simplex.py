@@ -18,7 +18,7 @@ import copter
 from copter import LinearProgram, Settings, Solution, Status, choose
 from copter.methods.simplex.solve import SimplexSolve
 from copter.runtime.watch import Watch
-from tests.copter.highs import highs
+from tests.copter.by_highs import highs
 from tests.copter.problems import ALL, Problem
 from tests.copter.random_programs import KINDS, random_program
 

@@ -1,0 +1,1 @@
+"""The schedulers, independent of each other, and their names (``registry``)."""

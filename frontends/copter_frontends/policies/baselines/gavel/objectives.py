@@ -1,0 +1,178 @@
+"""Gavel's objectives (docs/papers/baselines.md, B4-B7; Narayanan et al., OSDI '20, sections 4.1-4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import Settings
+from copter_frontends.policies.baselines.gavel.programs import LevelProgram, Request, Shares, SumProgram
+
+Floats = NDArray[np.float64]
+
+RHO_PRECISION = 1e-3  # relative precision to which bisection finds the finish-time fairness
+
+
+class GavelObjective(str, Enum):
+    """Objective of the shares of time."""
+
+    MAX_SUM_THROUGHPUT = "max_sum_throughput"
+    MAX_MIN_FAIRNESS = "max_min_fairness"
+    MAKESPAN = "makespan"
+    FINISH_TIME_FAIRNESS = "finish_time_fairness"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """Facts about a job that objectives use.
+
+    Attributes
+    ----------
+    rate : ndarray (types,)
+        Units of work per second on the requested GPUs of each type; 0 for types on which the job cannot run.
+    gpus : int
+    work_left : float
+        Remaining work, in the same units.
+    age_s : float
+        Seconds since submission.
+    isolated_s : float
+        Seconds that the completed work would have taken with an equal share of the cluster.
+    weight : float
+    """
+
+    rate: Floats
+    gpus: int
+    work_left: float = 1.0
+    age_s: float = 0.0
+    isolated_s: float = 0.0
+    weight: float = 1.0
+
+
+def isolated_share(capacity: Floats, jobs: int, gpus: int) -> Floats:
+    """Return the shares of time on each type that a job has with an equal part of the cluster, (types,) (B6)."""
+    share = capacity / (max(jobs, 1) * gpus)
+    return np.asarray(share / max(1.0, float(share.sum())))
+
+
+def isolated_rate(facts: JobFacts, capacity: Floats, jobs: int) -> float:
+    """Return the units per second that a job has with an equal part of the cluster."""
+    return float(facts.rate @ isolated_share(capacity, jobs, facts.gpus))
+
+
+class GavelPrograms:
+    """Solves an objective and keeps its linear programs between calls.
+
+    Parameters
+    ----------
+    objective : GavelObjective
+    capacity : mapping of GPU type to int
+    settings : Settings, optional
+        Settings of the solver.
+    """
+
+    def __init__(
+        self, objective: GavelObjective, capacity: Mapping[str, int], settings: Settings | None = None
+    ) -> None:
+        self.objective = objective
+        self.sums = SumProgram(capacity, settings)
+        self.levels = LevelProgram(capacity, settings)
+
+    @property
+    def variables(self) -> int:
+        """Number of columns of the last program."""
+        summed = self.objective is GavelObjective.MAX_SUM_THROUGHPUT
+        return (self.sums if summed else self.levels).model.n_columns
+
+    def solve(self, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
+        """Return the current jobs' shares of time; the objective is maximised (makespan: 1/s; fairness: -rho)."""
+        counts = np.array(list(capacity.values()), dtype=np.float64)
+        if not jobs:
+            return Shares({}, 0.0, 0.0, dict.fromkeys(capacity, 0.0))
+        if self.objective is GavelObjective.MAX_SUM_THROUGHPUT:
+            self.sums.edit(capacity, {j: Request(facts.rate, facts.gpus) for j, facts in jobs.items()})
+            return alike(self.sums.solve(), {j: (facts.rate.tobytes(), facts.gpus) for j, facts in jobs.items()})
+        if self.objective is GavelObjective.FINISH_TIME_FAIRNESS:
+            result = self._finish_time_fairness(capacity, counts, jobs)
+        else:
+            values = {j: facts.rate / self._need(facts, counts) for j, facts in jobs.items()}
+            self.levels.edit(capacity, {j: Request(values[j], facts.gpus) for j, facts in jobs.items()})
+            result = self.levels.solve()
+        every = {j: (f.rate.tobytes(), f.gpus, f.work_left, f.age_s, f.isolated_s, f.weight) for j, f in jobs.items()}
+        return alike(self._with_leftovers(result, capacity, jobs), every)
+
+    def _need(self, facts: JobFacts, capacity: Floats) -> float:
+        """Return the rate that counts as one unit: w T_prop / gpus for max-min fairness, remaining work for
+        makespan (B5).
+        """
+        if self.objective is GavelObjective.MAKESPAN:
+            return max(facts.work_left, 1e-9)
+        return facts.weight * float(facts.rate @ capacity) / float(capacity.sum()) / facts.gpus
+
+    def _finish_time_fairness(
+        self, capacity: Mapping[str, int], counts: Floats, jobs: Mapping[str, JobFacts]
+    ) -> Shares:
+        """Minimise the largest rho_m, by bisection on rho with a feasibility program at each step (B7)."""
+        alone = {j: isolated_rate(facts, counts, len(jobs)) for j, facts in jobs.items()}
+        ideal = {j: facts.isolated_s + facts.work_left / alone[j] for j, facts in jobs.items()}
+        best = {j: facts.age_s + facts.work_left / float(facts.rate.max()) for j, facts in jobs.items()}
+        low = max(best[j] / ideal[j] for j in jobs)
+        x = {j: isolated_share(counts, len(jobs), facts.gpus) for j, facts in jobs.items()}
+        high = worst_rho(jobs, ideal, x)
+        prices = dict.fromkeys(capacity, 0.0)
+        first = True
+        while high - low > RHO_PRECISION * high:
+            rho = low * (1.0 + 1e-9) if first else (low + high) / 2
+            first = False
+            needs = {j: facts.work_left / max(rho * ideal[j] - facts.age_s, 1e-12) for j, facts in jobs.items()}
+            self.levels.edit(capacity, {j: Request(f.rate / needs[j], f.gpus) for j, f in jobs.items()})
+            shares, following = self.levels.reaches(1.0)
+            if following >= 1.0 - 1e-5:
+                worst, before = worst_rho(jobs, ideal, shares.x), high
+                if worst <= high:
+                    high, x, prices = worst, dict(shares.x), dict(shares.prices)
+                low = min(low, high)
+                if rho <= low * (1.0 + 2e-9) or high > (rho + before) / 2:  # the least, or as near as shares can tell
+                    break
+            else:
+                low = rho
+        return Shares(x, -high, -min(low, high), prices)
+
+    def _with_leftovers(self, result: Shares, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
+        """Distribute the time and GPUs that the objective leaves over, by the sum of rates relative to each job's
+        best (B8).
+        """
+        left = {kind: float(gpus) for kind, gpus in capacity.items()}
+        for j, facts in jobs.items():
+            for kind, share in zip(capacity, result.x[j], strict=True):
+                left[kind] -= facts.gpus * float(share)
+        room = {kind: max(gpus, 0.0) for kind, gpus in left.items()}
+        requests = {j: Request(facts.rate / facts.rate.max(), facts.gpus) for j, facts in jobs.items()}
+        self.sums.edit(room, requests)
+        more = self.sums.solve({j: 1.0 - float(result.x[j].sum()) for j in jobs})
+        x = {j: np.clip(result.x[j] + more.x[j], 0.0, 1.0) for j in jobs}
+        return Shares(x, result.objective, result.bound, result.prices)
+
+
+def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:
+    """Give equal jobs the mean of their shares, which is feasible and equally good (B8)."""
+    members: dict[Hashable, list[str]] = {}
+    for job_id, kind in kinds.items():
+        members.setdefault(kind, []).append(job_id)
+    x: dict[str, Floats] = {}
+    for group in members.values():
+        mean = np.asarray(np.mean([shares.x[job_id] for job_id in group], axis=0))
+        x.update((job_id, mean) for job_id in group)
+    return Shares({job_id: x[job_id] for job_id in shares.x}, shares.objective, shares.bound, shares.prices)
+
+
+def worst_rho(jobs: Mapping[str, JobFacts], ideal_s: Mapping[str, float], x: Mapping[str, Floats]) -> float:
+    """Return the largest (age + remaining work / rate) / ideal time over the jobs; infinite if a job has no rate."""
+    rho = 0.0
+    for j, facts in jobs.items():
+        rate = float(facts.rate @ x[j])
+        rho = max(rho, (facts.age_s + facts.work_left / rate) / ideal_s[j] if rate > 0 else np.inf)
+    return float(rho)

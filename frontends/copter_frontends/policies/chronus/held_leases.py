@@ -1,0 +1,142 @@
+"""The leases of all promised jobs as arrays, kept between admissions (docs/papers/chronus.md, C4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.job_book import NO_LEASES, SloBook, SloRecord
+from copter_frontends.policies.chronus.options import Bools, Floats, Ints, Options
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLeases:
+    """Leases of promised jobs from `first` on.
+
+    Attributes
+    ----------
+    version : (int, int)
+        Version of the book that was read.
+    first : int
+        Absolute number of the first lease.
+    records : list of SloRecord
+        A job whose leases have changed has a second entry; the first one keeps no leases.
+    table : int64 array (records, 6)
+        The option of each job: mode, GPU type, GPUs taken, number of the deadline, absolute number of the first lease
+        after the deadline, and number of leases.
+    value : float64 array (records,)
+        Reward of that option above the floor.
+    taken : bool array (records, leases)
+    """
+
+    version: tuple[int, int]
+    first: int
+    records: list[SloRecord]
+    table: Ints
+    value: Floats
+    taken: Bools
+    place: dict[str, int] = field(default_factory=dict, repr=False)  # the last entry of each job
+
+    def __post_init__(self) -> None:
+        if not self.place:
+            self.place.update((record.job.id, at) for at, record in enumerate(self.records))
+
+    @classmethod
+    def of(cls, book: SloBook, first: int) -> HeldLeases:
+        """Read the leases of all promised jobs from the book."""
+        return cls.of_records([record for record in book.records.values() if has_ahead(record, first)], book, first)
+
+    @classmethod
+    def of_records(cls, records: Sequence[SloRecord], book: SloBook, first: int) -> HeldLeases:
+        """Read the leases of these records."""
+        rows = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in records]).reshape(-1, 8)
+        reach = np.array([record.reach for record in records], dtype=np.int64)
+        taken = np.zeros((len(records), max(int(reach.max(initial=first)) - first, 1)), dtype=bool)
+        lease = np.concatenate([NO_LEASES, *(r.leases for r in records)]) - first
+        owner = np.repeat(np.arange(len(records)), [len(r.leases) for r in records])
+        taken[owner[lease >= 0], lease[lease >= 0]] = True
+        table = np.column_stack((rows[:, (0, 1, 2, 4)].astype(np.int64), reach, taken.sum(axis=1)))
+        return cls(book.version, first, list(records), table, rows[:, 6].copy(), taken)
+
+    @classmethod
+    def of_draft(cls, records: Sequence[SloRecord], draft: Draft, book: SloBook, first: int) -> HeldLeases:
+        """Return the leases that a draft has assigned to these records."""
+        at = np.flatnonzero(draft.row >= 0)
+        options, row = draft.options, draft.row[at]
+        columns = (options.mode, options.kind, options.gpus, options.step)
+        reach, count = options.last[row] + first, draft.taken[at].sum(axis=1)
+        table = np.column_stack((*(each[row] for each in columns), reach, count))
+        own = [records[k] for k in at.tolist()]
+        return cls(book.version, first, own, table, options.value[row], draft.taken[at])
+
+    def now(self, book: SloBook, first: int) -> HeldLeases:
+        """Return the book's current leases from lease `first` on; only changes are read again, in place."""
+        if (self.version, self.first) == (book.version, first):
+            return self
+        changed = book.changed_since(self.version)
+        if first != self.first or changed is None:
+            return HeldLeases.of(book, first)
+        gone = [self.place[job_id] for job_id in changed if job_id in self.place]
+        self.taken[gone], self.table[gone, 5] = False, 0
+        there = [book.records[job_id] for job_id in changed if job_id in book.records]
+        others = [record for record in there if has_ahead(record, first)]
+        if others:
+            return self.with_more(HeldLeases.of_records(others, book, first))
+        return HeldLeases(book.version, first, self.records, self.table, self.value, self.taken, self.place)
+
+    def with_more(self, other: HeldLeases) -> HeldLeases:
+        """Return the union with other leases of the same book and first lease."""
+        horizon, count = max(self.taken.shape[1], other.taken.shape[1]), len(self.records)
+        return HeldLeases(
+            other.version,
+            self.first,
+            [*self.records, *other.records],
+            np.concatenate((self.table, other.table)),
+            np.concatenate((self.value, other.value)),
+            np.concatenate((_wide(self.taken, horizon), _wide(other.taken, horizon))),
+            self.place | {job_id: count + at for job_id, at in other.place.items()},
+        )
+
+    def with_one_more(self, record: SloRecord, book: SloBook, horizon: int) -> tuple[Options, Bools]:
+        """Return the options and taken leases: one option per promised job, then all options of one more job.
+
+        At least `horizon` leases are covered, and more if a deadline needs more.
+        """
+        horizon = max(self.taken.shape[1], horizon)
+        taken = _wide(self.taken, horizon)
+        own = book.options([record], self.first, horizon, begins=False)
+        count = len(self.records)
+        mode, kind, gpus, step, end, need = self.table.T
+        held = (np.arange(count), mode, kind, gpus, need, end - self.first, step)
+        more = (own.job + count, own.mode, own.kind, own.gpus, own.need, own.last, own.step)
+        job, mode, kind, gpus, need, last, step = (np.concatenate(pair) for pair in zip(held, more, strict=True))
+        must = np.append(np.ones(count, dtype=bool), False)
+        return Options(job, mode, kind, gpus, need, last, step, np.concatenate((self.value, own.value)), must), taken
+
+    def admitted(self, record: SloRecord, draft: Draft, version: tuple[int, int]) -> HeldLeases:
+        """Return the held leases with one admitted job; the draft has its leases and those that were moved for it."""
+        options, row = draft.options, int(draft.row[-1])
+        own = (options.mode, options.kind, options.gpus, options.step, options.last + self.first, options.need)
+        return HeldLeases(
+            version,
+            self.first,
+            [*self.records, record],
+            np.concatenate((self.table, [[each[row] for each in own]])),
+            np.append(self.value, options.value[row]),
+            draft.taken,
+        )
+
+
+def has_ahead(record: SloRecord, first: int) -> bool:
+    """Return whether a job has a promise and a lease from `first` on."""
+    return record.promised >= 0 and bool(len(record.leases)) and bool(record.leases[-1] >= first)
+
+
+def _wide(taken: Bools, horizon: int) -> Bools:
+    """Return the array widened to `horizon` leases; the added leases are not taken."""
+    if taken.shape[1] == horizon:
+        return taken
+    return np.pad(taken, ((0, 0), (0, horizon - taken.shape[1])))

@@ -1,0 +1,414 @@
+"""The SLO jobs under consideration: rewards, promises and leases (docs/papers/chronus.md, C2 to C4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from copter_frontends.policies.chronus.draft import Draft
+from copter_frontends.policies.chronus.lease_grid import LeaseGrid
+from copter_frontends.policies.chronus.mode_times import ModeTimes
+from copter_frontends.policies.chronus.options import Floats, Ints, Options
+from copter_frontends.policies.chronus.promised_gpus import PromisedGpus
+from copter_frontends.policy_kit.deadlines import StepReward
+from copter_frontends.vocabulary import InvalidJobError, Job
+
+NO_LEASES: Ints = np.zeros(0, dtype=np.int64)
+
+
+class Standing(str, Enum):
+    """Last answer to the user of an SLO job."""
+
+    WAITING = "waiting"  # not decided yet
+    GUARANTEED = "guaranteed"
+    UNGUARANTEED = "unguaranteed"  # no leases for any of its deadlines: treated as best effort
+    DEMOTED = "demoted"  # lost its guarantee, because GPUs were lost or it was slower than estimated
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message to a job's user; `step` is the number of the promised deadline, -1 for none."""
+
+    time_s: float
+    job_id: str
+    standing: Standing
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Answer to a job on its arrival.
+
+    Attributes
+    ----------
+    job_id : str
+    standing : Standing
+        GUARANTEED, or WAITING if only the plan of the next lease can decide.
+    step : int
+        Number of the promised deadline, -1 for none.
+    leases : tuple of int
+        Absolute numbers of the job's leases.
+    moves : tuple of (job id, lease, its new lease)
+        Leases of other promised jobs that were moved to make room; these jobs keep their deadlines.
+    """
+
+    job_id: str
+    standing: Standing
+    step: int = -1
+    leases: tuple[int, ...] = ()
+    moves: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A way to run a job: GPU type, GPUs used, GPUs taken (rounded up), seconds for the job's whole work.
+
+    `restart_s` is the job's own start time in seconds if it exceeds the grid's common one.
+    """
+
+    kind: int
+    gpus: int
+    taken: int
+    total_s: float
+    restart_s: float = 0.0
+
+
+@dataclass(slots=True)
+class SloRecord:
+    """An SLO job.
+
+    Attributes
+    ----------
+    times : ModeTimes
+    done : float64 array (modes,)
+        Share of the job's time that has passed, in each mode.
+    promised : int
+        Number of the promised deadline, -1 before a promise.
+    mode : int
+        Mode in which it uses its leases.
+    step : int
+        Number of the deadline that it meets with its leases.
+    leases : int64 array
+        Absolute numbers of its leases, ascending.
+    reach : int
+        With any choice of as many leases before this absolute number, it meets the deadline.
+    joined_s : float
+        Time at which it joined the lease that was running at its arrival; minus infinity if it did not join.
+    table : float64 array (modes x deadlines, 8)
+        Mode, GPU type, GPUs taken, seconds for the whole work, number, time and reward (above the floor) of the
+        deadline, and the mode's restart time. Options are built from these rows.
+    last_s : float
+        Its last deadline.
+    """
+
+    job: Job
+    reward: StepReward
+    modes: tuple[Mode, ...]
+    times: ModeTimes
+    done: Floats
+    standing: Standing = Standing.WAITING
+    promised: int = -1
+    mode: int = -1
+    step: int = -1
+    leases: Ints = field(default_factory=lambda: NO_LEASES)
+    reach: int = 0
+    joined_s: float = -np.inf
+    table: Floats = field(init=False, repr=False)
+    last_s: float = field(init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        reward: StepReward,
+        modes: tuple[Mode, ...],
+        times: ModeTimes | None = None,
+        progress: float = 0.0,
+    ) -> SloRecord:
+        """Build the record of a job of which this share of the work is done."""
+        times = ModeTimes.even(len(modes)) if times is None else times
+        return cls(job, reward, modes, times, times.done(progress))
+
+    def __post_init__(self) -> None:
+        self.last_s = self.job.submit_s + self.reward.last_s
+        self.table = np.array(
+            [
+                (
+                    *(at, mode.kind, mode.taken, mode.total_s),
+                    *(step, self.job.submit_s + time_s, value - self.reward.floor, mode.restart_s),
+                )
+                for at, mode in enumerate(self.modes)
+                for step, (time_s, value) in enumerate(self.reward.steps)
+            ]
+        ).reshape(-1, 8)
+
+    @property
+    def time_done(self) -> float:
+        """Return the share of the job's time that has passed in the mode of its leases, or in its first mode."""
+        return float(self.done[max(self.mode, 0)]) if len(self.done) else 0.0
+
+    @property
+    def best(self) -> float:
+        """Return the reward, above the floor, of the job's first deadline."""
+        return self.reward.steps[0][1] - self.reward.floor
+
+    @property
+    def value(self) -> float:
+        """Return the reward, above the floor, of the deadline that the job's leases meet; 0 without leases."""
+        return self.reward.steps[self.step][1] - self.reward.floor if self.step >= 0 else 0.0
+
+    def has_lease(self, lease: int) -> bool:
+        """Return whether the job has a lease, given by its absolute number."""
+        leases = self.leases
+        if not len(leases) or leases[0] >= lease:
+            return bool(len(leases) and leases[0] == lease)
+        at = leases.searchsorted(lease)
+        return bool(at < len(leases) and leases[at] == lease)
+
+
+def require_ahead(job: Job, reward: StepReward, now_s: float) -> None:
+    """Raise InvalidJobError if a job's last deadline has passed."""
+    ends_s = job.submit_s + reward.last_s
+    if ends_s <= now_s:
+        raise InvalidJobError(
+            f"job {job.id!r}: its last deadline, at {ends_s:g} s, is over at {now_s:g} s; give a later one, "
+            "or no reward"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The part of the current lease that begins with the next plan.
+
+    Attributes
+    ----------
+    lease : int
+    begins_s : float
+        Time of the next plan.
+    seconds : float
+        Seconds from that time to the end of the lease.
+    free : int64 array (types,)
+        GPUs of the lease that are not promised to any job, at most those of the largest job that fits consolidated.
+    """
+
+    lease: int
+    begins_s: float
+    seconds: float
+    free: Ints
+
+
+class SloBook:
+    """SLO jobs that have a promise or may still get one.
+
+    Parameters
+    ----------
+    grid : LeaseGrid
+
+    Attributes
+    ----------
+    records : dict of job id to SloRecord
+        In order of arrival.
+    version : (int, int)
+        Number of plans stored, and of changes to promised jobs' leases since the last plan.
+    """
+
+    def __init__(self, grid: LeaseGrid) -> None:
+        self.grid = grid
+        self.records: dict[str, SloRecord] = {}
+        self._plans = 0
+        self._changed: list[str] = []  # jobs whose leases have changed since the last plan was stored
+        self._promised: PromisedGpus | None = None  # totals of the records' leases
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Return a value that changes with each change of promised jobs' leases."""
+        return self._plans, len(self._changed)
+
+    def changed_since(self, version: tuple[int, int]) -> dict[str, None] | None:
+        """Return the jobs whose leases changed since a version, in order; None if a whole plan was stored."""
+        plans, count = version
+        return dict.fromkeys(self._changed[count:]) if plans == self._plans else None
+
+    def consider(self, record: SloRecord) -> None:
+        """Add a job; the next cycle decides about it."""
+        self.records[record.job.id] = record
+
+    def remove(self, job_id: str) -> None:
+        """Delete a job, if known, and free its leases."""
+        record = self.records.pop(job_id, None)
+        if record is not None and record.promised >= 0:
+            self._changed.append(job_id)
+            self._note(record, record.leases, -1)
+
+    def holders(self, lease: int) -> list[SloRecord]:
+        """Return the jobs that have a lease."""
+        return [record for record in self.records.values() if record.has_lease(lease)]
+
+    def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
+        """Return the promised GPUs in each lease from `first` on, (types, leases)."""
+        return self._totals(first).ahead(kinds, first, horizon)
+
+    def most_in_one_lease(self, kinds: int, first: int) -> Ints:
+        """Return the most GPUs of each type promised in one lease from `first` on, (types,)."""
+        return self._totals(first).most(kinds, first)
+
+    def _totals(self, first: int) -> PromisedGpus:
+        """Return the GPUs promised in each lease, from `first` or an earlier lease on."""
+        if self._promised is None or first < self._promised.first:
+            self._promised = PromisedGpus(first)
+            for record in self.records.values():
+                self._note(record, record.leases)
+        return self._promised
+
+    def _note(self, record: SloRecord, leases: Ints, sign: int = 1) -> None:
+        """Add a job's leases to the counts, or subtract them."""
+        if self._promised is not None and record.mode >= 0 and len(leases):
+            mode = record.modes[record.mode]
+            self._promised.add(mode.kind, leases, sign * mode.taken)
+
+    def most_leases(self, first: int) -> int:
+        """Return the number of leases from `first` to the lease of the last deadline of all jobs."""
+        last_s = max([r.last_s for r in self.records.values()], default=-np.inf)
+        return self.horizon(last_s, first) if last_s > -np.inf else 1
+
+    @property
+    def end(self) -> int:
+        """Return the number after the last lease that any job has; 0 without leases."""
+        return max([int(r.leases[-1]) + 1 for r in self.records.values() if len(r.leases)], default=0)
+
+    def horizon(self, last_s: float, first: int) -> int:
+        """Return the number of leases from `first` to the lease that contains a time."""
+        return max(self.grid.ended_by(last_s) + 1 - first, 1)
+
+    def lose(self, record: SloRecord, lease: int) -> None:
+        """Remove one lease from a job."""
+        self._changed.append(record.job.id)
+        self._note(record, record.leases[record.leases == lease], -1)
+        record.leases = record.leases[record.leases != lease]
+
+    def only_ends(self, record: SloRecord) -> bool:
+        """Return whether a promised job has reported that its work is done, so that it needs no leases."""
+        return record.promised >= 0 and self.grid.over((1.0 - record.time_done) * record.modes[record.mode].total_s)
+
+    def ending(self) -> list[SloRecord]:
+        """Return the promised jobs whose work is done."""
+        return [record for record in self.records.values() if self.only_ends(record)]
+
+    def free_ahead(self, record: SloRecord, first: int) -> None:
+        """Remove all leases from `first` on from a job."""
+        if len(record.leases) and record.leases[-1] >= first:
+            self._changed.append(record.job.id)
+            self._note(record, record.leases[record.leases >= first], -1)
+            record.leases = record.leases[record.leases < first]
+
+    def planned(self, first: int, begins: bool) -> list[SloRecord]:
+        """Return the jobs that need leases from `first` on.
+
+        Jobs whose work is done need no leases, nor do jobs whose last lease is the one before `first`.
+        """
+        return [
+            record
+            for record in self.records.values()
+            if not self.only_ends(record)
+            and (begins or not record.has_lease(first - 1) or int(record.leases[-1]) >= first)
+        ]
+
+    def options(
+        self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool, now: Now | None = None
+    ) -> Options:
+        """Return all options of some jobs.
+
+        Within a lease (not `begins`), jobs that hold it need the other leases that they hold, and the need of other
+        jobs follows from their progress. With `now`, all these jobs may also use the rest of the current lease, in
+        modes for which GPUs are free.
+        """
+        promised = np.array([record.promised for record in records], dtype=np.int64)
+        if not records:
+            return Options.of((), ())
+        job = np.repeat(np.arange(len(records)), [len(record.table) for record in records])
+        table = np.concatenate([record.table for record in records])
+        modes = np.array([len(record.modes) for record in records])
+        begins_at = np.cumsum(modes) - modes
+        left = 1.0 - np.concatenate([record.done for record in records])
+        mode, kind, gpus, step = (table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
+        restart_s, left_s = np.maximum(table[:, 7], self.grid.restart_s), table[:, 3] * left[begins_at[job] + mode]
+        possible = (promised[job] < 0) | (step <= promised[job])
+        if now is not None:
+            possible &= now.free[kind] >= gpus
+            ends_s = now.begins_s + restart_s + left_s
+            possible &= (restart_s < now.seconds) & (table[:, 5] >= np.minimum(ends_s, now.begins_s + now.seconds))
+            left_s = np.maximum(left_s - (now.seconds - restart_s), 0.0)
+        need = self.grid.needed_by(left_s, restart_s, least=int(now is None))
+        last = self.grid.ends_by(table[:, 5], left_s, need, restart_s)
+        if not begins:
+            holds = np.array([record.has_lease(first - 1) for record in records], dtype=bool)
+        if not begins and holds.any():
+            own = np.array([record.mode for record in records])
+            ahead = np.array([int((record.leases >= first).sum()) for record in records])
+            need = np.where(holds[job], ahead[job], need)
+            possible &= ~holds[job] | (mode == own[job])
+            had = np.array([record.step for record in records]), np.array([record.reach for record in records])
+            # the progress that the current lease gives a job is not known yet
+            whole = self.grid.ended_by_all(table[:, 5])
+            last = np.where(holds[job], np.where(step == had[0][job], had[1][job], whole), last)
+        last = np.minimum(np.maximum(last - first, -1 if now is None else 0), horizon)
+        keep = np.flatnonzero(possible & (need >= int(now is None)) & (need <= last))
+        job, mode, kind, gpus, need, last, step = (each[keep] for each in (job, mode, kind, gpus, need, last, step))
+        return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)
+
+    @staticmethod
+    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Ints, Ints]:
+        """Return promised jobs' needed leases from `first` on, as arguments of :meth:`.Draft.put_leases`."""
+        jobs = np.flatnonzero(options.must)
+        mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)
+        mode[jobs] = [records[job].mode for job in jobs.tolist()]
+        step[jobs] = [records[job].step for job in jobs.tolist()]
+        rows = np.flatnonzero((options.mode == mode[options.job]) & (options.step == step[options.job]))
+        mine = [records[job].leases for job in options.job[rows].tolist()]
+        at = np.repeat(np.arange(len(rows)), [len(each) for each in mine])
+        lease = np.concatenate([NO_LEASES, *mine]) - first
+        ahead = (lease >= 0) & (lease < horizon)
+        at, lease = at[ahead], lease[ahead]
+        count = np.bincount(at, minlength=len(rows))
+        number = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+        needed = number < options.need[rows][at]
+        return rows, at[needed], lease[needed]
+
+    def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
+        """Store a draft's assignments in the jobs; with `keep`, their leases before `first` stay."""
+        self._plans, self._changed = self._plans + 1, []
+        number, lease = np.nonzero(draft.taken)
+        ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
+        self._promised, row = PromisedGpus(first), draft.row[number]
+        if len(number):
+            self._promised.add(draft.options.kind[row], lease + first, draft.options.gpus[row])
+        lease, rows = lease + first, draft.row.tolist()
+        modes, steps, reach = (each.tolist() for each in (draft.options.mode, draft.options.step, draft.options.last))
+        for at, record in enumerate(records):
+            given = lease[ends[at] : ends[at + 1]]
+            if keep and len(record.leases) and record.leases[0] < first:
+                given = np.concatenate([record.leases[record.leases < first], given])
+            record.leases = given
+            if rows[at] >= 0:
+                record.mode, record.step, record.reach = modes[rows[at]], steps[rows[at]], reach[rows[at]] + first
+
+    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int, now: Now | None = None) -> None:
+        """Do :meth:`give` for one job by its number in the draft; its leases before `first` stay.
+
+        With `now` the job also gets the rest of the current lease.
+        """
+        self._changed.append(record.job.id)
+        row = int(draft.row[number])
+        before, given = record.leases[record.leases < first], np.flatnonzero(draft.taken[number]) + first
+        self._note(record, record.leases[record.leases >= first], -1)
+        record.leases = np.concatenate([before, given])
+        record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])
+        record.reach = int(draft.options.last[row]) + first
+        if now is not None:
+            given, record.joined_s = np.append(now.lease, given), now.begins_s
+            record.leases = given
+        self._note(record, given)

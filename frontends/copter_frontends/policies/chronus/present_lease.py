@@ -1,0 +1,140 @@
+"""The current lease: which guaranteed jobs hold it, and the progress it gives them (C3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+
+from copter_frontends.policies.chronus.job_book import SloBook, SloRecord
+from copter_frontends.policies.chronus.lease_grid import SAME_S, LeaseGrid
+from copter_frontends.policies.chronus.options import Ints
+from copter_frontends.policies.chronus.packing import Parcel
+from copter_frontends.policy_kit import Wanted
+from copter_frontends.vocabulary import Allocation, Job
+
+UNKNOWN_S = 2 * SAME_S  # assumed remaining work, in seconds, of a job that has used all its time and has not ended
+
+
+class PresentLease:
+    """Guaranteed jobs that have the current lease.
+
+    Parameters
+    ----------
+    grid : LeaseGrid
+    book : SloBook
+    types : sequence of str
+        GPU types, in the numbering of the modes.
+
+    Attributes
+    ----------
+    number : int
+        The last lease at whose beginning all jobs were planned again; -1 before the first.
+    records : dict of job id to SloRecord
+    used : int64 array (types,)
+        GPUs of each type that these jobs take.
+    """
+
+    def __init__(self, grid: LeaseGrid, book: SloBook, types: list[str]) -> None:
+        self.grid, self.book, self.types = grid, book, types
+        self.number = -1
+        self.records: dict[str, SloRecord] = {}
+        self.used: Ints = np.zeros(len(types), dtype=np.int64)
+        self._ended = False
+        self._placed: set[str] = set()  # jobs that were placed in this lease and must not move until it ends
+        self._reported: set[str] = set()  # jobs that have reported progress since the lease began
+
+    def progress_told(self, job_id: str) -> None:
+        """Note that a job has reported its progress."""
+        self._reported.add(job_id)
+
+    def remove(self, job_id: str) -> None:
+        """Delete a job."""
+        record = self.records.pop(job_id, None)
+        if record is not None:
+            mode = record.modes[record.mode]
+            self.used[mode.kind] -= mode.taken
+        self._reported.discard(job_id)
+
+    def drop_without_gpus(self, held: Mapping[str, Allocation]) -> None:
+        """Remove the lease from jobs whose GPUs no longer exist."""
+        for job_id in [job_id for job_id in self.records if job_id not in held]:
+            self.book.lose(self.records[job_id], self.number)
+            self.remove(job_id)
+
+    def end(self, held: Mapping[str, Allocation]) -> None:
+        """End the lease: jobs that held it and reported nothing are credited with its time minus a restart (C3).
+
+        Counts only once per lease, even if the plan is interrupted and repeated.
+        """
+        if self._ended:
+            return
+        self._ended = True
+        for job_id, record in self.records.items():
+            if job_id in held and job_id not in self._reported:
+                total_s = record.modes[record.mode].total_s
+                late_s = max(record.joined_s - self.number * self.grid.lease_s, 0.0)
+                restart_s = max(self.grid.restart_s, record.modes[record.mode].restart_s)
+                done = max(self.grid.lease_s - late_s - restart_s, 0.0) / total_s
+                done = min(record.time_done + done, 1.0 - UNKNOWN_S / total_s)
+                record.done = record.times.after(record.mode, done)
+        self._reported.clear()
+
+    def begin(self, lease: int) -> None:
+        """Begin a lease: read from the book the jobs that have it."""
+        if lease > self.number:
+            self._placed.clear()
+        self.number, self._ended = max(self.number, lease), False
+        self.records = {}
+        self.used[:] = 0
+        for record in self.book.holders(lease):
+            self.join(record)
+
+    def join(self, record: SloRecord) -> None:
+        """Add a job to the lease."""
+        mode = record.modes[record.mode]
+        self.records[record.job.id] = record
+        self.used[mode.kind] += mode.taken
+
+    def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
+        """Choose the lease's unpinned jobs that fit into the GPUs `left`, and subtract their GPUs from `left`."""
+        result: Wanted = {}
+        for job_id, record in self.records.items():
+            mode = record.modes[record.mode]
+            kind = self.types[mode.kind]
+            if job_id not in pins and mode.gpus <= left[kind]:
+                result[job_id] = (kind, mode.gpus)
+                left[kind] -= mode.gpus
+        return result
+
+    def parcels(self, wanted: Collection[str], before: Mapping[str, Allocation]) -> list[Parcel]:
+        """Return the wanted jobs as parcels for the placer; `before` are the previous allocations.
+
+        Jobs that have GPUs in this lease stay where they are: a further restart would cost time that their promises
+        do not allow for.
+        """
+        parcels = []
+        for job_id, record in self.records.items():
+            if job_id in wanted:
+                mode = record.modes[record.mode]
+                had = before.get(job_id)
+                stays = had is not None and job_id in self._placed
+                parcels.append(Parcel(job_id, self.types[mode.kind], mode.gpus, mode.taken, had, stays))
+        self._placed = {parcel.job_id for parcel in parcels}
+        return parcels
+
+    def gpus_for_leases(self, total: Ints, held: Mapping[str, Allocation], lasting: Iterable[str]) -> Ints:
+        """Return the GPUs of each type, minus those of non-preemptible jobs without a lease."""
+        result = total.copy()
+        for job_id in lasting:
+            if job_id in held and job_id not in self.records:
+                result[self.types.index(held[job_id].gpu_type)] -= held[job_id].gpus
+        return result
+
+    def pinned_gpus(self, pins: Mapping[str, Allocation], jobs: Mapping[str, Job]) -> Ints:
+        """Return the GPUs of each type that pinned preemptible jobs hold."""
+        total = np.zeros(len(self.types), dtype=np.int64)
+        for job_id, pin in pins.items():
+            if jobs[job_id].preemptible:
+                total[self.types.index(pin.gpu_type)] += pin.gpus
+        return total

@@ -1,0 +1,116 @@
+"""Data of the jobs for the task scheduler, as arrays that follow arrivals, progress and departures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.policies.hare.instance import Floats, Ints
+from copter_frontends.policies.hare.job import HareJob
+from copter_frontends.policies.hare.task_times import JobTimes
+from copter_frontends.vocabulary import Allocation
+
+FIRST_ROWS = 64  # number of jobs for which the first arrays have room; they double when full
+
+
+class TaskBook:
+    """Arrays with a row per job in order of arrival; rows of departed jobs are removed from time to time.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        GPU types.
+
+    Attributes
+    ----------
+    times : dict of job id to JobTimes
+    train_s, sync_s : float64 arrays (rows, types)
+        Seconds of a task, as in :class:`.HareInstance`.
+    done, weight, restart_s : float64 arrays (rows,)
+        Rounds done, w_n, and the seconds that a change of GPUs costs the job.
+    rounds, tasks : int64 arrays (rows,)
+        Rounds of the whole job, and tasks per round.
+    held : int64 array (rows, types)
+        GPUs that the job has.
+    """
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        self.kinds = tuple(kinds)
+        self.times: dict[str, JobTimes] = {}
+        self._number = {kind: g for g, kind in enumerate(self.kinds)}
+        self._row: dict[str, int] = {}
+        self._jobs: list[HareJob | None] = []
+        self.train_s: Floats = np.full((FIRST_ROWS, len(self.kinds)), np.inf)
+        self.sync_s: Floats = np.zeros((FIRST_ROWS, len(self.kinds)))
+        self.done, self.weight, self.restart_s = (np.zeros(FIRST_ROWS) for _ in range(3))
+        self.rounds, self.tasks = (np.zeros(FIRST_ROWS, dtype=np.int64) for _ in range(2))
+        self.held: Ints = np.zeros((FIRST_ROWS, len(self.kinds)), dtype=np.int64)
+
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._row
+
+    def add(self, job_id: str, times: JobTimes, tasks: int, weight: float, model: str) -> None:
+        """Add a job; raises InvalidJobError for invalid times."""
+        job = HareJob(job_id, times.rounds, tasks, times.train_s, times.sync_s, weight, 0.0, model)
+        row = len(self._jobs)
+        if row == len(self.done):
+            self._grow()
+        self._jobs.append(job)
+        self._row[job_id] = row
+        self.retime(job_id, times)
+        self.done[row], self.weight[row], self.restart_s[row] = 0.0, weight, times.restart_s
+        self.rounds[row], self.tasks[row], self.held[row] = times.rounds, tasks, 0
+
+    def retime(self, job_id: str, times: JobTimes) -> None:
+        """Replace a job's task times; its number of rounds must be the same."""
+        row = self._row[job_id]
+        self.times[job_id] = times
+        self.train_s[row] = [times.train_s.get(kind, np.inf) for kind in self.kinds]
+        self.sync_s[row] = [times.sync_s.get(kind, 0.0) for kind in self.kinds]
+
+    def progress(self, job_id: str, progress: float) -> None:
+        """Store a job's progress as a fraction of its work."""
+        self.done[self._row[job_id]] = self.times[job_id].rounds_done(progress)
+
+    def hold(self, job_id: str, allocation: Allocation | None) -> None:
+        """Store the GPUs that a job has."""
+        row = self._row[job_id]
+        self.held[row] = 0
+        if allocation is not None:
+            for kind, gpus in allocation.by_type.items():
+                self.held[row, self._number[kind]] = gpus
+
+    def remove(self, job_id: str) -> None:
+        """Delete a job."""
+        self._jobs[self._row.pop(job_id)] = None
+        del self.times[job_id]
+        if len(self._jobs) > 2 * max(len(self._row), FIRST_ROWS):
+            self._close()
+
+    def rows(self, without: Collection[str] = ()) -> NDArray[np.intp]:
+        """Return the rows of all jobs except some, in order of arrival."""
+        left = (row for job_id, row in self._row.items() if job_id not in without)
+        return np.fromiter(left, dtype=np.intp)
+
+    def jobs_at(self, rows: NDArray[np.intp]) -> list[HareJob]:
+        """Return the jobs of these rows as they were added."""
+        return [job for job in (self._jobs[row] for row in rows.tolist()) if job is not None]
+
+    def _arrays(self) -> tuple[str, ...]:
+        return "train_s", "sync_s", "done", "weight", "restart_s", "rounds", "tasks", "held"
+
+    def _grow(self) -> None:
+        for name in self._arrays():
+            had = getattr(self, name)
+            setattr(self, name, np.concatenate((had, np.zeros_like(had))))
+
+    def _close(self) -> None:
+        """Remove the rows of departed jobs."""
+        rows = self.rows()
+        for name in self._arrays():
+            had = getattr(self, name)
+            had[: len(rows)] = had[rows]
+        self._jobs = [self._jobs[row] for row in rows.tolist()]
+        self._row = {job_id: row for row, job_id in enumerate(self._row)}

@@ -1,0 +1,300 @@
+"""A plan under construction: the servers of every job's offer, and the free GPUs (HP24)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from copter.errors import InternalError
+from copter_frontends.policies.hops.formulation import NONE, Wish
+from copter_frontends.policies.hops.offers import PACKED, SPREAD, Ints, Offers
+from copter_frontends.policies.hops.server_groups import ServerGroups
+
+Shares = tuple[tuple[int, int], ...]  # (server number, GPUs)
+Slowdown = Callable[[str, int, int, int], float]
+
+
+class Placed(NamedTuple):
+    """A job's GPUs: size, servers with the GPUs on each, and worth (weight times gain)."""
+
+    kind: int
+    gpus: int
+    shares: Shares
+    value: float
+
+
+class Kept(Protocol):
+    """GPUs that a job has: an offer's kind and size, servers with the GPUs on each, and the gain there."""
+
+    @property
+    def kind(self) -> int:
+        """PACKED or SPREAD."""
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs."""
+
+    @property
+    def shares(self) -> Shares:
+        """(server, GPUs) of each server."""
+
+    @property
+    def gain(self) -> float:
+        """G_ij, with the bonus for staying."""
+
+
+class Draft:
+    """The servers' free GPUs and the jobs placed so far.
+
+    Parameters
+    ----------
+    groups : ServerGroups
+    free : int64 array (servers,)
+    held : mapping of job id to Shares
+        Current allocations of jobs.
+    slowdown : callable (job id, group, GPUs, nodes) -> float
+        Speed on a number of nodes relative to the fewest possible, at most 1.
+    stay_bonus : float
+    """
+
+    def __init__(
+        self,
+        groups: ServerGroups,
+        free: Ints,
+        held: Mapping[str, Shares],
+        slowdown: Slowdown,
+        stay_bonus: float,
+        late_wish: Callable[[str], Wish | None] | None = None,
+    ) -> None:
+        self.groups, self.held = groups, held
+        self.wishes: dict[str, Wish] = {}
+        self.slowdown, self.stay_bonus, self._late_wish = slowdown, stay_bonus, late_wish
+        self.value = 0.0
+        self.free: list[int] = free.tolist()
+        self.left = [0] * len(groups)  # free GPUs of each group
+        self._with_free: list[list[dict[int, None]]] = [[{} for _ in range(g.gpus + 1)] for g in groups.groups]
+        self._group: list[int] = groups.group.tolist()
+        for server, gpus in enumerate(self.free):
+            g = self._group[server]
+            self.left[g] += gpus
+            self._with_free[g][gpus][server] = None
+        self.idle = sum(self.free)
+        self._of_type: dict[str, list[int]] = {}
+        for g, group in enumerate(groups.groups):
+            self._of_type.setdefault(group.gpu_type, []).append(g)
+        self.placed: dict[str, Placed] = {}
+        self.fixed: set[str] = set()
+
+    # Values -------------------------------------------------------------------------------------------------------
+
+    def wish(self, job: str) -> Wish | None:
+        """Return a job's wish; None for a job without any, or one that keeps its GPUs and has no offers."""
+        found = self.wishes.get(job)
+        return self._late_wish(job) if found is None and self._late_wish is not None else found
+
+    def wish_of(self, job: str) -> Wish:
+        """Return the wish of a job that has one."""
+        found = self.wish(job)
+        if found is None:
+            raise InternalError(f"job {job!r} is planned without a wish")
+        return found
+
+    def worth(self, job: str, kind: int, gpus: int, shares: Shares) -> float:
+        """Return w_i (G_ij + sigma if it stays), limited by the slowest server; 0 if the job has no such offer."""
+        wish = self.wish_of(job)
+        groups = {self._group[server] for server, _ in shares} if len(shares) > 1 else (self._group[shares[0][0]],)
+        gain = gain_on(wish.offers, kind, gpus, groups, len(shares), partial(self.slowdown, job))
+        if gain == 0.0:
+            return 0.0
+        stays = wish.stays != NONE and self.held.get(job) == shares
+        return wish.weight * (gain + (self.stay_bonus if stays else 0.0))
+
+    def copy(self) -> Draft:
+        """Return an independent copy."""
+        other = copy(self)
+        other.wishes, other.placed, other.fixed = dict(self.wishes), dict(self.placed), set(self.fixed)
+        other.free, other.left = list(self.free), list(self.left)
+        other._with_free = [[dict(servers) for servers in buckets] for buckets in self._with_free]
+        return other
+
+    # Changes ------------------------------------------------------------------------------------------------------
+
+    def put(self, job: str, kind: int, gpus: int, shares: Shares) -> bool:
+        """Give a job these GPUs, if they are free and usable; returns whether they were."""
+        for server, count in shares:
+            if self.free[server] < count:
+                return False
+        value = self.worth(job, kind, gpus, shares)
+        if value <= 0.0:
+            return False
+        for server, count in shares:
+            self._set(server, self.free[server] - count)
+        self.placed[job] = Placed(kind, gpus, shares, value)
+        self.value += value
+        return True
+
+    def admit(self, wishes: Mapping[str, Wish]) -> None:
+        """Add wishes of further jobs."""
+        self.wishes.update(wishes)
+
+    def hold(self, job: str, shares: Shares, fixed: bool) -> None:
+        """Let a job keep these GPUs regardless of value; a `fixed` (pinned) job is never moved."""
+        if fixed:
+            self.fixed.add(job)
+        gpus = sum(count for _, count in shares)
+        kind = PACKED if len(shares) == 1 else SPREAD
+        for server, count in shares:
+            self._set(server, self.free[server] - count)
+        value = self.worth(job, kind, gpus, shares) if job in self.wishes else 0.0
+        self.placed[job] = Placed(kind, gpus, shares, value)
+        self.value += value
+
+    def hold_all(self, jobs: Sequence[str], kept: Sequence[Kept], weights: Iterable[float]) -> None:
+        """Let unpinned jobs keep their GPUs, in this order; a job's gain counts with its weight."""
+        used: dict[int, int] = {}  # in the order in which servers are touched last, as :meth:`_set` leaves them
+        for each in kept:
+            for server, count in each.shares:
+                used[server] = used.pop(server, 0) + count
+        for server, count in used.items():
+            self._set(server, self.free[server] - count)
+        values = [weight * each.gain for weight, each in zip(weights, kept, strict=True)]
+        held = [Placed(each.kind, each.gpus, each.shares, value) for each, value in zip(kept, values, strict=True)]
+        self.placed.update(zip(jobs, held, strict=True))
+        self.value += sum(values)
+
+    def take_back(self, job: str) -> Placed:
+        """Free a placed job's GPUs; returns its previous placement."""
+        wish = self.wish(job)
+        if wish is not None:  # it may be placed again
+            self.wishes[job] = wish
+        had = self.placed.pop(job)
+        self.value -= had.value
+        for server, count in had.shares:
+            self._set(server, self.free[server] + count)
+        return had
+
+    def place(self, job: str, kind: int, group: int, gpus: int) -> bool:
+        """Find servers for an offer: the current ones, the fullest one with room, or the fewest possible."""
+        had = self.held.get(job)
+        if had is not None and sum([count for _, count in had]) == gpus and (len(had) > 1) == (kind == SPREAD):
+            same = all(self._group[server] == group for server, _ in had)
+            if same and self.put(job, kind, gpus, had):
+                return True
+        shares = self.find(kind, group, gpus)
+        return shares is not None and self.put(job, kind, gpus, shares)
+
+    def give(self, job: str, column: int) -> bool:
+        """Find servers for a column of a job's offers, as :meth:`place` does; returns whether there were any."""
+        wish = self.wishes[job]
+        offers = wish.offers
+        kind, group, gpus = offers.of(column)
+        if kind != PACKED:
+            return self.place(job, SPREAD, group, gpus)
+        gain, shares = float(offers.gain[column]), self.held.get(job) if column == wish.stays else None
+        if shares is not None and self.free[shares[0][0]] >= gpus:
+            gain += self.stay_bonus
+        else:
+            shares = self.find(PACKED, group, gpus)
+        if shares is None or gain <= 0.0:
+            return False
+        server, value = shares[0][0], wish.weight * gain
+        self._set(server, self.free[server] - gpus)
+        self.placed[job] = Placed(PACKED, gpus, shares, value)
+        self.value += value
+        return True
+
+    def find(self, kind: int, group: int, gpus: int) -> Shares | None:
+        """Return servers with room for an offer; None if there are none."""
+        if gpus > self.idle:
+            return None
+        if kind == PACKED:
+            for bucket in self._with_free[group][gpus:]:
+                for server in bucket:
+                    return ((server, gpus),)
+            return None
+        if self.left[group] >= gpus:
+            return self._gather([group], gpus)
+        alike = self._of_type[self.groups.groups[group].gpu_type]
+        return self._gather(alike, gpus) if sum(self.left[g] for g in alike) >= gpus else None
+
+    def _gather(self, among: Iterable[int], gpus: int) -> Shares | None:
+        """Return GPUs on several servers, the emptiest first and the rest by best fit."""
+        groups = list(among)
+        shares: list[tuple[int, int]] = []
+        left = gpus
+        taken: set[int] = set()
+        while left:
+            server = self._best_for(groups, left, taken, first=not shares)
+            if server is None:
+                return None
+            count = min(self.free[server], left, gpus - 1)
+            shares.append((server, count))
+            taken.add(server)
+            left -= count
+        return tuple(sorted(shares))
+
+    def _best_for(self, groups: list[int], left: int, taken: set[int], first: bool) -> int | None:
+        """Return the fullest server that completes the search, or the one with most free GPUs."""
+        top = max(len(self._with_free[g]) for g in groups)
+        order = [*range(left, top), *range(min(left, top) - 1, 0, -1)]
+        if first:  # spread: no single server may have all the GPUs
+            order = [*range(min(left, top) - 1, 0, -1), *range(left, top)]
+        for free in order:
+            for g in groups:
+                here: dict[int, None] = self._with_free[g][free] if free < len(self._with_free[g]) else {}
+                result: int | None = next((server for server in here if server not in taken), None)
+                if result is not None:
+                    return result
+        return None
+
+    def group_of(self, server: int) -> int:
+        """Return the group of a server."""
+        return self._group[server]
+
+    def largest_hole(self, group: int) -> int:
+        """Return the most free GPUs on one server of a group."""
+        buckets = self._with_free[group]
+        return next((free for free in range(len(buckets) - 1, 0, -1) if buckets[free]), 0)
+
+    def _set(self, server: int, free: int) -> None:
+        g = self._group[server]
+        self.left[g] += free - self.free[server]
+        self.idle += free - self.free[server]
+        del self._with_free[g][self.free[server]][server]
+        self.free[server] = free
+        self._with_free[g][free][server] = None
+
+
+def gain_on(
+    offers: Offers,
+    kind: int,
+    gpus: int,
+    groups: Collection[int],
+    servers: int,
+    slowdown: Callable[[int, int, int], float],
+) -> float:
+    """Return a job's gain on servers of these groups, limited by the slowest; 0 if it has no such offer.
+
+    Parameters
+    ----------
+    offers : Offers
+    kind, gpus : int
+        Of the offer.
+    groups : collection of int
+    servers : int
+        Number of servers.
+    slowdown : callable (group, GPUs, servers) -> float
+        See :class:`Draft`.
+    """
+    gain = float("inf")
+    for g in groups:
+        column = offers.at(kind, g, gpus)
+        if column < 0:
+            return 0.0
+        each = float(offers.gain[column])
+        if kind == SPREAD:
+            each *= slowdown(g, gpus, servers)
+        gain = min(gain, each)
+    return gain

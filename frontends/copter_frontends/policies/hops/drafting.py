@@ -1,0 +1,98 @@
+"""From the present data of a round to the wishes of jobs and to drafts of plans, on servers in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from copter_frontends.policies.hops.draft import Draft, Shares
+from copter_frontends.policies.hops.formulation import NONE, Wish
+from copter_frontends.policies.hops.job_book import JobBook
+from copter_frontends.policies.hops.latency_ratio import Weights
+from copter_frontends.policies.hops.presence import Present
+from copter_frontends.policies.hops.server_groups import ServerGroups
+from copter_frontends.policies.hops.shim import fill
+from copter_frontends.vocabulary import Allocation, Job
+
+ROUNDING = 1e-12  # relative difference up to which two plans are worth the same
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """Turns the data of the present round into wishes of jobs, a first draft, and allocations from a draft.
+
+    Parameters
+    ----------
+    groups : ServerGroups
+    book : JobBook
+    jobs : mapping of job id to Job
+    held : mapping of job id to Allocation
+        Current allocations of jobs.
+    pins : mapping of job id to Allocation
+        Allocations that jobs must keep.
+    weight : mapping of job id to float
+        Priority weights of the jobs with offers.
+    stay_bonus : float
+        See :class:`.HopsPolicy`.
+    """
+
+    groups: ServerGroups
+    book: JobBook
+    jobs: Mapping[str, Job]
+    held: Mapping[str, Allocation]
+    pins: Mapping[str, Allocation]
+    present: Mapping[str, Present]
+    weight: Weights
+    stay_bonus: float
+
+    def wish(self, job: str) -> Wish:
+        """Return what a job asks of this plan: its offers, its weight and its current column."""
+        here = self.present.get(job)
+        return Wish(self.book.offers[job], self.weight[job], NONE if here is None else here.column)
+
+    def draft(self, kept: Mapping[str, Allocation]) -> Draft:
+        """Return a draft in which the jobs of `kept` keep their GPUs and all other GPUs are free."""
+        book, groups = self.book, self.groups
+
+        def slowdown(job: str, group: int, gpus: int, nodes: int) -> float:
+            return book.slowdown(self.jobs[job], groups, group, gpus, nodes)
+
+        def late_wish(job: str) -> Wish | None:
+            return self.wish(job) if job in book.offers else None
+
+        shares = {job: each.shares for job, each in self.present.items()}
+        draft = Draft(groups, groups.size, shares, slowdown, self.stay_bonus, late_wish)
+        draft.hold_all(list(kept), [self.present[job] for job in kept], self.weight.of(kept))
+        draft.fixed.update(job for job in self.pins if job in kept)
+        return draft
+
+    def better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:
+        """Return the current plan, filled up, if it is worth more than the draft; otherwise None."""
+        present = self.present
+        among = draft.wishes.keys() & present.keys() - pinned.placed.keys()
+        kept = {job: wish.weight for job, wish in draft.wishes.items() if job in among and present[job].gain > 0.0}
+        value = pinned.value + sum([weight * present[job].gain for job, weight in kept.items()])
+        if value <= draft.value + ROUNDING * abs(draft.value):
+            return None
+        pinned.hold_all(list(kept), [present[job] for job in kept], kept.values())
+        pinned.admit(draft.wishes)
+        fill(pinned)
+        return pinned
+
+    def allocations(self, draft: Draft) -> dict[str, Allocation]:
+        """Return the allocation of every placed job; unmoved jobs keep theirs."""
+        had = draft.held
+        return {
+            job: self.held[job] if had.get(job) == each.shares else self.allocation(each.shares)
+            for job, each in draft.placed.items()
+        }
+
+    def allocation(self, shares: Shares) -> Allocation:
+        """Return the servers and GPUs that a draft gave a job as an Allocation."""
+        ids, first = self.groups.ids, shares[0][0]
+        kind = self.groups.groups[int(self.groups.group[first])].gpu_type
+        if len(shares) == 1:
+            gpus = shares[0][1]
+            return Allocation(kind, gpus, ((ids[first], gpus),))
+        nodes = tuple(sorted([(ids[server], gpus) for server, gpus in shares]))
+        return Allocation(kind, sum([gpus for _, gpus in shares]), nodes)

@@ -1,0 +1,82 @@
+"""The GPUs of running jobs as a draft needs them: kept from round to round, and derived again only after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from copter_frontends.policies.hops.draft import Shares, gain_on
+from copter_frontends.policies.hops.formulation import NONE
+from copter_frontends.policies.hops.job_book import JobBook
+from copter_frontends.policies.hops.offers import PACKED, SPREAD
+from copter_frontends.policies.hops.server_groups import ServerGroups
+from copter_frontends.vocabulary import Allocation, Job
+
+
+class Present(NamedTuple):
+    """A running job's GPUs.
+
+    Attributes
+    ----------
+    kind, gpus : int
+        PACKED on one server, SPREAD on several; number of GPUs.
+    shares : Shares
+    column : int
+        Column of the job's offers; -1 for none, as on servers of several groups.
+    gain : float
+        Its gain there, with the bonus for staying; zero without such an offer.
+    """
+
+    kind: int
+    gpus: int
+    shares: Shares
+    column: int
+    gain: float
+
+
+class Presence:
+    """The :class:`Present` of every job that has GPUs.
+
+    Parameters
+    ----------
+    book : JobBook
+    stay_bonus : float
+        See :class:`.HopsPolicy`.
+    """
+
+    def __init__(self, book: JobBook, stay_bonus: float) -> None:
+        self.book, self.stay_bonus = book, stay_bonus
+        self._made: dict[str, Present] = {}
+        self._groups: ServerGroups | None = None
+        self._changes = -1  # of the book, when the entries were made
+
+    def forget(self, job_id: str) -> None:
+        """Note that a job has lost its GPUs, or has others."""
+        self._made.pop(job_id, None)
+
+    def of(
+        self, held: Mapping[str, Allocation], jobs: Mapping[str, Job], groups: ServerGroups
+    ) -> Mapping[str, Present]:
+        """Return the entries of all jobs that have GPUs, in any order; only those that are not known are made."""
+        if self._groups is not groups or self._changes != self.book.changes:
+            self._made.clear()
+            self._groups, self._changes = groups, self.book.changes
+        for job_id in held.keys() - self._made.keys():
+            self._made[job_id] = self._present(jobs[job_id], held[job_id], groups)
+        return self._made
+
+    def _present(self, job: Job, held: Allocation, groups: ServerGroups) -> Present:
+        shares, offers, gpus = groups.shares(held.nodes), self.book.offers.get(job.id), held.gpus
+        kind = PACKED if len(shares) == 1 else SPREAD
+        if offers is None:
+            return Present(kind, gpus, shares, NONE, 0.0)
+        if kind == PACKED:
+            column = offers.at(PACKED, groups.group_of[held.nodes[0][0]], gpus)
+            gain = float(offers.gain[column]) if column != NONE else 0.0
+        else:
+            there = {groups.group_of[node] for node, _ in held.nodes}
+            column = offers.at(SPREAD, min(there), gpus) if len(there) == 1 else NONE
+            slowdown = partial(self.book.slowdown, job, groups)
+            gain = gain_on(offers, SPREAD, gpus, there, len(shares), slowdown)
+        return Present(kind, gpus, shares, column, gain + self.stay_bonus if column != NONE and gain > 0.0 else gain)

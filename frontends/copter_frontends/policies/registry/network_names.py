@@ -1,0 +1,21 @@
+"""Names for ``copter simulate traffic|shards``, in a separate file so that ``--help`` imports nothing else."""
+
+from __future__ import annotations
+
+PROBLEMS = ("traffic", "shards")
+"""Problems other than GPU clusters that can be simulated and compared."""
+
+LOAD_TESTS = ("large-scale-60000", "large-scale-50000", "baseline")
+"""The keys of :data:`copter_serve.queues.load_test.BUILT_IN`."""
+
+DEMAND_MODELS = ("gravity", "uniform", "bimodal", "poisson-high-intra", "poisson-high-inter")
+TRAFFIC_STREAMS = ("perturbed", "tracking", "failure", "double-failure", "flash-crowd")
+TRAFFIC_OBJECTIVES = ("total", "concurrent", "utilisation")
+PATH_RULES = ("disjoint", "shortest")
+TRAFFIC_SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "dede", "greedy")
+"""And pop-K for any K."""
+
+LOAD_SEQUENCES = ("stateless", "stateful")
+SHARD_COSTS = ("unit", "size")
+SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "local-search", "dede", "greedy")
+"""And pop-K for any K."""

@@ -1,8 +1,0 @@
-"""Sia: goodput-optimised scheduling of adaptive jobs on heterogeneous GPUs (thesis chapters 3 and 4)."""
-
-from copter_frontends.sia.formulation import SiaFormulation
-from copter_frontends.sia.objective import SiaObjective, restart_factor
-from copter_frontends.sia.policy import SiaPolicy
-from copter_frontends.sia.time_sharing import TimeSharing
-
-__all__ = ["SiaFormulation", "SiaObjective", "SiaPolicy", "TimeSharing", "restart_factor"]

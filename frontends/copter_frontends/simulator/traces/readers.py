@@ -1,0 +1,188 @@
+"""Readers of public trace formats as CSV, plain or gzipped; the header determines the format."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from datetime import datetime, time
+
+from copter_frontends.goodput import ALL_APPLICATIONS
+from copter_frontends.simulator.traces.fields import BadFieldError, Columns
+from copter_frontends.simulator.traces.formats import LINE_FORMATS, LineFormat, line_format_of
+from copter_frontends.simulator.traces.trace import SkippedLine, Trace, TraceFormat, TraceJob
+from copter_frontends.vocabulary import TraceError
+
+PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+WORKLOAD_COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
+SHORTEST_S = 60.0  # a log's jobs shorter than this many seconds are left out, as in Sia
+MOST_GPU_HOURS = 1000.0  # a log's jobs of more GPU-hours are left out, as in Sia
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_FORMATS = [
+    (PHILLY_COLUMNS, "a Philly log"),
+    (WORKLOAD_COLUMNS, "a Sia workload"),
+    *((each.columns, each.title) for each in LINE_FORMATS),
+]
+_EXPECTED = "expected a CSV file, plain or gzipped, with the columns " + " or ".join(
+    f"{','.join(names)} ({title})" for names, title in _FORMATS
+)
+
+_Rows = Iterator[tuple[int, list[str]]]
+
+
+def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL_APPLICATIONS) -> Trace:
+    """Read a trace in the format that its header determines.
+
+    Broken lines are skipped and recorded in the trace's `skipped`, each with its line number and reason.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file with the columns ``timestamp,duration,num_gpus,gpu_time,cluster`` (a Philly log),
+        ``name,time,application,num_replicas,batch_size`` (a Sia workload; ``weight``, ``priority``, ``tenant``,
+        ``preemptible`` (yes or no), ``reservation`` (TYPE:GPUS), ``min_gpus`` and ``max_gpus`` are optional), or those
+        of one of :data:`~copter_frontends.simulator.traces.formats.LINE_FORMATS`, in any order, others ignored. Gzip is told from
+        the file's first bytes.
+    applications : collection of str
+        Names that a workload may use.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    TraceError
+        If the file is missing, damaged, of another format, or without a usable line.
+    """
+    name = os.fspath(path)
+    rows = numbered_rows(name)
+    header = next(rows, (0, []))[1]
+    columns, present = Columns(header), {column.strip() for column in header}
+    if present.issuperset(PHILLY_COLUMNS):
+        trace = _philly(name, columns, rows)
+    elif present.issuperset(WORKLOAD_COLUMNS):
+        trace = _workload(name, columns, rows, applications)
+    elif (line_format := line_format_of(present)) is not None:
+        trace = _lines(name, line_format, columns, rows)
+    else:
+        result = " ".join(",".join(header).split())[:200] if header else "nothing: the file is empty"
+        raise TraceError(f"{name}: unknown header; found {result}; {_EXPECTED}")
+    if not trace.jobs:
+        first = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
+        counts = f"{len(trace.skipped)} broken, {trace.filtered} left out"
+        raise TraceError(f"{name}: no usable line ({counts}{first}); {_EXPECTED}")
+    return trace
+
+
+def _text_of(name: str) -> str:
+    """Return the whole file, decompressed and decoded."""
+    try:
+        with open(name, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise TraceError(f"{name}: cannot be read ({error.strerror or error}); {_EXPECTED}") from None
+    try:
+        if content.startswith(_GZIP_MAGIC):
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as error:
+        raise TraceError(f"{name}: damaged gzip file ({error}); fetch it again") from None
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{name}: not UTF-8 text ({error.reason} at byte {error.start}); {_EXPECTED}") from None
+
+
+def numbered_rows(name: str) -> _Rows:
+    """Return non-empty rows of a CSV file with line numbers, plain or gzipped; raises TraceError."""
+    reader = csv.reader(io.StringIO(_text_of(name), newline=""))
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise TraceError(f"{name}: line {reader.line_num}: not CSV ({error}); {_EXPECTED}") from None
+        if row:
+            yield reader.line_num, row
+
+
+def _philly(name: str, columns: Columns, rows: _Rows) -> Trace:
+    result: list[tuple[datetime, int, float]] = []
+    skipped: list[SkippedLine] = []
+    filtered = 0
+    for line_number, row in rows:
+        try:
+            columns.check(row)
+            when = columns.time(row, "timestamp")
+            duration_s = columns.number(row, "duration")
+            gpus = columns.count(row, "num_gpus")
+            gpu_time_s = columns.number(row, "gpu_time")
+        except BadFieldError as error:
+            skipped.append(SkippedLine(line_number, str(error)))
+            continue
+        if duration_s < SHORTEST_S or gpu_time_s >= MOST_GPU_HOURS * 3600.0:
+            filtered += 1
+        else:
+            result.append((when, gpus, duration_s))
+    result.sort(key=lambda job: job[0])
+    if not result:
+        return Trace(name, TraceFormat.PHILLY, (), skipped, filtered)
+    start = datetime.combine(result[0][0].date(), time())
+    jobs = tuple(TraceJob((when - start).total_seconds(), gpus, duration_s) for when, gpus, duration_s in result)
+    return Trace(name, TraceFormat.PHILLY, jobs, skipped, filtered, start)
+
+
+def _lines(name: str, line_format: LineFormat, columns: Columns, rows: _Rows) -> Trace:
+    jobs: list[TraceJob] = []
+    skipped: list[SkippedLine] = []
+    filtered = 0
+    line_of: dict[str, int] = {}
+    for line_number, row in rows:
+        try:
+            columns.check(row)
+            job = line_format.parse(columns, row)
+            if job is not None and job.name in line_of:
+                raise BadFieldError(f"job {job.name!r} was there before, on line {line_of[job.name]}")
+        except BadFieldError as error:
+            skipped.append(SkippedLine(line_number, str(error)))
+            continue
+        if job is None:
+            filtered += 1
+            continue
+        if job.name is not None:
+            line_of[job.name] = line_number
+        jobs.append(replace(job, line_number=line_number))
+    return Trace(name, line_format.format, tuple(sorted(jobs, key=lambda job: job.submit_s)), skipped, filtered)
+
+
+def _workload(name: str, columns: Columns, rows: _Rows, applications: Collection[str]) -> Trace:
+    jobs: list[TraceJob] = []
+    skipped: list[SkippedLine] = []
+    line_of: dict[str, int] = {}
+    for line_number, row in rows:
+        try:
+            columns.check(row)
+            job = TraceJob(
+                submit_s=columns.number(row, "time"),
+                gpus=columns.count(row, "num_replicas"),
+                name=columns.text(row, "name"),
+                application=columns.text(row, "application"),
+                batch_size=columns.count(row, "batch_size"),
+                **columns.further(row),
+            )
+            if job.application not in applications:
+                known = ", ".join(sorted(applications))
+                raise BadFieldError(f"unknown application {job.application!r}; the known ones are: {known}")
+            if job.name in line_of:
+                raise BadFieldError(f"name {job.name!r} was used before, on line {line_of[job.name]}")
+        except BadFieldError as error:
+            skipped.append(SkippedLine(line_number, str(error)))
+            continue
+        line_of[str(job.name)] = line_number
+        jobs.append(job)
+    return Trace(name, TraceFormat.WORKLOAD, tuple(sorted(jobs, key=lambda job: job.submit_s)), skipped)

@@ -1,0 +1,1 @@
+"""Schedulers that the papers compare with, and that no other room needs."""

@@ -1,0 +1,1 @@
+"""The commands of ``copter`` that serve or watch a cluster."""

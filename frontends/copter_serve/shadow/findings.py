@@ -1,0 +1,189 @@
+"""Capacity that a cluster's own scheduler leaves unused at one moment, with a certified bound and the jobs
+concerned.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from copter_serve.queues.admission_model import AdmissionModel, AdmissionPlan
+from copter_serve.queues.ask import Ask
+from copter_serve.queues.fair_shares import FairShares
+from copter_serve.queues.quota_tree import SLACK
+from copter_serve.views import ClusterView, WatchedJob
+
+MOST_NAMED = 20  # most jobs, queues or nodes named in a finding
+LITTLE = 1e-6  # value of one unit of other resources, so that jobs without the counted resource start too
+
+
+@dataclass(slots=True)
+class Findings:
+    """Findings of one moment.
+
+    Attributes
+    ----------
+    at_s : float
+        Unix time.
+    resource : str
+        Name of the counted resource.
+    quota, used, could, bound : float
+        Units of quota; units in use; units that the plan would start now; a certified bound on the latter.
+    starts : list of dict
+        Jobs that the plan would start now, with their flavors, units and seconds of waiting.
+    unfair : list of dict
+        Queues whose jobs wait within their nominal quota while another borrows; with fair sharing, while others have a
+        larger share than theirs would be.
+    shares : list of dict
+        With fair sharing: queues with their weights and shares, the largest first.
+    overturned : list of dict
+        Waiting jobs for which a job of lower priority, started after they came, took the room; with fair sharing, a job
+        of their own queue, as shares come before priorities between queues.
+    scattered : list of dict
+        Waiting jobs whose pods fit on no node, though the nodes together have enough room.
+    held : list of dict
+        Waiting jobs that may not start even if there is room.
+    waiting, running : int
+    skipped : list of str
+    """
+
+    at_s: float
+    resource: str
+    quota: float
+    used: float
+    could: float = 0.0
+    bound: float = 0.0
+    starts: list[dict[str, Any]] = field(default_factory=list)
+    unfair: list[dict[str, Any]] = field(default_factory=list)
+    shares: list[dict[str, Any]] = field(default_factory=list)
+    overturned: list[dict[str, Any]] = field(default_factory=list)
+    scattered: list[dict[str, Any]] = field(default_factory=list)
+    held: list[dict[str, Any]] = field(default_factory=list)
+    waiting: int = 0
+    running: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def stranded(self) -> float:
+        """Return the free units that no admission of waiting jobs can use."""
+        return max(0.0, self.quota - self.used - self.bound)
+
+
+def find(view: ClusterView, model: AdmissionModel, at_s: float) -> Findings:
+    """Return the findings of a view; the model must be that of the view's tree."""
+    waiting = [job for job in view.jobs if not job.running]
+    able = {job.id: job for job in waiting if not job.held}
+    model.update(
+        [
+            Ask(job.id, job.queue, job.options, max(view.units(job.options[0]), LITTLE), job.priority, job.came_s)
+            for job in able.values()
+        ]
+    )
+    plan = model.plan(searched=True)
+    found = Findings(at_s, view.resource, view.quota(), view.used(), skipped=view.skipped)
+    found.waiting, found.running = len(waiting), len(view.jobs) - len(waiting)
+    found.bound = plan.bound
+    _plan(view, plan, able, found)
+    _fairness(view, list(able.values()), found)
+    _priorities(view, list(able.values()), found)
+    _nodes(view, list(able.values()), found)
+    found.held = [{"job": job.id, "queue": job.queue, "why": job.held} for job in waiting if job.held][:MOST_NAMED]
+    return found
+
+
+def _plan(view: ClusterView, plan: AdmissionPlan, able: dict[str, WatchedJob], found: Findings) -> None:
+    for key, counts in plan.starts.items():
+        job = able[str(key)]
+        option = job.options[next(at for at, count in enumerate(counts) if count)]
+        units = view.units(option)
+        found.could += units
+        found.starts.append(
+            {
+                "job": job.id, "queue": job.queue, "priority": job.priority, "units": units,
+                "flavors": sorted({flavor for flavor, _ in option}), "waits_s": max(0.0, found.at_s - job.came_s),
+            }
+        )  # fmt: skip
+    found.starts.sort(key=lambda each: (-each["priority"], -each["waits_s"]))
+    found.bound = max(found.bound, found.could)
+
+
+def _fairness(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
+    """Add the queues whose jobs would fit their own quota and wait while another queue borrows."""
+    tree = view.tree
+    fair = FairShares(tree) if tree.fair else None
+    if fair is not None:
+        shares = {name: fair.share(node) for name, node in tree.queues.items()}
+        ranked = sorted(tree.queues, key=lambda name: -shares[name])[:MOST_NAMED]
+        # no infinity in JSON: a queue of weight zero that borrows has no share
+        found.shares = [
+            {"queue": name, "weight": tree.queues[name].weight,
+             "share": shares[name] if math.isfinite(shares[name]) else None}
+            for name in ranked
+        ]  # fmt: skip
+    over: dict[tuple[str, Any], list[str]] = {}
+    for name, node in tree.queues.items():
+        for share, used in node.used.items():
+            nominal = node.quotas[share].nominal if share in node.quotas else 0.0
+            if node.parent is not None and nominal > 0.0 and used > nominal * (1.0 + SLACK):
+                over.setdefault((tree.root(name), share), []).append(name)
+    for job in able:
+        node = tree.queues[job.queue]
+        option = job.options[0]
+        within = all(
+            share in node.quotas and node.used.get(share, 0.0) + amount <= node.quotas[share].nominal * (1.0 + SLACK)
+            for share, amount in option.items()
+        )
+        blocked = [share for share, amount in option.items() if amount > tree.available(job.queue, share) + SLACK]
+        lenders = sorted({name for share in blocked for name in over.get((tree.root(job.queue), share), [])})
+        if fair is not None and not within:
+            mine = fair.standing(job.queue, option)
+            lenders = [name for name in lenders if name != job.queue and fair.standing(name) > mine]
+            within = bool(lenders)
+        if within and lenders and len(found.unfair) < MOST_NAMED:
+            found.unfair.append(
+                {"job": job.id, "queue": job.queue, "units": view.units(option), "borrowed_by": lenders[:MOST_NAMED]}
+            )
+
+
+def _priorities(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
+    """Add the jobs that waited while jobs of lower priority in their cohort were started in their room."""
+    tree = view.tree
+    running = [job for job in view.jobs if job.running and not math.isnan(job.started_s)]
+    for job in sorted(able, key=lambda each: -each.priority):
+        if len(found.overturned) == MOST_NAMED:
+            break
+        if tree.room(job.queue, job.options[0]):
+            continue
+        root = tree.root(job.queue)
+        later = [
+            each
+            for each in running
+            if each.priority < job.priority
+            and each.started_s > job.came_s
+            and (each.queue == job.queue if tree.fair else tree.root(each.queue) == root)
+        ]
+        for each in later:
+            tree.use(each.queue, each.options[0], -1.0)
+        fits = bool(later) and tree.room(job.queue, job.options[0]) > 0
+        for each in later:
+            tree.use(each.queue, each.options[0])
+        if fits:
+            names = [each.id for each in sorted(later, key=lambda each: each.priority)][:MOST_NAMED]
+            found.overturned.append(
+                {"job": job.id, "queue": job.queue, "priority": job.priority, "started_instead": names}
+            )
+
+
+def _nodes(view: ClusterView, able: list[WatchedJob], found: Findings) -> None:
+    """Add the jobs with a pod that fits on no node."""
+    if not view.node_free:
+        return
+    name = view.resource
+    free = [each.get(name, 0.0) for each in view.node_free.values()]
+    for job in able:
+        pod = job.pod.get(name, 0.0)
+        if max(free) < pod <= sum(free) and len(found.scattered) < MOST_NAMED:
+            found.scattered.append(
+                {"job": job.id, "queue": job.queue, "pod_needs": pod, "fullest_offer": max(free), "free": sum(free)}
+            )
