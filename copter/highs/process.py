@@ -28,7 +28,7 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        root = str(Path(__file__).resolve().parents[3])
+        root = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(os.getpid())],

@@ -1,4 +1,4 @@
-"""The ``copter`` command: a module for each of its commands."""
+"""The ``copter`` command: a module for each of its commands; ``copter_serve.commands`` has those of the service."""
 
 from __future__ import annotations
 
@@ -25,12 +25,31 @@ from copter_frontends.cli.resume import resume
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
 from copter_frontends.cli.tape import tape, verify
-from copter_serve.commands.kueue import kueue_controller
-from copter_serve.commands.serve import serve
-from copter_serve.commands.shadow import shadow
+from copter_frontends.vocabulary.elsewhere import PartlyElsewhere
+
+COMMANDS: PartlyElsewhere[click.Command] = PartlyElsewhere(
+    {
+        "compare": compare,
+        "doctor": doctor,
+        "explain": explain,
+        "kueue-controller": "copter_serve.commands.kueue:kueue_controller",
+        "replay": replay,
+        "resume": resume,
+        "serve": "copter_serve.commands.serve:serve",
+        "shadow": "copter_serve.commands.shadow:shadow",
+        "simulate": simulate,
+        "solve": solve,
+        "tape": tape,
+        "verify": verify,
+    }
+)
+"""All commands; those of another package are loaded when they are asked for."""
 
 
-@click.group(epilog="Output has no colours with NO_COLOR=1 in the environment, or if stdout is not a terminal.")
+@click.group(
+    commands=COMMANDS,
+    epilog="Output has no colours with NO_COLOR=1 in the environment, or if stdout is not a terminal.",
+)
 @click.version_option(package_name="copter-lp", prog_name="copter")
 def cli() -> None:
     """Continual optimization for round-based GPU-cluster schedulers."""
@@ -40,24 +59,6 @@ for command in (simulate, compare, *simulate.problems.values(), *compare.problem
     command.params += [config_option(), quiet_option()]
 for command in (replay, resume, solve):
     command.params.append(quiet_option())
-# What `copter --help` says of each command, in one line.
-LINES = (
-    (compare, "Compare policies on the same jobs."),
-    (doctor, "Check this installation."),
-    (explain, "Explain a job's allocation in a saved run."),
-    (kueue_controller, "Write decisions that Kueue leaves to others."),
-    (replay, "Replay a tape with copter and other solvers."),
-    (resume, "Continue a saved run."),
-    (serve, "Schedule clusters over HTTP."),
-    (shadow, "Watch another scheduler's cluster; decide nothing."),
-    (simulate, "Simulate a policy on a cluster, round by round."),
-    (solve, "Solve the linear program in a file."),
-    (tape, "Describe, cut, anonymise or export a tape."),
-    (verify, "Check the answers on tapes without a solver."),
-)
-for command, line in LINES:
-    command.short_help = line
-    cli.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:

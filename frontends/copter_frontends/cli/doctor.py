@@ -7,7 +7,7 @@ import click
 from copter_frontends.cli.output import print_json
 
 
-@click.command()
+@click.command(short_help="Check this installation.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def doctor(as_json: bool) -> int:
     """Check this installation: versions, threads, OpenMP, instruction set, the speed of a small solve.

@@ -7,7 +7,7 @@ import click
 from copter_frontends.cli.output import FiniteRange, InputError, print_json
 
 
-@click.command()
+@click.command(short_help="Explain a job's allocation in a saved run.")
 @click.argument("run", type=click.Path(dir_okay=False))
 @click.argument("job", required=False)
 @click.option(

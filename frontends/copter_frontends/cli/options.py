@@ -27,6 +27,12 @@ begin.
 """
 
 
+TESTBEDS = "copter_papers.testbeds:TESTBEDS"
+"""Where the papers' own jobs are, by the cluster's name."""
+
+TESTBED_NAMES = ("hare-15", "hops-64", "hops-512")
+"""The keys of :data:`copter_papers.testbeds.TESTBEDS`."""
+
 DEFAULT_CLUSTER = "sia-het"
 """Cluster if neither --gpus nor --cluster is given: 64 GPUs of three types, simulated in seconds on a laptop."""
 
@@ -97,14 +103,9 @@ class SimulateOptions:
         return round(WARMUP_HOURS * 3600 / round_s) if self.rounds is not None and sampled else 0
 
     @property
-    def on_hares_testbed(self) -> bool:
-        """Whether the jobs are those of Hare's testbed: its GPUs, no trace, its training models."""
-        return self.cluster == "hare-15" and self.trace is None and self.semantics == "default"
-
-    @property
-    def on_hops_testbed(self) -> bool:
-        """Whether the jobs are those of Hops's evaluation: its GPUs, no trace, its training models."""
-        return self.cluster in ("hops-64", "hops-512") and self.trace is None and self.semantics == "default"
+    def on_testbed(self) -> bool:
+        """Whether the jobs are those of a paper's evaluation: its GPUs, no trace, its training models."""
+        return self.cluster in TESTBED_NAMES and self.trace is None and self.semantics == "default"
 
     @classmethod
     def of(cls, **given: Any) -> SimulateOptions:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from copter import Settings
 from copter.errors import CopterError
 from copter.storage.files import require_writable
-from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.options import TESTBEDS, SimulateOptions
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
@@ -30,13 +30,11 @@ from copter_frontends.simulator.saved_run import require_savable
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary import Cluster, configurations_of
+from copter_frontends.vocabulary.elsewhere import elsewhere
 from copter_frontends.vocabulary.named_clusters import cluster_from, scaled_cluster
 from copter_frontends.vocabulary.semantics import PRESETS, Semantics
 from copter_frontends.what_if.change import Change
 from copter_frontends.what_if.run import change_run
-from copter_papers.hare.applications import HARE_APPLICATIONS
-from copter_papers.hare.testbed import testbed_workload
-from copter_papers.hops.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
 
 
 def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simulation, Workload]:
@@ -91,10 +89,9 @@ def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simul
 
 def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
     """Return the goodput model of the simulated jobs for all configurations of the cluster."""
-    if asked.on_hares_testbed:
-        return TaskGoodput(configurations_of(cluster), HARE_APPLICATIONS)
-    if asked.on_hops_testbed:
-        return IterationGoodput(configurations_of(cluster), HOPS_APPLICATIONS)
+    if asked.on_testbed:
+        model: GoodputModel = elsewhere(TESTBEDS)[asked.cluster].goodput(cluster)
+        return model
     applications = ALL_APPLICATIONS if asked.applications is None else read_applications(asked.applications)
     return GoodputModel(configurations_of(cluster), applications)
 
@@ -139,10 +136,9 @@ def _kept_jobs(asked: SimulateOptions, workload: Workload) -> Workload:
 
 def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, model: GoodputModel) -> Workload:
     """Return the jobs: a paper's own jobs on its GPUs, otherwise those of the options."""
-    if asked.on_hares_testbed:
-        return testbed_workload(asked.jobs, asked.seed)
-    if asked.on_hops_testbed:
-        return hops_workload(asked.cluster or "", asked.jobs, asked.seed)
+    if asked.on_testbed:
+        jobs: Workload = elsewhere(TESTBEDS)[asked.cluster].workload(asked.jobs, asked.seed)
+        return jobs
 
     hours, cap = asked.window_hours or max(asked.hours or 24.0, 24.0), semantics.batch_limit == "policy"
     return make_workload(

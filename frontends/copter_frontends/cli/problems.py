@@ -20,6 +20,9 @@ from copter_frontends.policies.registry.network_names import (
     TRAFFIC_SCHEMES,
     TRAFFIC_STREAMS,
 )
+from copter_frontends.vocabulary.elsewhere import elsewhere
+
+KUEUE_TEST = "copter_serve.commands.load_tests:run_kueue"
 
 _COUNT = click.IntRange(min=1)
 _FROM_ZERO = click.IntRange(min=0)
@@ -243,9 +246,7 @@ def _run_shards(**options: Any) -> int:
 
 def _run_kueue(**options: Any) -> int:
     """Admit the workloads of Kueue's scheduler performance test, moment by moment, beside bounds on any scheduler."""
-    from copter_serve.commands.load_tests import run_kueue  # imported late: `--help` need not load the engine
-
-    return run_kueue(options)
+    return int(elsewhere(KUEUE_TEST)(options))
 
 
 def _kueue_command() -> click.Command:

@@ -50,7 +50,7 @@ def _picture(context: click.Context, parameter: click.Parameter, value: str | No
     return value
 
 
-@click.command()
+@click.command(short_help="Replay a tape with copter and other solvers.")
 @click.argument("file", type=click.Path())
 @click.option("--method", help="How copter solves linear programs (Settings.method)  [default: as recorded]")
 @click.option(

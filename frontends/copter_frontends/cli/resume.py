@@ -9,7 +9,7 @@ import click
 from copter_frontends.cli.output import InputError
 
 
-@click.command()
+@click.command(short_help="Continue a saved run.")
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option(
     "--hours",

@@ -20,6 +20,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 
 
 @click.command(
+    short_help="Simulate a policy on a cluster, round by round.",
     cls=WithProblems,
     epilog="`copter simulate traffic`, `shards` and `kueue` have options of their own: see their --help.",
 )

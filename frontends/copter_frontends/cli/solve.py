@@ -15,7 +15,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 _FAILED = ("numerical_error", "interrupted")
 
 
-@click.command()
+@click.command(short_help="Solve the linear program in a file.")
 @click.argument("file", type=click.Path())
 @click.option(
     "--tolerance", type=_POSITIVE, default=1e-6, show_default=True, help="Relative tolerance of residuals and gap."

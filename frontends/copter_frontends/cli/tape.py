@@ -10,7 +10,7 @@ import click
 from copter_frontends.cli.output import InputError, print_json
 
 
-@click.command()
+@click.command(short_help="Check the answers on tapes without a solver.")
 @click.argument("files", type=click.Path(), nargs=-1, required=True)
 def verify(files: tuple[str, ...]) -> int:
     """Check the answers on the tapes FILES (bounds, points, plans and rays) without using copter's solvers.
@@ -23,7 +23,7 @@ def verify(files: tuple[str, ...]) -> int:
     return main(files)
 
 
-@click.group()
+@click.group(short_help="Describe, cut, anonymise or export a tape.")
 def tape() -> None:
     """Describe a tape, cut it, make it anonymous, or write one of its programs as MPS."""
 

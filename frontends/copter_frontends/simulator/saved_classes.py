@@ -26,7 +26,7 @@ METHODS = {
 """Methods of objects of the run that a policy keeps as attributes."""
 
 _ENGINE = {f"{kind.__module__}:{kind.__name__}": kind for kind in (Settings, Status)}
-_NAME = re.compile(r"(copter_frontends(?:\.[a-z][a-z0-9_]*)+):([A-Za-z_][A-Za-z0-9_]*)")
+_NAME = re.compile(r"(copter_(?:frontends|papers)(?:\.[a-z][a-z0-9_]*)+):([A-Za-z_][A-Za-z0-9_]*)")
 _COMMANDS = ("copter_frontends.cli.options", "copter_frontends.cli.saving")
 """The modules of the command line with classes that a run's note may contain; importing others could have side
 effects.

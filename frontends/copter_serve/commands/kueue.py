@@ -23,7 +23,7 @@ def _workers(context: click.Context, parameter: click.Parameter, value: tuple[st
     return found
 
 
-@click.command("kueue-controller")
+@click.command("kueue-controller", short_help="Write decisions that Kueue leaves to others.")
 @click.option("--address", metavar="URL", help="Address of an API server without credentials (`kubectl proxy`).")
 @click.option(
     "--context", metavar="NAME", help="Context of the kubeconfig  [default: its current one, or the pod's account]"

@@ -16,7 +16,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
 
 
-@click.command()
+@click.command(short_help="Schedule clusters over HTTP.")
 @click.option("--data", type=click.Path(file_okay=False), required=True, help="Folder of journals and snapshots.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(

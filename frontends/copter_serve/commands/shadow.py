@@ -14,7 +14,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 _FILE = click.Path(dir_okay=False)
 
 
-@click.command()
+@click.command(short_help="Watch another scheduler's cluster; decide nothing.")
 @click.option(
     "--kueue", metavar="FILE|URL", help="Kueue's objects: a file, or an API server's address (`kubectl proxy`)."
 )

@@ -1,7 +1,8 @@
 """The lease programs as explicit LPs: the compact cumulative form and one block per deadline (docs/papers/chronus.md,
 C8).
 
-:mod:`copter_frontends.policies.chronus.formulation` decomposes these programs; tests and benchmarks solve them undecomposed.
+:mod:`copter_frontends.policies.chronus.formulation` decomposes these programs; tests and benchmarks solve them
+undecomposed.
 """
 
 from __future__ import annotations

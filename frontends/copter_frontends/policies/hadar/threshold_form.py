@@ -1,7 +1,7 @@
 """The threshold form of a round: an integer per (job, slowest type used), continuous GPUs (H8).
 
-The compact LP of :mod:`copter_frontends.policies.hadar.formulation` relaxes this program. The shim solves it over the few jobs
-with close decisions; tests solve it over all jobs.
+The compact LP of :mod:`copter_frontends.policies.hadar.formulation` relaxes this program. The shim solves it over the
+few jobs with close decisions; tests solve it over all jobs.
 """
 
 from __future__ import annotations

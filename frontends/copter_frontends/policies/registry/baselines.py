@@ -1,32 +1,21 @@
-"""Baselines by name, over a goodput model."""
+"""Baselines by name, over a goodput model; opponents of the papers only are in ``copter_papers.opponents.entries``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
 
 from copter import Settings
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
+from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.policies.baselines.fifo import FifoPolicy
 from copter_frontends.policies.baselines.gavel import GavelObjective, GavelPolicy
 from copter_frontends.policies.baselines.srtf import SrtfPolicy
 from copter_frontends.policies.baselines.themis import ThemisPolicy
 from copter_frontends.policies.baselines.tiresias import TiresiasPolicy
-from copter_frontends.policies.sia import SiaPolicy
-from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, TrainingThroughputs
-from copter_frontends.policy_kit.deadlines import DrawnRewards, Rewards
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.policy_kit.measured_throughputs import MeasuredThroughputs
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
-from copter_frontends.vocabulary.semantics import Semantics
-from copter_papers.opponents.edf import EdfPolicy
-from copter_papers.opponents.genie import GeniePolicy
-from copter_papers.opponents.pollux import LearnedSpeedups, PolluxPolicy, TypeBlindPollux
-from copter_papers.opponents.pop import PopPolicy
-from copter_papers.opponents.shockwave import ShockwavePolicy
-from copter_papers.opponents.three_sigma import ThreeSigmaPolicy
-from copter_papers.sia.cold_highs import ColdSiaPolicy
 
 Make = Callable[..., SchedulingPolicy]
 """Function of (cluster, goodput model, mode, settings) and, for policies with deadlines, the jobs' rewards."""
@@ -64,64 +53,6 @@ def _themis(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings
     return ThemisPolicy(cluster, _goodput(cluster, model))
 
 
-def _shockwave(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
-    return ShockwavePolicy(cluster, _goodput(cluster, model))
-
-
-def _given_or_drawn(rewards: Rewards | None, cluster: Cluster, rates: TrainingThroughputs) -> Rewards:
-    return DrawnRewards(cluster, rates) if rewards is None else rewards
-
-
-def _edf(
-    cluster: Cluster, model: GoodputModel, mode: str, settings: Settings, rewards: Rewards | None = None
-) -> SchedulingPolicy:
-    rates = TrainingThroughputs(cluster, model)
-    return EdfPolicy(cluster, _given_or_drawn(rewards, cluster, rates), can_run=RunsWith(rates))
-
-
-def _three_sigma(
-    cluster: Cluster, model: GoodputModel, mode: str, settings: Settings, rewards: Rewards | None = None
-) -> SchedulingPolicy:
-    rates = TrainingThroughputs(cluster, model)
-    return ThreeSigmaPolicy(cluster, rates, _given_or_drawn(rewards, cluster, rates))
-
-
-def _genie(
-    cluster: Cluster, model: GoodputModel, mode: str, settings: Settings, rewards: Rewards | None = None
-) -> SchedulingPolicy:
-    rates = TrainingThroughputs(cluster, model)
-    return GeniePolicy(cluster, rates, _given_or_drawn(rewards, cluster, rates))
-
-
-def _pollux(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
-    return PolluxPolicy(cluster, _goodput(cluster, model))
-
-
-def _lp_star(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
-    return ColdSiaPolicy(cluster, threads=settings.threads, goodput=model, mode=_mode(mode))
-
-
-def _milp(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
-    return ColdSiaPolicy(cluster, integer=True, threads=settings.threads, goodput=model, mode=_mode(mode))
-
-
-def pop(part: Make, parts: int) -> Make:
-    """Return the constructor of POP over another policy."""
-
-    def make(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
-        return PopPolicy(cluster, lambda piece: part(piece, model, mode, settings), parts)
-
-    return make
-
-
-def _sia(cluster: Cluster, model: GoodputModel, mode: str, settings: Settings) -> SchedulingPolicy:
-    return SiaPolicy(cluster, model, mode=_mode(mode), settings=settings)
-
-
-def _mode(word: str) -> Literal["full", "capped"]:
-    return "capped" if word == "capped" else "full"
-
-
 def gavel_of_the_artifact(
     cluster: Cluster,
     profiles: Mapping[str, ProfiledApplication],
@@ -134,22 +65,6 @@ def gavel_of_the_artifact(
     if asked.method == "auto":  # ECOS, that simulator's solver, returns an inner point of the optima, not a vertex
         asked = replace(asked, method="interior")
     return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=asked)
-
-
-def pollux_of_the_artifact(
-    cluster: Cluster, semantics: Semantics, profiles: Mapping[str, ProfiledApplication] | None = None
-) -> TypeBlindPollux:
-    """Pollux as Sia's public simulator runs it: virtual nodes, no types, learned speedups (B29-B32)."""
-    speedups = LearnedSpeedups(profiles or fitted_profiles(), semantics.projection_order, semantics.growth)
-    sizes = {kind: made.gpus_per_node for kind, made in cluster.types.items()}
-    counts = {kind: sum(node.gpu_type == kind for node in cluster.nodes.values()) for kind in sizes}
-    most = [min(counts[kind], semantics.max_nodes.get(kind, counts[kind])) * sizes[kind] for kind in sizes]
-    return TypeBlindPollux(cluster, speedups, most_gpus=min((gpus for gpus in most if gpus), default=None))
-
-
-def shockwave_of_the_artifact(cluster: Cluster, model: GoodputModel) -> ShockwavePolicy:
-    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B23)."""
-    return ShockwavePolicy(cluster, _goodput(cluster, model), type_blind=True)
 
 
 OBJECTIVES = {
@@ -167,14 +82,5 @@ BASELINES: dict[str, Make] = {
     "srtf": _srtf,
     "yarn-cs": _yarn,
     "themis": _themis,
-    "shockwave": _shockwave,
-    "edf": _edf,
-    "3sigma": _three_sigma,
-    "genie": _genie,
-    "pollux": _pollux,
-    "lp-star": _lp_star,
-    "milp": _milp,
-    "pop-16": pop(_milp, 16),
-    "pop-16-copter": pop(_sia, 16),
 }
 """Functions (cluster, goodput model, mode, settings) -> policy, by the policy's name on the command line."""

@@ -38,11 +38,15 @@ HADAR_MODES = {
 }
 """Arguments of Hadar's other variants in its paper, by the policy's name.
 
-``mode`` and ``utility`` as :class:`copter_frontends.policies.hadar.HadarPolicy` takes them; ``prices`` of its online rule.
+``mode`` and ``utility`` as :class:`copter_frontends.policies.hadar.HadarPolicy` takes them; ``prices`` of its online
+rule.
 """
 
+OPPONENT_ENTRIES = "copter_papers.opponents.entries:ENTRIES"
+"""Where the entries are of policies that only the papers' experiments need."""
+
 BASELINE_NAMES = (*RIGID_NAMES, "pollux", "lp-star", "milp", "pop-16", "pop-16-copter")
-"""The keys of :data:`copter_frontends.policies.registry.baselines.BASELINES`."""
+"""The schedulers that the papers compare with: the keys of ``BASELINES`` in ``baselines.py`` and the opponents'."""
 
 DEADLINE_NAMES = ("chronus", "edf", "3sigma", "genie")
 """Policies for jobs with deadlines; for these the command line draws deadlines."""

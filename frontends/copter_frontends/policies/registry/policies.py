@@ -14,18 +14,12 @@ from copter_frontends.policies.hadar import HadarPolicy, OnlineRule, utility_nam
 from copter_frontends.policies.hare.policy import HarePolicy
 from copter_frontends.policies.hare.task_policy import HareTaskPolicy
 from copter_frontends.policies.hops import HopsPolicy, ModelledThroughputs
-from copter_frontends.policies.registry.baselines import (
-    BASELINES,
-    OBJECTIVES,
-    gavel_of_the_artifact,
-    pollux_of_the_artifact,
-    shockwave_of_the_artifact,
-)
+from copter_frontends.policies.registry.baselines import BASELINES, OBJECTIVES, gavel_of_the_artifact
 from copter_frontends.policies.registry.names import (
     BASELINE_NAMES,
-    DEADLINE_NAMES,
     HADAR_MODES,
     HARE_SCHEMES,
+    OPPONENT_ENTRIES,
     RIGID_NAMES,
 )
 from copter_frontends.policies.registry.policy_entry import PolicyEntry
@@ -33,8 +27,8 @@ from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.policy_kit import GoodputThroughputs, SeenTimes, TrainingThroughputs
 from copter_frontends.policy_kit.deadlines import DeadlineOptions, DrawnRewards
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
+from copter_frontends.vocabulary.elsewhere import PartlyElsewhere
 from copter_frontends.vocabulary.semantics import Semantics
-from copter_papers.hare.opponent_policy import OpponentPolicy
 
 LEASE_S, BEST_EFFORT_S = 1200.0, 300.0  # lengths of Chronus's SLO leases and best-effort leases, as in its paper
 
@@ -91,15 +85,6 @@ def _make_hare_gang(
     return HarePolicy(cluster, goodput_model, threads=settings.threads, weights=weights)
 
 
-def _hare_opponent(scheme: str) -> PolicyEntry:
-    def make(
-        cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, weights: Mapping[str, float]
-    ) -> SchedulingPolicy:
-        return OpponentPolicy(cluster, scheme, goodput_model, weights=weights)
-
-    return PolicyEntry(make, has_lp=False, takes_weights=True)
-
-
 def _make_chronus(
     cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, deadlines: DeadlineOptions | None
 ) -> SchedulingPolicy:
@@ -124,19 +109,8 @@ def round_of_lease_s(lease_s: float) -> float:
     return lease_s / max(round(lease_s / BEST_EFFORT_S), 1)
 
 
-def _deadline_baseline(name: str) -> PolicyEntry:
-    """Return the entry of a baseline for jobs with deadlines."""
-
-    def make(
-        cluster: Cluster, goodput_model: GoodputModel, mode: str, settings: Settings, deadlines: DeadlineOptions | None
-    ) -> SchedulingPolicy:
-        return BASELINES[name](cluster, goodput_model, mode, settings, None if deadlines is None else deadlines.rewards)
-
-    return PolicyEntry(make, has_lp=False, takes_deadlines=True, rigid=True)
-
-
 def _baseline(name: str) -> PolicyEntry:
-    """Return the entry of a baseline; under the semantics of Sia's public simulator, some are as ported there."""
+    """Return the entry of a baseline; under the semantics of Sia's public simulator, Gavel is as ported there."""
 
     def make(
         cluster: Cluster,
@@ -146,28 +120,24 @@ def _baseline(name: str) -> PolicyEntry:
         semantics: Semantics,
         profiles: Mapping[str, ProfiledApplication] | None,
     ) -> SchedulingPolicy:
-        if name == "pollux" and semantics.training == "agent":
-            return pollux_of_the_artifact(cluster, semantics, profiles)
-        if name == "shockwave" and semantics.training == "agent":
-            return shockwave_of_the_artifact(cluster, goodput_model)
         if name in OBJECTIVES and semantics.training == "agent" and profiles is not None:
             return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], settings)
         return BASELINES[name](cluster, goodput_model, mode, settings)
 
-    pollux = name == "pollux"
-    rigid = name in RIGID_NAMES
-    return PolicyEntry(make, has_lp=False, takes_semantics=True, rigid=rigid, capped=not pollux, type_blind=pollux)
+    return PolicyEntry(make, has_lp=False, takes_semantics=True, rigid=name in RIGID_NAMES)
 
 
-POLICIES: dict[str, PolicyEntry] = {
-    "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True, takes_options=True),
-    "hadar": _hadar(),
-    **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
-    "hops": PolicyEntry(_make_hops, has_lp=True),
-    "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, takes_profiling=True, by_tasks=True),
-    "hare-gang": PolicyEntry(_make_hare_gang, has_lp=False, takes_weights=True),
-    **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},
-    "chronus": PolicyEntry(_make_chronus, has_lp=True, takes_deadlines=True, rigid=True),
-    **{name: _deadline_baseline(name) if name in DEADLINE_NAMES else _baseline(name) for name in BASELINE_NAMES},
-}
-"""Policies by their names on the command line."""
+POLICIES: PartlyElsewhere[PolicyEntry] = PartlyElsewhere(
+    {
+        "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True, takes_options=True),
+        "hadar": _hadar(),
+        **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
+        "hops": PolicyEntry(_make_hops, has_lp=True),
+        "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, takes_profiling=True, by_tasks=True),
+        "hare-gang": PolicyEntry(_make_hare_gang, has_lp=False, takes_weights=True),
+        **dict.fromkeys(HARE_SCHEMES, OPPONENT_ENTRIES),
+        "chronus": PolicyEntry(_make_chronus, has_lp=True, takes_deadlines=True, rigid=True),
+        **{name: _baseline(name) if name in BASELINES else OPPONENT_ENTRIES for name in BASELINE_NAMES},
+    }
+)
+"""Policies by their names on the command line; those of the papers' opponents are loaded when they are asked for."""

@@ -22,7 +22,7 @@ MOST_COLUMNS = 5000  # with more columns the shim's plan, whose gap is far below
 
 
 def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, left_s: float) -> tuple[Assignment, int]:
-    """Improve :func:`~copter_frontends.policies.sia.shim.integer_assignment` by branch and bound, as far as time allows.
+    """Improve :func:`~copter_frontends.policies.sia.shim.integer_assignment` by branch and bound while time is left.
 
     Parameters
     ----------

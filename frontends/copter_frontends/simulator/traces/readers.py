@@ -46,8 +46,8 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
         A CSV file with the columns ``timestamp,duration,num_gpus,gpu_time,cluster`` (a Philly log),
         ``name,time,application,num_replicas,batch_size`` (a Sia workload; ``weight``, ``priority``, ``tenant``,
         ``preemptible`` (yes or no), ``reservation`` (TYPE:GPUS), ``min_gpus`` and ``max_gpus`` are optional), or those
-        of one of :data:`~copter_frontends.simulator.traces.formats.LINE_FORMATS`, in any order, others ignored. Gzip is told from
-        the file's first bytes.
+        of one of :data:`~copter_frontends.simulator.traces.formats.LINE_FORMATS`, in any order, others ignored.
+        Gzip is told from the file's first bytes.
     applications : collection of str
         Names that a workload may use.
 

@@ -18,9 +18,10 @@ def sample_day(
 ) -> list[Job]:
     """Sample `jobs` jobs over `hours` from a cluster's log.
 
-    Arrivals follow one real day of the trace (:func:`copter_frontends.simulator.traces.arrivals.busy_day`). Sizes and durations
-    are those of jobs drawn from the whole trace, each at most once while there are enough. The GPU hours determine the
-    application: under 1 cifar10, under 10 deepspeech2 or bert (at random), under 100 yolov3, otherwise imagenet.
+    Arrivals follow one real day of the trace (:func:`copter_frontends.simulator.traces.arrivals.busy_day`). Sizes and
+    durations are those of jobs drawn from the whole trace, each at most once while there are enough. The GPU hours
+    determine the application: under 1 cifar10, under 10 deepspeech2 or bert (at random), under 100 yolov3, otherwise
+    imagenet.
 
     Parameters
     ----------
