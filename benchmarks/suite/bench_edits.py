@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from copter.highs.lp import highs_lp
+
 from .problems import SIZES, TYPES, Rounds
 
 try:
@@ -135,17 +137,10 @@ class Highs:
 
             raise SkipNotImplemented("highspy is not installed")
         lp = Rounds(requests).model.to_linear_program()
-        data = highspy.HighsLp()
-        data.num_row_, data.num_col_ = lp.shape
-        data.col_cost_, data.col_lower_, data.col_upper_ = lp.c, lp.col_lower, lp.col_upper
-        data.row_lower_, data.row_upper_ = lp.row_lower, lp.row_upper
-        data.sense_ = highspy.ObjSense.kMaximize
-        data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        data.a_matrix_.start_, data.a_matrix_.index_, data.a_matrix_.value_ = lp.A.indptr, lp.A.indices, lp.A.data
-        self.data = data
+        self.data = highs_lp(lp)
         self.highs: Any = highspy.Highs()
         self.highs.silent()
-        self.highs.passModel(data)
+        self.highs.passModel(self.data)
         self.k, self.rows, self.total = lp.shape[1] // requests, lp.shape[0], lp.shape[1]
         block = lp.A[:, : self.k].tocsc()
         self.cost, self.upper = lp.c[: self.k].copy(), np.ones(self.k)

@@ -1,4 +1,4 @@
-"""Conversion of a LinearProgram to HiGHS's data structures."""
+"""HiGHS's objects: a silent solver, a program filled in, a run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.problem.linear_program import LinearProgram
+
+Floats = NDArray[np.float64]
 
 
 def require_highspy(what: str) -> Any:
@@ -70,22 +74,55 @@ def _without_output(make: Any) -> Any:
 
 def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
     """Return a HighsLp of the program, with or without its integer and semi-continuous columns."""
+    some = lp.semicontinuous > 0.0
+    whole = integer and (lp.integrality.any() or some.any())
+    return filled_lp(
+        lp.c,
+        lp.A,
+        (lp.row_lower, lp.row_upper),
+        (np.where(some, lp.semicontinuous, lp.col_lower) if whole else lp.col_lower, lp.col_upper),
+        lp.integrality.astype(int) + 2 * some if whole else None,
+        lp.sense,
+        lp.offset,
+    )
+
+
+def filled_lp(
+    cost: Floats,
+    matrix: sp.csc_array,
+    rows: tuple[Floats, Floats],
+    columns: tuple[Floats, Floats],
+    kinds: NDArray[np.int64] | None = None,
+    sense: str = "min",
+    offset: float = 0.0,
+) -> Any:
+    """Return a HighsLp with these data; the one place where one is filled.
+
+    Parameters
+    ----------
+    cost : ndarray (n,)
+    matrix : csc_array (m, n)
+    rows, columns : pairs of ndarrays
+        Lower and upper bounds.
+    kinds : ndarray of int (n,), optional
+        0 for a continuous column, 1 for an integer one, 2 for a semi-continuous, 3 for a semi-integer one.
+    sense : {"min", "max"}
+    offset : float
+    """
     highspy = require_highspy("HiGHS")
     result = highspy.HighsLp()
-    result.num_row_, result.num_col_ = lp.shape
-    result.col_cost_, result.offset_ = lp.c, lp.offset
-    result.sense_ = highspy.ObjSense.kMaximize if lp.sense == "max" else highspy.ObjSense.kMinimize
-    result.col_lower_, result.col_upper_ = lp.col_lower, lp.col_upper
-    result.row_lower_, result.row_upper_ = lp.row_lower, lp.row_upper
+    result.num_row_, result.num_col_ = matrix.shape
+    result.col_cost_, result.offset_ = cost, offset
+    result.sense_ = highspy.ObjSense.kMaximize if sense == "max" else highspy.ObjSense.kMinimize
+    result.row_lower_, result.row_upper_ = rows
+    result.col_lower_, result.col_upper_ = columns
     result.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    result.a_matrix_.start_, result.a_matrix_.index_ = lp.A.indptr, lp.A.indices
-    result.a_matrix_.value_ = lp.A.data
-    some = lp.semicontinuous > 0.0
-    if integer and (lp.integrality.any() or some.any()):
+    result.a_matrix_.start_, result.a_matrix_.index_ = matrix.indptr, matrix.indices
+    result.a_matrix_.value_ = matrix.data
+    if kinds is not None:
         kind = highspy.HighsVarType
-        kinds = np.array([kind.kContinuous, kind.kInteger, kind.kSemiContinuous, kind.kSemiInteger])
-        result.integrality_ = kinds[lp.integrality.astype(int) + 2 * some].tolist()
-        result.col_lower_ = np.where(some, lp.semicontinuous, lp.col_lower)
+        names = np.array([kind.kContinuous, kind.kInteger, kind.kSemiContinuous, kind.kSemiInteger])
+        result.integrality_ = names[kinds].tolist()
     return result
 
 

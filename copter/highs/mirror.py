@@ -1,22 +1,23 @@
 """A copy of a model in HiGHS, kept up to date by edits, for comparisons of copter with HiGHS.
 
 The mirror uses HiGHS in the fastest way we know: rows and columns are added and deleted in place, costs and bounds
-changed in place, and each solve starts from the last basis.
+changed in place, and each solve starts from the last basis. Where most of a program is new in every round, passing it
+whole is faster, with the part of the last basis that survives.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.highs.lp import run_highs, silent_highs
-from copter.model.model import Model
+from copter.highs.lp import filled_lp, run_highs, silent_highs
+from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
 
 try:
@@ -25,6 +26,7 @@ except ImportError as error:  # pragma: no cover - depends on the installation
     raise CopterError("the HiGHS comparison needs highspy: pip install highspy") from error
 
 Floats = NDArray[np.float64]
+Names = list[Hashable]
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # values of HiGHS's simplex_strategy
 
@@ -41,8 +43,38 @@ class HighsRun:
     iterations: int
 
 
+class Mirrored(Protocol):
+    """What a mirror reads of a :class:`copter.Model`."""
+
+    @property
+    def ledger(self) -> Any:
+        """The matrix, and where requests and resources are in it."""
+
+    @property
+    def requests(self) -> Iterable[Hashable]:
+        """The requests' ids."""
+
+    @property
+    def resources(self) -> Iterable[Hashable]:
+        """The resources' ids."""
+
+    def cost(self, request: Hashable, /) -> Floats:
+        """Return a request's costs."""
+
+    def count(self, resource: Hashable, /) -> float:
+        """Return a resource's count."""
+
+    def fixed(self, request: Hashable, /) -> int | None:
+        """Return the column to which a request is fixed."""
+
+    def to_linear_program(self) -> LinearProgram:
+        """Return the model as one program."""
+
+
 class HighsMirror:
-    """A copy in HiGHS of a :class:`copter.Model` whose requests all have finite limits.
+    """A copy in HiGHS of a :class:`copter.Model`.
+
+    Edited in place, the model's requests all have finite limits and no rows of their own, and its resources stay.
 
     Parameters
     ----------
@@ -52,10 +84,14 @@ class HighsMirror:
     primal : bool
         Whether HiGHS continues by primal simplex: by far its fastest method while the last basis is nearly optimal, as
         after the edits of one round. After the edits of many rounds dual simplex is faster (docs/decisions.md).
+    whole : bool
+        Whether to pass the whole program each time, which is faster in HiGHS than edits if most of it is new. For the
+        basis, columns are matched by request and position (unless the request was added again), rows by resource and
+        request.
     """
 
-    def __init__(self, model: Model, threads: int = 0, primal: bool = True) -> None:
-        self.model = model
+    def __init__(self, model: Mirrored, threads: int = 0, primal: bool = True, whole: bool = False) -> None:
+        self.model, self.whole = model, whole
         self.highs = silent_highs()
         self.highs.setOptionValue("threads", threads)
         self.highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX if primal else DUAL_SIMPLEX)
@@ -64,11 +100,15 @@ class HighsMirror:
         self._columns_at: dict[Hashable, int] = {}
         self._versions: dict[Hashable, tuple[Any, ...]] = {}
         self._empty = True
+        self._statuses: tuple[dict[Hashable, Any], dict[Hashable, Any]] | None = None
+        self._names: tuple[Names, Names] = ([], [])
 
     # Keeping in step ----------------------------------------------------------------------------------------------
 
     def update(self) -> float:
         """Pass all edits since the last call to HiGHS; returns the seconds that HiGHS's own calls took."""
+        if self.whole:
+            return self._pass_again()
         if self.model.ledger.matrix.n_with_rows:
             raise CopterError("a mirror knows limits only: pass model.to_linear_program() of requests with own rows")
         if self._empty:
@@ -82,6 +122,36 @@ class HighsMirror:
         seconds += self._change_costs_and_bounds()
         if kept is not None:
             seconds += self._give_basis_back(*kept)
+        return seconds
+
+    def _pass_again(self) -> float:
+        """Pass the model and the surviving part of the last basis."""
+        basis = self.highs.getBasis()
+        if basis.valid and self._names[0]:
+            self._statuses = (
+                dict(zip(self._names[0], basis.col_status, strict=True)),
+                dict(zip(self._names[1], basis.row_status, strict=True)),
+            )
+        lp = self.model.to_linear_program()
+        ledger, status = self.model.ledger, highspy.HighsBasisStatus
+        sizes = [(request, ledger.added_at[request], len(self.model.cost(request))) for request in self.model.requests]
+        columns: Names = [(request, at, k) for request, at, count in sizes for k in range(count)]
+        rows: Names = [("resource", resource) for resource in self.model.resources]
+        if len(rows) + len(sizes) == lp.shape[0]:
+            rows += [("request", request) for request, _, _ in sizes]
+        else:  # requests have private rows, which are matched by position only
+            rows += [("row", place) for place in range(len(rows), lp.shape[0])]
+        seconds = self._pass(lp, np.full(lp.shape[1], np.inf))  # the sums bound the columns
+        self._names = (columns, rows)
+        if self._statuses is not None:
+            of_columns, of_rows = self._statuses
+            new = highspy.HighsBasis()
+            new.col_status = [of_columns.get(name, status.kLower) for name in columns]
+            new.row_status = [of_rows.get(name, status.kBasic) for name in rows]
+            new.valid, new.alien = True, True
+            started = time.perf_counter()
+            self.highs.setBasis(new)
+            seconds += time.perf_counter() - started
         return seconds
 
     def _basis_by_request(self) -> tuple[dict[Hashable, tuple[list[Any], Any]], list[Any]] | None:
@@ -126,21 +196,19 @@ class HighsMirror:
 
     def _pass_whole(self) -> float:
         lp = self.model.to_linear_program()
-        data = highspy.HighsLp()
-        data.num_row_, data.num_col_ = lp.shape
-        data.col_cost_, data.offset_ = lp.c, lp.offset
-        data.sense_ = highspy.ObjSense.kMaximize if lp.sense == "max" else highspy.ObjSense.kMinimize
         uppers = [self._bounds(request)[1] for request in self._sizes]
-        data.col_lower_, data.col_upper_ = lp.col_lower, np.concatenate(uppers or [np.zeros(0)])
-        data.row_lower_, data.row_upper_ = lp.row_lower, lp.row_upper
-        data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        data.a_matrix_.start_, data.a_matrix_.index_ = lp.A.indptr, lp.A.indices
-        data.a_matrix_.value_ = lp.A.data
-        started = time.perf_counter()
-        self.highs.passModel(data)
+        seconds = self._pass(lp, np.concatenate(uppers or [np.zeros(0)]))
         self._empty = False
         self._resources = {r: self.model.count(r) for r in self.model.resources}
         self._remember_bounds()
+        return seconds
+
+    def _pass(self, lp: LinearProgram, col_upper: Floats) -> float:
+        """Pass a program with other upper bounds."""
+        columns = (lp.col_lower, col_upper)
+        data = filled_lp(lp.c, lp.A, (lp.row_lower, lp.row_upper), columns, sense=lp.sense, offset=lp.offset)
+        started = time.perf_counter()
+        self.highs.passModel(data)
         return time.perf_counter() - started
 
     def _bounds(self, request: Hashable) -> tuple[Floats, Floats]:
@@ -263,7 +331,12 @@ class HighsMirror:
         )
 
     def start_from(self, solution: Solution) -> None:
-        """Give HiGHS the basis of a purified solution, for programs that its own cold solve does not finish."""
+        """Give HiGHS the basis of a purified solution, for programs that its own cold solve does not finish.
+
+        A mirror of whole programs starts without one.
+        """
+        if self.whole:
+            return
         basis = highspy.HighsBasis()
         status = highspy.HighsBasisStatus
         n_rows = len(self._resources) + len(self._sizes)

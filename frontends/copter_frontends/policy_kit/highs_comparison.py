@@ -9,7 +9,6 @@ import numpy as np
 
 from copter import Model, Solution
 from copter.highs.mirror import HighsMirror
-from copter.highs.whole_mirror import WholeMirror
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 
 
@@ -89,8 +88,8 @@ class HighsComparison:
             return None
         if self._mirror is None or self._model is not policy.model:
             self._model = policy.model
-            kind = HighsMirror if policy.lp_each_round else WholeMirror
-            self._mirror = kind(policy.model, primal=self.every == 1 and policy.lp_each_round)
+            primal = self.every == 1 and policy.lp_each_round
+            self._mirror = HighsMirror(policy.model, primal=primal, whole=not policy.lp_each_round)
             result = self._cold(index, self._mirror, policy.last_solution)
         else:
             result = self._warm(index, self._mirror, policy.last_solution)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from copter.highs.lp import run_highs, silent_highs
+from copter.highs.lp import filled_lp, run_highs, silent_highs
 from copter_frontends.shards.cluster import Floats, Ints, ShardCluster
 from copter_frontends.shards.errors import NoRoomError, ShardError
 from copter_frontends.shards.formulation import Shares
@@ -82,16 +82,9 @@ def _highs(matrix: sp.csc_array, cost: Floats, lower: Floats, upper: Floats, bin
     """Return a HiGHS object with the program; the last `binaries` columns are binary."""
     highs = silent_highs()
     highs.setOptionValue("threads", 1)
-    data = highspy.HighsLp()
-    data.num_row_, data.num_col_ = matrix.shape
-    data.col_cost_, data.col_lower_, data.col_upper_ = cost, np.zeros(len(cost)), np.ones(len(cost))
-    data.row_lower_, data.row_upper_ = lower, upper
-    data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    data.a_matrix_.start_, data.a_matrix_.index_, data.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    if binaries:
-        kinds = [highspy.HighsVarType.kContinuous] * (len(cost) - binaries)
-        data.integrality_ = kinds + [highspy.HighsVarType.kInteger] * binaries
-    highs.passModel(data)
+    kinds = np.arange(len(cost)) >= len(cost) - binaries
+    columns = (np.zeros(len(cost)), np.ones(len(cost)))
+    highs.passModel(filled_lp(cost, matrix, (lower, upper), columns, kinds.astype(int) if binaries else None))
     return highs
 
 

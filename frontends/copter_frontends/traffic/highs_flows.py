@@ -6,7 +6,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from copter.highs.lp import run_highs, silent_highs
+from copter.highs.lp import filled_lp, run_highs, silent_highs
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
 
@@ -35,14 +35,8 @@ class HighsFlows:
         row[last], row[~last] = m + paths.pair_of, paths.arc
         matrix = sp.csc_array((np.ones(len(row)), row, start), shape=(m + paths.n_pairs, n))
         matrix.sort_indices()
-        data = highspy.HighsLp()
-        data.num_row_, data.num_col_ = matrix.shape
-        data.col_cost_, data.col_lower_, data.col_upper_ = -np.ones(n), np.zeros(n), np.full(n, np.inf)
-        data.row_lower_, data.row_upper_ = np.full(m + paths.n_pairs, -np.inf), np.zeros(m + paths.n_pairs)
-        data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        data.a_matrix_.start_, data.a_matrix_.index_ = matrix.indptr, matrix.indices
-        data.a_matrix_.value_ = matrix.data
-        self.highs.passModel(data)
+        rows = (np.full(m + paths.n_pairs, -np.inf), np.zeros(m + paths.n_pairs))
+        self.highs.passModel(filled_lp(-np.ones(n), matrix, rows, (np.zeros(n), np.full(n, np.inf))))
 
     def solve(self, demands: Floats, capacity: Floats, time_limit_s: float = np.inf) -> tuple[Floats, Floats, bool]:
         """Return (flows, prices of arcs, whether the flows are optimal)."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.highs.lp import silent_highs
+from copter.highs.lp import filled_lp, silent_highs
 from copter_frontends.replay.peers.answer import Answer, Limits
 from copter_frontends.replay.peers.clock import clock
 from copter_frontends.replay.program import Floats, Ints, Kept, Program
@@ -102,18 +102,15 @@ class Mirror:
 
     def pass_whole(self, program: Program) -> float:
         """Give HiGHS the whole program."""
-        data = highspy.HighsLp()
-        data.num_row_, data.num_col_ = program.shape
         self.sign = 1.0 if program.sense == "min" else -1.0
-        data.col_cost_, data.offset_ = self.sign * program.c, self.sign * program.offset
-        data.col_lower_, data.col_upper_ = program.col_lower, program.col_upper
-        data.row_lower_, data.row_upper_ = program.row_lower, program.row_upper
-        data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        data.a_matrix_.start_, data.a_matrix_.index_ = program.A.indptr, program.A.indices
-        data.a_matrix_.value_ = program.A.data
-        if self.way.integer:
-            kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
-            data.integrality_ = [kinds[int(whole)] for whole in program.integrality.tolist()]
+        data = filled_lp(
+            self.sign * program.c,
+            program.A,
+            (program.row_lower, program.row_upper),
+            (program.col_lower, program.col_upper),
+            program.integrality.astype(int) if self.way.integer else None,
+            offset=self.sign * program.offset,
+        )
         started = clock()
         self.highs.passModel(data)
         return clock() - started
