@@ -13,7 +13,7 @@ import pytest
 from copter_frontends.cli import cli, main
 
 ROOT = Path(__file__).parents[1]
-SAMPLE = ROOT / "frontends" / "copter_frontends" / "samples" / "workload.csv"
+SAMPLE = ROOT / "frontends" / "copter_frontends" / "vocabulary" / "samples" / "workload.csv"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!_]*/*.md"))]
 # words that stand for the reader's own: a command with one of them cannot be read as it stands
 PLACEHOLDER = re.compile(r"\.\.\.|\||\b[A-Z]{2,}\b|--what-if$")

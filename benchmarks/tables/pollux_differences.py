@@ -20,12 +20,12 @@ from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, 
 
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.measured import find_profiles, read_profiles
-from copter_frontends.policies.registry.baselines import pollux_of_the_artifact
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.vocabulary import SchedulingPolicy, configurations_of
 from copter_frontends.vocabulary.named_clusters import cluster_from
 from copter_frontends.vocabulary.semantics import PRESETS, Semantics
+from copter_papers.opponents.entries import pollux_of_the_artifact
 from copter_papers.opponents.pollux import GeneticSearch, ParetoSearch, PolluxPolicy
 
 FIGURES = ("avg_jct_h", "p99_jct_h", "makespan_h", "gpu_hours_per_job", "contention", "restarts_per_job")

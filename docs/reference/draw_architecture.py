@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 HERE = Path(__file__).parent
-WIDTH, ROOM, HEIGHT, FLOOR, LEFT, TOP = 1340, 270, 44, 92, 150, 16
+WIDTH, ROOM, HEIGHT, FLOOR, LEFT, TOP = 1560, 260, 44, 92, 150, 16
 
 
 def read(text: str) -> tuple[list[tuple[str, list[tuple[str, str]]]], list[tuple[str, str]]]:

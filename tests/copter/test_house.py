@@ -29,34 +29,43 @@ PAGES = {
     "M": ("method/integer.md", 16, "methods/integer/*.py*"),
     "K": ("method/blocks.md", 16, "methods/blocks/*.py*"),
     "D": ("method/simplex.md", 12, "methods/simplex/*.py*"),
-    "R": ("method/distributed.md", 8, "distributed/*.py"),
+    "R": ("method/distributed.md", 8, "../frontends/copter_distributed/*.py"),
 }
 
 
 # The same of a frontend: the page, how many there are, and the files or folders whose code cites all of them.
+POLICIES, OPPONENTS = "copter_frontends/policies", "copter_papers/opponents"
 FRONTEND_PAGES = {
     "C": (
         "papers/chronus.md",
         25,
         (
-            "chronus",
-            "baselines/three_sigma.py",
-            "baselines/genie.py",
-            "deadlines",
-            "policy_kit/training_throughputs.py",
+            f"{POLICIES}/chronus",
+            "copter_papers/chronus",
+            f"{OPPONENTS}/three_sigma.py",
+            f"{OPPONENTS}/genie.py",
+            "copter_frontends/policy_kit/deadlines",
+            "copter_frontends/policy_kit/training_throughputs.py",
         ),
     ),
     "B": (
         "papers/baselines.md",
         43,
-        ("baselines", "policy_kit", "registry", "sia/paper/cold_highs.py", "simulator"),
+        (
+            f"{POLICIES}/baselines",
+            OPPONENTS,
+            "copter_frontends/policy_kit",
+            f"{POLICIES}/registry",
+            "copter_papers/sia/cold_highs.py",
+            "copter_frontends/simulator",
+        ),
     ),
-    "H": ("papers/hadar.md", 21, ("hadar",)),
-    "HP": ("papers/hops.md", 28, ("hops",)),
-    "HR": ("papers/hare.md", 35, ("hare",)),
-    "S": ("papers/sia.md", 13, ("sia", "semantics.py")),
-    "TE": ("method/traffic.md", 20, ("traffic",)),
-    "SH": ("method/shards.md", 15, ("shards",)),
+    "H": ("papers/hadar.md", 21, (f"{POLICIES}/hadar", "copter_papers/hadar")),
+    "HP": ("papers/hops.md", 28, (f"{POLICIES}/hops", "copter_papers/hops")),
+    "HR": ("papers/hare.md", 35, (f"{POLICIES}/hare", "copter_papers/hare")),
+    "S": ("papers/sia.md", 13, (f"{POLICIES}/sia", "copter_papers/sia", "copter_frontends/vocabulary/semantics.py")),
+    "TE": ("method/traffic.md", 20, ("copter_frontends/traffic",)),
+    "SH": ("method/shards.md", 15, ("copter_frontends/shards",)),
 }
 
 
@@ -87,8 +96,7 @@ def test_a_frontends_page_numbers_what_its_code_cites(letter: str) -> None:
     page, count, places = FRONTEND_PAGES[letter]
     text = (ROOT / "docs" / page).read_text()
     numbered = re.findall(rf"\\tag\{{({letter}\d+)\}}", text) + re.findall(rf"\*\*({letter}\d+)\.", text)
-    folder = ROOT / "frontends" / "copter_frontends"
-    named = [folder / place for place in places]
+    named = [ROOT / "frontends" / place for place in places]
     sources = [path for place in named for path in (place.rglob("*.py") if place.is_dir() else [place])]
     assert sorted(numbered) == sorted(f"{letter}{i}" for i in range(1, count + 1))
     assert cited_by(sources, letter) == set(numbered)
@@ -129,7 +137,8 @@ def test_extensions_import_rooms_below_them_only(source: Path) -> None:
 
 
 # Where each package lies; compiled modules count with what they cimport and with what their stubs import.
-ROOTS = {"copter": ROOT, "copter_frontends": ROOT / "frontends"}
+FRONTENDS = ("copter_distributed", "copter_frontends", "copter_serve", "copter_papers")
+ROOTS = {"copter": ROOT, **dict.fromkeys(FRONTENDS, ROOT / "frontends")}
 
 
 def imports_of(source: Path) -> set[str]:
@@ -177,39 +186,52 @@ def test_doors_use_what_copter_names(door: str) -> None:
     } == set()
 
 
-def rooms_of(package: str) -> dict[str, set[str]]:
-    """Rooms (first-level packages and files, and the package itself) -> the rooms that each imports; Python files."""
+def rooms_of(package: str, below: str | None = None) -> dict[str, set[str]]:
+    """Rooms (first-level packages and files, and the package itself) -> the rooms that each imports; Python files.
+
+    The imported rooms are those of the package, or of the one named.
+    """
     found: dict[str, set[str]] = {}
+    below = below or package
+    home = ROOTS[below] / below
     for source in (ROOTS[package] / package).rglob("*.py"):
         parts = source.relative_to(ROOTS[package] / package).with_suffix("").parts
         room = package if parts == ("__init__",) else parts[0]
         names = [name.split(".") for name in imports_of(source)]
         rooms = {
-            name[1]
-            if (ROOT / "copter" / name[1]).is_dir() or (ROOT / "copter" / f"{name[1]}.py").is_file()
-            else "copter"
+            name[1] if (home / name[1]).is_dir() or (home / f"{name[1]}.py").is_file() else below
             for name in names
-            if name[0] == "copter" and len(name) > 1
+            if name[0] == below and len(name) > 1
         }
-        rooms |= {"copter" for name in names if name == ["copter"]}
+        rooms |= {below for name in names if name == [below]}
         found.setdefault(room, set()).update(rooms - {room})
     return found
 
 
-def test_the_house_has_at_most_seven_floors_and_seventy_arrows() -> None:
-    rooms = rooms_of("copter")
-    floors = dict.fromkeys(rooms, 0)
-    for room in TopologicalSorter(rooms).static_order():
-        floors[room] = 1 + max((floors[below] for below in rooms[room]), default=0)
-    assert max(floors.values()) <= 7
-    assert sum(map(len, rooms.values())) <= 70
+@pytest.mark.parametrize("package", ROOTS)
+def test_a_package_has_at_most_twelve_rooms_on_seven_floors(package: str) -> None:
+    home = ROOTS[package] / package
+    folders = [path for path in home.iterdir() if path.is_dir() and any(path.glob("*.py"))]
+    assert len(folders) <= 12
+    rooms = rooms_of(package)
+    if package != "copter_distributed":  # one room, whose files have a contract of their own
+        floors = dict.fromkeys(rooms, 0)
+        for room in TopologicalSorter(rooms).static_order():
+            floors[room] = 1 + max((floors[below] for below in rooms[room]), default=0)
+        outside = {package, "command"}  # the list of public names, and the entry point
+        assert max(floor for room, floor in floors.items() if room not in outside) <= 7
+
+
+def test_the_engine_has_at_most_seventy_arrows() -> None:
+    assert sum(map(len, rooms_of("copter").values())) <= 70
 
 
 def test_the_drawing_has_the_arrows_of_the_code() -> None:
     drawing = runpy.run_path(str(ROOT / "docs" / "reference" / "draw_architecture.py"))
     floors, arrows = drawing["read"]((ROOT / "docs" / "reference" / "architecture.txt").read_text())
     drawn = {room for _, rooms in floors for room, _ in rooms}
-    code = rooms_of("copter") | {"copter_frontends": set().union(*rooms_of("copter_frontends").values())}
+    frontends = set[str]().union(*(room for each in FRONTENDS for room in rooms_of(each, "copter").values()))
+    code = rooms_of("copter") | {"copter_frontends": frontends}
     assert drawn == set(code) - {"copter", "errors", "settings", "processor"}
     assert sorted(arrows) == sorted((room, below) for room in drawn for below in code[room] & drawn)
     assert len(floors) <= 7

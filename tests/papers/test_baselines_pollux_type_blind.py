@@ -14,7 +14,6 @@ from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.goodput.job_agent import FitCache, JobAgent
 from copter_frontends.goodput.profiled import fitted_profiles
 from copter_frontends.goodput.throughput import ThroughputParameters, step_time_s
-from copter_frontends.policies.registry.baselines import pollux_of_the_artifact
 from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.simulator import Simulation
@@ -22,6 +21,7 @@ from copter_frontends.simulator.saved_run import load_run, save_run
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, configurations_of
 from copter_frontends.vocabulary.named_clusters import cluster_from
 from copter_frontends.vocabulary.semantics import DEFAULT, SIA_ARTIFACT
+from copter_papers.opponents.entries import pollux_of_the_artifact
 from copter_papers.opponents.pollux import (
     LearnedSpeedups,
     ParetoSearch,

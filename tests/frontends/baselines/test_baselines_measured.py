@@ -100,7 +100,9 @@ def test_the_statements_that_are_cited_exist():
     page = (ROOT / "docs" / "papers" / "baselines.md").read_text()
     numbered = {int(n) for n in re.findall(r"^\*\*B(\d+)\b", page, re.MULTILINE)}
     assert numbered == set(range(1, len(numbered) + 1))
-    folders = [Path(copter_frontends.__file__).parent / name for name in ("baselines", "policy_kit", "simulator")]
+    home = Path(copter_frontends.__file__).parents[1]
+    frontends = ("policies/baselines", "policy_kit", "simulator")
+    folders = [home / "copter_papers" / "opponents", *(home / "copter_frontends" / name for name in frontends)]
     sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
     cited = {int(n) for text in sources for n in re.findall(r"\bB(\d+)\b", text)}
     assert len(cited) >= 15

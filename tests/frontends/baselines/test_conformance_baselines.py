@@ -11,6 +11,7 @@ from copter_frontends.goodput.profiled import fitted_profiles
 from copter_frontends.policies.registry.baselines import BASELINES
 from copter_frontends.policies.registry.names import BASELINE_NAMES
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy, configurations_of
+from copter_papers.opponents.entries import OPPONENTS
 from copter_papers.opponents.pollux import LearnedSpeedups, ParetoSearch, TypeBlindPollux
 
 TOLERANCES = {"gavel-finish-time-fairness": 2e-3, "shockwave": 2e-3}  # where a bisection, or a search, ends
@@ -19,7 +20,8 @@ SHIMMED = dict.fromkeys(("lp-star", "milp", "pop-16", "pop-16-copter"), 1e-2)  #
 
 
 def test_the_names_are_those_of_the_registry():
-    assert tuple(BASELINES) == BASELINE_NAMES
+    assert {*BASELINES, *OPPONENTS} == set(BASELINE_NAMES)
+    assert not BASELINES.keys() & OPPONENTS.keys()
 
 
 class TestBaselinesConform(PolicyConformance):
@@ -33,7 +35,8 @@ class TestBaselinesConform(PolicyConformance):
         self.capacity_restores_program = self.name not in SHIMMED  # these are Sia's
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
-        return BASELINES[self.name](cluster, GoodputModel(configurations_of(cluster)), "full", Settings(threads=1))
+        make = {**BASELINES, **OPPONENTS}[self.name]
+        return make(cluster, GoodputModel(configurations_of(cluster)), "full", Settings(threads=1))
 
 
 class TestTypeBlindPolluxConforms(PolicyConformance):

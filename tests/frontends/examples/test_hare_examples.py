@@ -47,7 +47,7 @@ def test_cited_equations_exist() -> None:
     numbered = set(re.findall(r"\\tag\{(HR\d+)\}", text)) | set(re.findall(r"\*\*(HR\d+)\.\*\*", text))
     cited = {
         number
-        for path in (Path(copter_frontends.__file__).parent / "hare").glob("*.py")
+        for path in (Path(copter_frontends.__file__).parent / "policies" / "hare").glob("*.py")
         for number in re.findall(r"\b(HR\d{1,2})\b", path.read_text())
     }
     assert cited
