@@ -222,6 +222,26 @@ def test_a_package_has_at_most_twelve_rooms_on_seven_floors(package: str) -> Non
         assert max(floor for room, floor in floors.items() if room not in outside) <= 7
 
 
+MAPS = {
+    "copter": "architecture",
+    "copter_distributed": "map_distributed",
+    "copter_frontends": "map_frontends",
+    "copter_serve": "map_serve",
+    "copter_papers": "map_papers",
+}
+
+
+@pytest.mark.parametrize("package", ROOTS)
+def test_a_packages_map_has_a_line_for_each_room(package: str) -> None:
+    text = (ROOT / "docs" / "reference" / f"{MAPS[package]}.md").read_text()
+    home = ROOTS[package] / package
+    rooms = [f"{path.name}/" for path in home.iterdir() if path.is_dir() and any(path.glob("*.py"))]
+    if package == "copter_distributed":  # its files are its rooms
+        rooms = [path.name for path in home.glob("*.py") if path.name != "__init__.py"]
+    assert rooms
+    assert [room for room in rooms if f"`{room}`" not in text] == []
+
+
 def test_the_engine_has_at_most_seventy_arrows() -> None:
     assert sum(map(len, rooms_of("copter").values())) <= 70
 
