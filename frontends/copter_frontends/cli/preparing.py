@@ -13,6 +13,7 @@ from copter.errors import CopterError
 from copter.storage.files import require_writable
 from copter_frontends.cli.options import TESTBEDS, SimulateOptions
 from copter_frontends.cli.output import InputError, complain
+from copter_frontends.elsewhere import elsewhere
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
 from copter_frontends.goodput.measured import find_profiles, read_profiles
@@ -30,7 +31,6 @@ from copter_frontends.simulator.saved_run import require_savable
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary import Cluster, configurations_of
-from copter_frontends.vocabulary.elsewhere import elsewhere
 from copter_frontends.vocabulary.named_clusters import cluster_from, scaled_cluster
 from copter_frontends.vocabulary.semantics import PRESETS, Semantics
 from copter_frontends.what_if.change import Change

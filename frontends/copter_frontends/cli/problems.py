@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from copter_frontends.cli.output import FiniteRange
+from copter_frontends.elsewhere import elsewhere
 from copter_frontends.policies.registry.network_names import (
     DEMAND_MODELS,
     LOAD_SEQUENCES,
@@ -20,7 +21,6 @@ from copter_frontends.policies.registry.network_names import (
     TRAFFIC_SCHEMES,
     TRAFFIC_STREAMS,
 )
-from copter_frontends.vocabulary.elsewhere import elsewhere
 
 KUEUE_TEST = "copter_serve.commands.load_tests:run_kueue"
 

@@ -30,6 +30,7 @@ from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
 from copter_frontends.simulator.workload import Workload
+from copter_frontends.vocabulary import Exposed
 from copter_frontends.vocabulary.semantics import PRESETS
 from copter_frontends.what_if.change import Change
 
@@ -101,10 +102,9 @@ def carry_on(
             saver.at_end()
         finally:  # if one file cannot be written, the other one may
             ended = simulation.finished if total is None else len(result.rounds) >= total
-            log = getattr(simulation.policy, "edit_log", None)
-            edits = {} if log is None else {"edits_per_solve": log.summary()}
-            figures = getattr(simulation.policy, "figures", None)
-            edits |= {"figures": figures} if figures else {}
+            exposed = Exposed(simulation.policy)
+            edits: dict[str, Any] = {} if exposed.edit_log is None else {"edits_per_solve": exposed.edit_log.summary()}
+            edits |= {"figures": exposed.figures} if exposed.figures else {}
             summary = _report(
                 asked, result, workload, comparison, edits, None if ended else interruption.name, simulation.policy
             )

@@ -28,6 +28,7 @@ from copter_frontends.simulator.usable_jobs import usable_jobs
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
+    Exposed,
     FrontendError,
     InvalidClusterError,
     Job,
@@ -507,7 +508,7 @@ class Simulation:
             timings={"edit": edit_s, **plan.timings},
             round_s=edit_s + plan_s - plan.timings.get("observe", 0.0),  # the time of a comparison is not the policy's
             overhead_s=max(0.0, perf_counter() - begun - plan_s - edit_s),
-            variables=int(getattr(self.policy, "variables", 0)),
+            variables=Exposed(self.policy).variables,
             completed=completed,
             peak_rss_mb=peak_rss_mb(),
         )

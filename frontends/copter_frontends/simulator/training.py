@@ -10,7 +10,7 @@ import numpy as np
 from copter_frontends.simulator.execution import advance
 from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
-from copter_frontends.vocabulary import Allocation
+from copter_frontends.vocabulary import Allocation, Exposed
 
 TOLD_LOADS = 20  # data loads of each running job reported per round to a policy with `learns_loading`
 
@@ -74,11 +74,11 @@ def observed_facts(
 
     Drawn loads depend on seed, round and job only.
     """
-    if not (getattr(policy, "learns", False) and isinstance(training, MeasuredTraining)):
+    if not (Exposed(policy).learns and isinstance(training, MeasuredTraining)):
         return []
     rows = running[table.resume_s[running] < span[1]]
     told = [(row, {"observed": rate}) for row, rate in zip(rows.tolist(), training.rates(rows).tolist(), strict=True)]
-    if getattr(policy, "learns_loading", False) and isinstance(training, LoadingTraining):
+    if Exposed(policy).learns_loading and isinstance(training, LoadingTraining):
         for row, facts in told:
             facts |= training.loads(row, np.random.default_rng((seed, int(span[0]), row)))
     return told
@@ -92,7 +92,7 @@ def drop_observed(facts: dict[str, Any]) -> None:
 
 def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints) -> list[int]:
     """Return the jobs to report to the policy after a round: changed ones, or all that ran if it follows them."""
-    rows = running[np.isnan(table.completion_s[running])] if getattr(policy, "follows", False) else changed
+    rows = running[np.isnan(table.completion_s[running])] if Exposed(policy).follows else changed
     return [int(row) for row in rows]
 
 

@@ -16,6 +16,7 @@ from copter_frontends.vocabulary import (
     CapacityInUseError,
     Cluster,
     DuplicateJobError,
+    Exposed,
     InvalidClusterError,
     InvalidJobError,
     Job,
@@ -68,7 +69,7 @@ class PopPolicy:
     @property
     def variables(self) -> int:
         """Number of columns of all parts' programs."""
-        return sum(int(getattr(part, "variables", 0)) for part in self.parts)
+        return sum(Exposed(part).variables for part in self.parts)
 
     # Edits --------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from copter import Settings
+from copter_frontends.elsewhere import PartlyElsewhere
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.policies.chronus import ChronusPolicy
@@ -27,7 +28,6 @@ from copter_frontends.policies.sia import SiaPolicy
 from copter_frontends.policy_kit import GoodputThroughputs, SeenTimes, TrainingThroughputs
 from copter_frontends.policy_kit.deadlines import DeadlineOptions, DrawnRewards
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
-from copter_frontends.vocabulary.elsewhere import PartlyElsewhere
 from copter_frontends.vocabulary.semantics import Semantics
 
 LEASE_S, BEST_EFFORT_S = 1200.0, 300.0  # lengths of Chronus's SLO leases and best-effort leases, as in its paper
