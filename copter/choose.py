@@ -1,4 +1,7 @@
-"""Which method solves a program, in which order, and why. Every threshold that picks a method stands in this file.
+"""Which method solves a program, in which order, and why.
+
+Every threshold by which a method is tried stands in this file; by which work or trouble one gives up that was begun,
+here or with the method (`MOST_ROWS` of `methods/blocks/solve.py`).
 
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
@@ -125,12 +128,17 @@ time.
 """
 
 
+Way = Literal["small_simplex", "block_round", "whole_program", "proximal_round"]
+"""The file of `methods/` whose class runs a choice in a session's round."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A method and the reason for its place in the order."""
+    """A method, the reason for its place in the order, and what runs it in a session's round."""
 
     method: Method
     why: str
+    by: Way = "proximal_round"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,23 +181,24 @@ class ModelFacts:
 
 NAMED: Final = "Settings.method names it"
 KEPT: Final = Choice("kept", "the last answer is still optimal: one pricing pass proves it")
-VERDICT: Final = Choice("interior", "the method that Settings.method names found no optimum")
-NAMED_INTERIOR: Final = Choice("interior", NAMED)
-SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's columns only: pivots from the last basis")
+VERDICT: Final = Choice("interior", "the method that Settings.method names found no optimum", "whole_program")
+NAMED_INTERIOR: Final = Choice("interior", NAMED, "whole_program")
+SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's columns only: pivots from the last basis", "block_round")
 PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
 
-SMALL: Final = Choice("basis", "a small model: pivots of the whole program from the last basis")
-SMALL_COLD: Final = Choice("basis", "a small model: pivots of the whole program from an empty basis")
-_PRIVATE: Final = Choice("blocks", "requests have private rows")
+SMALL: Final = Choice("basis", "a small model: pivots of the whole program from the last basis", "small_simplex")
+SMALL_COLD: Final = Choice("basis", "a small model: pivots of the whole program from an empty basis", "small_simplex")
+_PRIVATE: Final = Choice("blocks", "requests have private rows", "whole_program")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
-WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")
+_WHOLE_PRIVATE: Final = Choice("interior", _WHOLE.why, "whole_program")
+WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum", "whole_program")
 _UNCOUPLED: Final = Choice("interior", "more coupling rows than columns: nothing is eliminated")
-RESUMED: Final = Choice("basis", "more coupling rows than columns: pivots of the whole program from the last optimum")
+RESUMED: Final = Choice("basis", "more coupling rows than columns: pivots of the whole program from the last optimum", "whole_program")
 _STALLED: Final = Choice("interior", "the proximal method stalled")
-PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
-_COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis")
-_ROW_PIVOTS: Final = Choice("basis", "many coupling rows: pivots from the last basis")
-_BLOCKS: Final = Choice("blocks", "many coupling rows: requests are eliminated")
+PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis", "block_round")
+_COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis", "block_round")
+_ROW_PIVOTS: Final = Choice("basis", "many coupling rows: pivots from the last basis", "block_round")
+_BLOCKS: Final = Choice("blocks", "many coupling rows: requests are eliminated", "block_round")
 _FIRST: Final = Choice("proximal", "few columns, and no basis before the first solve")
 _PRICES: Final = Choice("proximal", "few coupling rows and many columns")
 _INSTEAD: Final = Choice("proximal", "pivots did not end at an optimum")
@@ -244,7 +253,7 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     if facts.private_rows:
         if facts.only_sums and pivots_fit(facts, settings) and not facts.unchanged:
             order.append(SUM_PIVOTS)
-        return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE)
+        return (*order, _PRIVATE, *([WHOLE_PIVOTS] if facts.columns <= COLD_COLUMNS else []), _WHOLE_PRIVATE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)
     whole = facts.columns <= settings.interior_columns
     uncoupled = many and whole and facts.rows > max(PRICED_ROWS, facts.columns)
@@ -277,15 +286,15 @@ def _named_for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...
             "use 'auto', 'blocks', 'interior' or 'simplex'"
         )
     if name == "basis":
-        return Choice("basis", NAMED), VERDICT
+        return Choice("basis", NAMED, "block_round"), VERDICT
     if name == "blocks":
-        return Choice("blocks", NAMED), VERDICT
+        return Choice("blocks", NAMED, "whole_program" if facts.private_rows else "block_round"), VERDICT
     if name == "proximal":
         return (Choice("proximal", NAMED),)
     if name == "coordinate_descent":
         return (Choice("coordinate_descent", NAMED),)
     if name == "simplex":
-        return Choice("simplex", NAMED), VERDICT
+        return Choice("simplex", NAMED, "whole_program"), VERDICT
     return (NAMED_INTERIOR,)
 
 

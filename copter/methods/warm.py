@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from copter import choose
-from copter.choose import Choice, ModelFacts
+from copter.choose import ModelFacts, Way
 from copter.errors import InternalError
 from copter.methods.answers import Ended, sharpened, solution_of
 from copter.methods.by_coupling import CouplingSolve
@@ -20,6 +20,15 @@ from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+
+
+METHODS: dict[Way, type[Method]] = {
+    "small_simplex": VertexSolve,
+    "block_round": CouplingSolve,
+    "whole_program": WholeSolve,
+    "proximal_round": PriceSolve,
+}
+"""The methods of a session's round, by the names with which `copter/choose.py` chooses them."""
 
 
 def warm_solve(
@@ -69,7 +78,7 @@ def answered(given: Round) -> Ended:
     order = choose.for_model(facts, given.settings)
     begun: dict[type[Method], Method] = {}
     for place, choice in enumerate(order):
-        method = method_of(choice, facts)
+        method = METHODS[choice.by]
         ended = None
         if method not in begun:
             begun[method] = method.start(given)
@@ -78,16 +87,6 @@ def answered(given: Round) -> Ended:
         if ended is not None:
             return ended
     raise InternalError("the order of methods ends without one that always answers")
-
-
-def method_of(choice: Choice, facts: ModelFacts) -> type[Method]:
-    """Return the method that a choice stands for."""
-    if choice is choose.SMALL:
-        return VertexSolve
-    whole = choice.method == "simplex" or choice in (choose.RESUMED, choose.VERDICT, choose.NAMED_INTERIOR)
-    if whole or (facts.private_rows and choice is not choose.SUM_PIVOTS):
-        return WholeSolve
-    return CouplingSolve if choice.method in ("basis", "blocks") else PriceSolve
 
 
 def facts_of(given: Round) -> ModelFacts:
