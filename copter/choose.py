@@ -183,7 +183,9 @@ NAMED: Final = "Settings.method names it"
 KEPT: Final = Choice("kept", "the last answer is still optimal: one pricing pass proves it")
 VERDICT: Final = Choice("interior", "the method that Settings.method names found no optimum", "whole_program")
 NAMED_INTERIOR: Final = Choice("interior", NAMED, "whole_program")
-SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's columns only: pivots from the last basis", "block_round")
+SUM_PIVOTS: Final = Choice(
+    "basis", "private rows are sums of a request's columns only: pivots from the last basis", "block_round"
+)
 PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
 
 SMALL: Final = Choice("basis", "a small model: pivots of the whole program from the last basis", "small_simplex")
@@ -193,7 +195,9 @@ _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum"
 _WHOLE_PRIVATE: Final = Choice("interior", _WHOLE.why, "whole_program")
 WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum", "whole_program")
 _UNCOUPLED: Final = Choice("interior", "more coupling rows than columns: nothing is eliminated")
-RESUMED: Final = Choice("basis", "more coupling rows than columns: pivots of the whole program from the last optimum", "whole_program")
+RESUMED: Final = Choice(
+    "basis", "more coupling rows than columns: pivots of the whole program from the last optimum", "whole_program"
+)
 _STALLED: Final = Choice("interior", "the proximal method stalled")
 PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis", "block_round")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis", "block_round")

@@ -1,7 +1,7 @@
 """The interface of a method for a session's rounds: its start, its answer, and the state that it leaves.
 
 The loop of a round (:func:`copter.methods.warm.answered`) is written against :class:`Method` alone. Implementations:
-`by_vertex.py`, `by_coupling.py`, `by_whole.py`, `by_prices.py`.
+`small_simplex.py`, `block_round.py`, `whole_program.py`, `proximal_round.py`.
 """
 
 from __future__ import annotations

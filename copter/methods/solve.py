@@ -12,7 +12,7 @@ from copter.choose import Choice, ProgramFacts
 from copter.errors import InvalidDataError, SettingsError
 from copter.methods.first_tries import by_simplex, by_structure
 from copter.methods.interior.solve import solve_interior
-from copter.methods.one_shot import solve_proximal
+from copter.methods.proximal_program import solve_proximal
 from copter.problem.linear_program import LinearProgram, require_program
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import listening, told

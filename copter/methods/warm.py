@@ -9,24 +9,23 @@ from copter import choose
 from copter.choose import ModelFacts, Way
 from copter.errors import InternalError
 from copter.methods.answers import Ended, sharpened, solution_of
-from copter.methods.by_coupling import CouplingSolve
-from copter.methods.by_prices import PriceSolve
-from copter.methods.by_vertex import VertexSolve
-from copter.methods.by_whole import WholeSolve
+from copter.methods.block_round import BlockRound
 from copter.methods.protocol import Callback, Method, Round
+from copter.methods.proximal_round import ProximalRound
+from copter.methods.small_simplex import SmallSimplex
 from copter.methods.warm_state import WarmState
+from copter.methods.whole_program import WholeProgram
 from copter.model.matrix.bounds import count_sums_and_entries, has_private_rows
 from copter.model.model import Model
 from copter.problem.solution import Solution
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
-
 METHODS: dict[Way, type[Method]] = {
-    "small_simplex": VertexSolve,
-    "block_round": CouplingSolve,
-    "whole_program": WholeSolve,
-    "proximal_round": PriceSolve,
+    "small_simplex": SmallSimplex,
+    "block_round": BlockRound,
+    "whole_program": WholeProgram,
+    "proximal_round": ProximalRound,
 }
 """The methods of a session's round, by the names with which `copter/choose.py` chooses them."""
 

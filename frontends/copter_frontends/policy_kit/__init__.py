@@ -3,14 +3,14 @@
 from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, checked_rate, requested_gpus
 from copter_frontends.policy_kit.checks import check_nodes, check_round_s, check_times, require_free, require_gpus
 from copter_frontends.policy_kit.choice import Choice, Wanted
+from copter_frontends.policy_kit.deadline_guard import by_deadline, kept_between, that_fit
 from copter_frontends.policy_kit.edit_clock import EditClock
 from copter_frontends.policy_kit.edit_log import EditLog, Edits
 from copter_frontends.policy_kit.gap import OPTIMAL_GAP, relative_gap, status_of
 from copter_frontends.policy_kit.lp_policy import LpPolicy
+from copter_frontends.policy_kit.making_room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.node_inventory import NodeInventory
-from copter_frontends.policy_kit.pace import by_deadline, kept_between, that_fit
 from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, plan_changes
-from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.round_policy import RoundPolicy
 from copter_frontends.policy_kit.seen_times import SeenTimes, iteration_time
 from copter_frontends.policy_kit.stage_clock import StageClock

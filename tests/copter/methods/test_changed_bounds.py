@@ -7,7 +7,7 @@ import pytest
 from judge import assert_optimal
 
 from copter import InvalidDataError, Model, Session, Status, choose
-from copter.methods import by_coupling
+from copter.methods import block_round
 from copter.model.matrix.changes import LEAST_MOST, Changes
 from tests.copter.by_highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models, kept_program
@@ -20,7 +20,7 @@ def kept_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """The program is kept by pivots of the whole of it, or of its blocks where it has no room for other edits."""
     monkeypatch.setattr(choose, "is_small", lambda facts, settings: request.param == "whole")
     if request.param == "blocks":
-        monkeypatch.setattr(by_coupling, "has_room", lambda model, settings: False)
+        monkeypatch.setattr(block_round, "has_room", lambda model, settings: False)
 
 
 def network(rng: np.random.Generator) -> Model:

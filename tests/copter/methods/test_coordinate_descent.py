@@ -12,10 +12,10 @@ from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-import copter.methods.by_coupling
-import copter.methods.by_prices
+import copter.methods.block_round
 import copter.methods.proximal.coordinate_descent
 import copter.methods.proximal.newton
+import copter.methods.proximal_round
 from copter import LinearProgram, Model, Session, Settings, Status, solve
 from copter.errors import SettingsError
 from copter.methods.proximal.coordinate_descent import descent_direction, sparse_matrix
@@ -123,8 +123,8 @@ def test_nothing_is_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(job_model(np.random.default_rng(7)), Settings(method="coordinate_descent", purify=False))
     monkeypatch.setattr(copter.methods.proximal.newton, "solve_dense", refused)
     monkeypatch.setattr(copter.methods.proximal.newton.Subproblem, "newton_direction", refused)
-    monkeypatch.setattr(copter.methods.by_coupling.CouplingSolve, "start", refused)
-    monkeypatch.setattr(copter.methods.by_prices, "InteriorStart", refused)
+    monkeypatch.setattr(copter.methods.block_round.BlockRound, "start", refused)
+    monkeypatch.setattr(copter.methods.proximal_round, "InteriorStart", refused)
     assert session.solve().status is Status.OPTIMAL
 
 

@@ -12,7 +12,7 @@ import copter.choose
 import copter.methods.interior_start
 import copter.methods.proximal.newton
 from copter import Model, Session, Settings, Solution, Status
-from copter.methods.by_coupling import CouplingSolve
+from copter.methods.block_round import BlockRound
 from copter.methods.proximal.solve import Solve
 from tests.copter.by_highs import highs
 
@@ -36,7 +36,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     interior, improve = copter.methods.interior_start.solve_interior, Solve.improve
 
-    def blocks(self: CouplingSolve) -> None:
+    def blocks(self: BlockRound) -> None:
         made.append("blocks")
 
     def whole(*arguments: Any, **options: Any) -> Solution:
@@ -48,7 +48,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             made.append("prices")
         return improve(self, *arguments)
 
-    monkeypatch.setattr(CouplingSolve, "by_interior_points", blocks)
+    monkeypatch.setattr(BlockRound, "by_interior_points", blocks)
     monkeypatch.setattr(copter.methods.interior_start, "solve_interior", whole)
     monkeypatch.setattr(Solve, "improve", step)
     return made

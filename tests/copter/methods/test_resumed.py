@@ -88,7 +88,7 @@ def test_too_much_work_leaves_the_round_to_interior_points_and_then_rests(monkey
     model, rng = covering(3)
     session = Session(model, LARGE)
     session.solve()
-    monkeypatch.setattr("copter.methods.by_whole.RESUMED_WORK", 0.0)
+    monkeypatch.setattr("copter.methods.whole_program.RESUMED_WORK", 0.0)
     ways, tries = [], []
     solve = Resumed.solve
     monkeypatch.setattr(Resumed, "solve", lambda *given: tries.append(len(ways)) or solve(*given))

@@ -15,13 +15,13 @@ from copter import Model
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.policies.hare.chunks import Chunks
 from copter_frontends.policies.hare.columns import FEW
+from copter_frontends.policies.hare.compiling import compile_passes
 from copter_frontends.policies.hare.facts import checked_weights
 from copter_frontends.policies.hare.formulation import sufficient_horizon_s
 from copter_frontends.policies.hare.gang_policy import ROUND_S
 from copter_frontends.policies.hare.grid import TimeGrid, intervals_of
 from copter_frontends.policies.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.policies.hare.job import HareJob
-from copter_frontends.policies.hare.prepare import compile_passes
 from copter_frontends.policies.hare.schedule import HareSchedule
 from copter_frontends.policies.hare.seen_task_times import SeenTaskTimes
 from copter_frontends.policies.hare.shim import middle_order, schedule_in_order

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from copter.choose import KEPT, SMALL_COLD, Choice, round_work
 from copter.methods.answers import Ended
+from copter.methods.block_round import Proof, kept_point, moved_to
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.program import BlockProgram, patched, program_of
-from copter.methods.by_coupling import Proof, kept_point, moved_to
 from copter.methods.protocol import Round
 from copter.methods.simplex.carry import whole_columns
 from copter.methods.simplex.form import Minimised
@@ -28,7 +28,7 @@ from copter.problem.values import OwnDuals, ranges
 
 
 @dataclass(frozen=True, slots=True)
-class VertexSolve:
+class SmallSimplex:
     """A solve of a model by pivots of its whole program.
 
     Attributes
@@ -49,7 +49,7 @@ class VertexSolve:
     sums: NDArray[np.int32]
 
     @classmethod
-    def start(cls, given: Round) -> VertexSolve:
+    def start(cls, given: Round) -> SmallSimplex:
         """Prepare a solve of the current model; its program is the last one where only bounds are others."""
         ledger, seen = given.model.ledger, given.iterate.program
         matrix, mark = ledger.matrix, ledger.changes.mark

@@ -78,7 +78,7 @@ class Proof:
 
 
 @dataclass(slots=True)
-class CouplingSolve:
+class BlockRound:
     """A solve of a model without private rows but sums, by pivots or interior points; the answer is proven optimal.
 
     Attributes
@@ -99,7 +99,7 @@ class CouplingSolve:
     last: BlockAnswer | None
 
     @classmethod
-    def start(cls, given: Round) -> CouplingSolve:
+    def start(cls, given: Round) -> BlockRound:
         """Prepare a solve of the current model."""
         model, iterate = given.model, given.iterate
         basis, mark = iterate.pivots(), model.ledger.changes.mark

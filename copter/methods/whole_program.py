@@ -49,7 +49,7 @@ Found = tuple[Point, Status, Floats | None]
 
 
 @dataclass(slots=True)
-class WholeSolve:
+class WholeProgram:
     """A solve of a model that is judged as a whole; the checker decides the status.
 
     Attributes
@@ -70,7 +70,7 @@ class WholeSolve:
     seen: tuple[BlockAnswer, Point] | None = None
 
     @classmethod
-    def start(cls, given: Round) -> WholeSolve:
+    def start(cls, given: Round) -> WholeProgram:
         """Prepare a solve of the current model."""
         matrix, columns = given.model.ledger.matrix, Columns.of_model(given.model.ledger)
         own_first = matrix.own_rows(columns.slots, columns.count)[0]

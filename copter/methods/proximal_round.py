@@ -21,13 +21,13 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class PriceSolve:
+class ProximalRound:
     """A solve of a model without private rows by proximal steps; it always ends."""
 
     of: Round
 
     @classmethod
-    def start(cls, given: Round) -> PriceSolve:
+    def start(cls, given: Round) -> ProximalRound:
         """Return the method, ready to solve this round."""
         return cls(given)
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import deadlines
 from copter.errors import InvalidDataError
 from copter_frontends.cli.preparing import prepare
-from copter_frontends.policy_kit.pace import PATIENCE, Pace, that_fit
+from copter_frontends.policy_kit.deadline_guard import PATIENCE, Pace, that_fit
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Allocation, Cluster, Job, PlanStatus
 from copter_serve.allocation import AllocationPolicy
