@@ -25,6 +25,7 @@ from copter.errors import (
 )
 
 try:
+    from copter.model.matrix import Template
     from copter.model.model import Model
 except ModuleNotFoundError as error:
     if error.name is None or not error.name.startswith("copter."):
@@ -88,6 +89,7 @@ __all__ = [
     "Solution",
     "StaleSolutionError",
     "Status",
+    "Template",
     "UnknownHandleError",
     "certify_with_highs",
     "read_lp",

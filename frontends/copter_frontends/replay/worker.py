@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from copter import Model, Status
+from copter import Model, Residuals, Status
 from copter.errors import CopterError, SettingsError, SnapshotError
 from copter.problem.checker import Judged, check
-from copter.problem.residuals import Residuals
 from copter.session.playback import Playback, solved
 from copter.tape.watching import recorded
 from copter_frontends.replay.program import Names, Program

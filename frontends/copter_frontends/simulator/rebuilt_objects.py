@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from copter import Session
-from copter.model.matrix import Template
+from copter import Session, Template
 from copter.session.session import restored
 from copter.session.state import model_from
 from copter_frontends.simulator.errors import SimulationError

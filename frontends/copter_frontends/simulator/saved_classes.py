@@ -12,8 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from copter import Settings
-from copter.problem.solution import Status
+from copter import Settings, Status
 from copter_frontends.simulator.errors import SimulationError
 
 FUNCTIONS = {"copter_frontends.policy_kit.can_run:anywhere"}
@@ -26,7 +25,8 @@ METHODS = {
 """Methods of objects of the run that a policy keeps as attributes."""
 
 _ENGINE = {f"{kind.__module__}:{kind.__name__}": kind for kind in (Settings, Status)}
-_NAME = re.compile(r"(copter_(?:frontends|papers)(?:\.[a-z][a-z0-9_]*)+):([A-Za-z_][A-Za-z0-9_]*)")
+_NAME = re.compile(r"(copter_(?:frontends|papers|serve)(?:\.[a-z][a-z0-9_]*)+):([A-Za-z_][A-Za-z0-9_]*)")
+_COMMAND_LINES = ("copter_frontends.cli", "copter_serve.commands")
 _COMMANDS = ("copter_frontends.cli.options", "copter_frontends.cli.saving")
 """The modules of the command line with classes that a run's note may contain; importing others could have side
 effects.
@@ -55,7 +55,7 @@ class SavedClasses:
         if name in self._more:
             return self._more[name]
         match = _NAME.fullmatch(name)
-        if match is None or (match[1].startswith("copter_frontends.cli") and match[1] not in _COMMANDS):
+        if match is None or (match[1].startswith(_COMMAND_LINES) and match[1] not in _COMMANDS):
             raise SimulationError(
                 f"{name} is no class of copter's frontends; name classes of your own: load_run(path, [MyPolicy])"
             )

@@ -16,8 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from copter import Model, Session
-from copter.model.matrix import Template
+from copter import Model, Session, Template
 from copter.session.state import model_state
 from copter.storage.encoder import CODES
 from copter_frontends.simulator.errors import SimulationError

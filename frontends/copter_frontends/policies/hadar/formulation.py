@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import Model, Session, Settings, Solution
+from copter import Model, Session, Settings, Solution, Template
 from copter.errors import InternalError
-from copter.model.matrix import Template
 from copter_frontends.policies.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.policies.hadar.round_values import NO_VALUE, RoundTerms, RoundValues, round_values
 from copter_frontends.policies.hadar.utility import Utility

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from copter import Model, Session, Settings, Solution
-from copter.model.matrix import Template
+from copter import Model, Session, Settings, Solution, Template
 from copter_frontends.policies.hops.offers import PACKED, Floats, Ints, Offers
 from copter_frontends.policies.hops.server_groups import ServerGroups, group_servers, in_places_of, regrouped
 from copter_frontends.policies.hops.throughputs import PlacedThroughputs

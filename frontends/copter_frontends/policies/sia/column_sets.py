@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import Model
-from copter.model.matrix import Template
+from copter import Model, Template
 from copter_frontends.policies.sia.shared_rows import SharedRow
 
 

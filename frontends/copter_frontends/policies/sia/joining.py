@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import Model
+from copter import Model, Template
 from copter.errors import InvalidDataError
-from copter.model.matrix import Template
 
 Floats = NDArray[np.float64]
 
