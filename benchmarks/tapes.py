@@ -380,7 +380,7 @@ def header() -> list[str]:
     return [
         "# Measured",
         "",
-        "This page is generated, and is the only one with times. Every row is one solver on the rounds of one tape "
+        "This page is generated. Every row is one solver on the rounds of one tape "
         "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
         f"{THREADS} threads; the others have the seconds a solve and a tape that each section's command says. "
         "`times` is the sum over copter's. `judged`: solves whose answer was accepted, for copter by `copter verify`, "

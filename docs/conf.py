@@ -28,7 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "gallery"]
+exclude_patterns = ["_build", "gallery", "README.md"]  # index.md includes README.md
 nitpicky = False
 
 myst_enable_extensions = ["dollarmath", "amsmath", "fieldlist"]
