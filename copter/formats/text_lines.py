@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
@@ -73,8 +74,12 @@ def lines_of(path: str, stream: Any, fail: Fail, what: str, longest: int) -> Ite
         except UnicodeDecodeError:
             return line.decode("latin-1")
 
-    rest, number = b"", 0
+    rest, number, first = b"", 0, True
     while block := stream.read(BLOCK):
+        if first:
+            block, first = block.removeprefix(codecs.BOM_UTF8), False
+            if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise fail(path, 1, "the file is written in UTF-16: save it as UTF-8")
         if not rest and not block.strip():
             number += block.count(b"\n")
             continue

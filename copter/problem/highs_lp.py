@@ -81,7 +81,7 @@ def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
     result.a_matrix_.start_, result.a_matrix_.index_ = lp.A.indptr, lp.A.indices
     result.a_matrix_.value_ = lp.A.data
     some = lp.semicontinuous > 0.0
-    if integer and (lp.integrality.any() or some.any()):
+    if integer and lp.is_mixed_integer:
         kind = highspy.HighsVarType
         kinds = np.array([kind.kContinuous, kind.kInteger, kind.kSemiContinuous, kind.kSemiInteger])
         result.integrality_ = kinds[lp.integrality.astype(int) + 2 * some].tolist()
