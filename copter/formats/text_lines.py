@@ -8,11 +8,11 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.errors import InvalidDataError
 from copter.storage.files import PathLike
+from copter.storage.inputs import opened
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callabl
     """
     name = os.fspath(path)
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             packed = file.peek(2)[:2] == GZIP
             with gzip.open(file) if packed else nullcontext(file) as stream:
                 return use(lines_of(name, stream, fail, what, longest))

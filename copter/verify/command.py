@@ -1,5 +1,6 @@
 """The command: it judges tapes and proofs, one after the other, and prints what it found."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ def main(paths: Sequence[Path]) -> int:
     for path in paths:
         counts = Counter(rounds=0, accepted=0, rejected=0)
         try:
+            if not os.path.isfile(path) and os.path.exists(path):
+                raise Unusable("it is no ordinary file, and may have no end")
             if is_proof(path):
                 wrong += is_rejected(path)
                 continue
