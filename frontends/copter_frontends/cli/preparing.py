@@ -26,6 +26,7 @@ from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.task_training import TasksGoodput
 from copter_frontends.hops.paper.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
 from copter_frontends.policy_kit import TrainingThroughputs
+from copter_frontends.policy_kit.ageing import Ageing
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.extras import check_extras
 from copter_frontends.semantics import PRESETS, Semantics
@@ -83,6 +84,8 @@ def prepare(
             DeadlineOptions(rewards_of(asked, inputs, workload), asked.lease_s, asked.profiling),
         )
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
+        if asked.ageing is not None:
+            policy = Ageing(policy, cluster, 3600.0 * asked.ageing)
         simulation = Simulation(
             cluster,
             entry.take(workload.jobs),

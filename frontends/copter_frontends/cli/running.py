@@ -23,6 +23,7 @@ from copter_frontends.cli.saving import RunInputs, Saver
 from copter_frontends.deadlines import deadline_summary
 from copter_frontends.registry.names import DEADLINE_NAMES
 from copter_frontends.registry.policies import POLICIES
+from copter_frontends.registry.waiting_bounds import waiting_bound
 from copter_frontends.report.progress import LiveProgress
 from copter_frontends.report.table import print_summary
 from copter_frontends.report.writer import write_report
@@ -30,6 +31,7 @@ from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
+from copter_frontends.simulator.waiting import waiting_summary
 from copter_frontends.simulator.workload import Workload
 from copter_frontends.what_if.change import Change
 
@@ -169,12 +171,13 @@ def summary_of(
     policy: object = None,
 ) -> dict[str, Any]:
     """Return the object that ``--json`` prints."""
-    figures = result.summary()
+    figures, alone = result.summary(), GoodputAloneTimes(inputs.model)
     return {
         "policy": asked.policy,
         "gpus": result.gpus,
         **figures,
-        **fairness_summary(result, workload.jobs, GoodputAloneTimes(inputs.model)),
+        **fairness_summary(result, workload.jobs, alone),
+        "waiting": {**waiting_summary(result, workload.jobs, alone), "bound": waiting_bound(asked.policy, asked.ageing)},
         **_weighted(result, workload),
         **_deadlines(asked, result, workload, inputs, policy),
         "highs": comparison.summary() if comparison is not None else None,
