@@ -205,7 +205,8 @@ class LpReader:
         if following.line != number.line or following.kind in ("sense", "end") or self._begins_label():
             return
         raise self._wrong(
-            following, "stands behind a right-hand side: columns go to the left, x - 2 y >= 4, and constants are added up"
+            following,
+            "stands behind a right-hand side: columns go to the left, x - 2 y >= 4, and constants are added up",
         )
 
     def _begins_label(self) -> bool:
@@ -257,7 +258,11 @@ class LpReader:
             if first and self._peek().kind in ("sense", "end", "colon"):
                 break
             first = False
-            if self._peek().kind == "sign" and self._peek(1).kind in ("name", "number") and self._peek(2).kind == "colon":
+            if (
+                self._peek().kind == "sign"
+                and self._peek(1).kind in ("name", "number")
+                and self._peek(2).kind == "colon"
+            ):
                 sign = self._take()
                 if self._peek().line > sign.line:
                     raise self._misplaced(self._take(), "a term", "is the name of a row, and a term must stand there")

@@ -50,7 +50,9 @@ def _opened_pipe(name: str | bytes) -> BufferedReader:
         until = time.monotonic() + WRITER_S
         while not select.select([handle], [], [], LOOK_S)[0]:
             if time.monotonic() > until and not _has_writer(handle):
-                raise OSError(0, f"it is a pipe to which nobody has written for {WRITER_S:g} s; start its writer first", name)
+                raise OSError(
+                    0, f"it is a pipe to which nobody has written for {WRITER_S:g} s; start its writer first", name
+                )
         os.set_blocking(handle, True)
         return os.fdopen(handle, "rb")
     except BaseException:

@@ -177,7 +177,10 @@ def summary_of(
         "gpus": result.gpus,
         **figures,
         **fairness_summary(result, workload.jobs, alone),
-        "waiting": {**waiting_summary(result, workload.jobs, alone), "bound": waiting_bound(asked.policy, asked.ageing)},
+        "waiting": {
+            **waiting_summary(result, workload.jobs, alone),
+            "bound": waiting_bound(asked.policy, asked.ageing),
+        },
         **_weighted(result, workload),
         **_deadlines(asked, result, workload, inputs, policy),
         "highs": comparison.summary() if comparison is not None else None,

@@ -43,9 +43,7 @@ class RunNote:
 class Saver:
     """Saves a run to the file of ``--save`` every few rounds and at the end; without a file it does nothing."""
 
-    def __init__(
-        self, simulation: Simulation, asked: SimulateOptions, workload: Workload, inputs: RunInputs
-    ) -> None:
+    def __init__(self, simulation: Simulation, asked: SimulateOptions, workload: Workload, inputs: RunInputs) -> None:
         self._simulation, self._path, self._every = simulation, asked.save, asked.save_every
         self._since = 0
         if self._path is not None:

@@ -174,7 +174,9 @@ def waiting_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("never run, of the jobs arrived", f"{result['never_run']:,} of {result['jobs']:,}"),
         (
             "longest wait of a job still waiting",
-            f"{result['longest_wait_h']:.2f} h ({result['still_waiting']:,} wait)" if result["still_waiting"] else "none waits",
+            f"{result['longest_wait_h']:.2f} h ({result['still_waiting']:,} wait)"
+            if result["still_waiting"]
+            else "none waits",
         ),
         ("largest latency ratio of all jobs", number(result["latency_ratio"]["max"], "{:.2f}")),
         ("mean latency ratio of all jobs", number(result["latency_ratio"]["mean"], "{:.2f}")),

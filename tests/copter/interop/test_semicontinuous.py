@@ -42,7 +42,10 @@ def best_of(c: Any, A: Any, b: Any, lower: Any, upper: Any, kinds: Any) -> float
         low, high = lower.copy(), upper.copy()
         low[semi[list(off)]] = high[semi[list(off)]] = 0.0
         found = so.milp(
-            c, constraints=so.LinearConstraint(A, ub=b), bounds=so.Bounds(low, high), integrality=(kinds % 2).astype(int)
+            c,
+            constraints=so.LinearConstraint(A, ub=b),
+            bounds=so.Bounds(low, high),
+            integrality=(kinds % 2).astype(int),
         )
         best = min(best, found.fun) if found.status == 0 else best
     return best
@@ -56,7 +59,11 @@ def test_random_programs_have_the_optimum_of_enumeration(seed: int) -> None:
     kinds[0] = 2
     lower = np.where(kinds >= 2, rng.integers(1, 4, n), 0).astype(float)
     upper = lower + rng.integers(0, 5, n)
-    A, b, c = rng.integers(-3, 5, (m, n)).astype(float), rng.integers(0, 8, m) - 0.5, rng.integers(-5, 4, n).astype(float)
+    A, b, c = (
+        rng.integers(-3, 5, (m, n)).astype(float),
+        rng.integers(0, 8, m) - 0.5,
+        rng.integers(-5, 4, n).astype(float),
+    )
     expected = best_of(c, A, b, lower, upper, kinds)
     bounds = so.Bounds(lower, upper)
     mine = milp(c, constraints=so.LinearConstraint(A, ub=b), bounds=bounds, integrality=kinds)

@@ -75,7 +75,9 @@ def test_waits_are_of_the_jobs_that_wait_at_the_end() -> None:
 
 def test_a_job_given_up_for_want_of_gpus_counts_and_a_refused_one_does_not() -> None:
     given_up = SkippedJob("starved", "the policy gave it no GPUs", 3900.0)
-    found = waiting_summary(by_hand((given_up, SkippedJob("refused", "fits nowhere"))), [*JOBS, Job("starved", "x")], Alone())
+    found = waiting_summary(
+        by_hand((given_up, SkippedJob("refused", "fits nowhere"))), [*JOBS, Job("starved", "x")], Alone()
+    )
     assert (found["jobs"], found["never_run"], found["still_waiting"]) == (5, 2, 3)
     assert found["latency_ratio"]["max"] == 3.9
 
