@@ -191,7 +191,7 @@ class LpReader:
         return self.text.error(token.line, f"{token.text!r} {message}")
 
     def _misplaced(self, token: Token, missing: str, message: str) -> Exception:
-        """Return the error for a word where another was needed; the last line that was right is named if it lacks it."""
+        """Return the error for a word where another was needed, at the line before it if that line lacks the other."""
         before = self.words[self.at - 2] if self.at >= 2 else token
         if token.kind == "end" or before.line == token.line:
             return self._wrong(token, message)
@@ -208,6 +208,14 @@ class LpReader:
             following,
             "stands behind a right-hand side: columns go to the left, x - 2 y >= 4, and constants are added up",
         )
+
+    def _require_term(self) -> None:
+        """Raise for a sign at the end of a line if the next line begins with a row's name instead of a term."""
+        before, following = self._peek(), self._peek(1)
+        is_name = following.kind in ("name", "number") and self._peek(2).kind == "colon"
+        if before.kind == "sign" and is_name and following.line > before.line:
+            self.at += 2
+            raise self._misplaced(following, "a term", "is the name of a row, and a term must stand there")
 
     def _begins_label(self) -> bool:
         """Whether the next words are a row's name and a colon."""
@@ -258,15 +266,7 @@ class LpReader:
             if first and self._peek().kind in ("sense", "end", "colon"):
                 break
             first = False
-            if (
-                self._peek().kind == "sign"
-                and self._peek(1).kind in ("name", "number")
-                and self._peek(2).kind == "colon"
-            ):
-                sign = self._take()
-                if self._peek().line > sign.line:
-                    raise self._misplaced(self._take(), "a term", "is the name of a row, and a term must stand there")
-                self.at -= 1
+            self._require_term()
             sign, token = self._signs(), self._take()
             if token.kind == "number":
                 value = sign * float(token.text)

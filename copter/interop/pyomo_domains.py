@@ -26,8 +26,8 @@ def column_of(variable: Any) -> Column:
     found = _zero_and_interval(variable.domain)
     if found is None:
         raise IncompatibleModelError(
-            f"variable {variable.name!r}: its domain {variable.domain} is neither an interval, nor all whole numbers of "
-            "one, nor zero and one interval above it; write a binary variable for each value instead"
+            f"variable {variable.name!r}: its domain {variable.domain} is neither an interval, nor all whole numbers "
+            "of one, nor zero and one interval above it; write a binary variable for each value instead"
         )
     least, most = found
     if lower > 0.0 or upper < 0.0:  # zero is excluded by the variable's own bounds: an ordinary interval

@@ -15,8 +15,8 @@ from scipy.optimize import milp as scipys_milp
 
 from copter.interop.live_program import Answer, LiveProgram
 from copter.interop.scipy_input import NotTaken, Program, linprog_program, milp_program
-from copter.interop.search import searched as search_of
 from copter.interop.scipy_options import Options, linprog_options, milp_options
+from copter.interop.search import searched as search_of
 from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
 from copter.problem.linear_program import LinearProgram

@@ -1,4 +1,4 @@
-"""The search of the doors for programs with integer or semi-continuous columns: one order of methods for all of them."""
+"""The search of the doors for programs with integer or semi-continuous columns: one order of methods for all."""
 
 from __future__ import annotations
 

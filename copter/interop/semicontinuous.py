@@ -32,8 +32,8 @@ def with_zero(semi: NDArray[np.bool_], lower: Floats, upper: Floats) -> tuple[Fl
     if len(wrong):
         at = int(wrong[0])
         raise InvalidDataError(
-            f"a semi-continuous variable needs finite bounds from zero on: column {at} is zero or from {lower[at]:g} to "
-            f"{upper[at]:g}; give an upper bound that it never exceeds, or write minus the variable if it is below zero"
+            f"a semi-continuous variable needs finite bounds from zero on: column {at} is zero or from {lower[at]:g} "
+            f"to {upper[at]:g}; give an upper bound, or write minus the variable if it is below zero"
         )
     zero = gap | only_zero
     return np.where(zero, 0.0, lower), np.where(only_zero, 0.0, upper), np.where(gap, lower, 0.0)

@@ -36,7 +36,7 @@ def opened(path: PathLike) -> BufferedReader:
     kind = os.stat(name).st_mode
     if stat.S_ISFIFO(kind):
         return _opened_pipe(name)
-    file = open(name, "rb")
+    file = open(name, "rb")  # noqa: SIM115 - the caller closes it
     if stat.S_ISCHR(kind) and not file.isatty():
         file.close()
         raise OSError(0, "it is a device, which has no end; give a file or a pipe", name)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from copter.storage.inputs import contents
-
 from copter_frontends.vocabulary import InvalidClusterError
 
 MOST_BYTES = 16_000_000  # most bytes of a YAML file

@@ -63,7 +63,8 @@ _COUNT = click.IntRange(min=1)
 def serve(**options: Any) -> int:
     """Schedule clusters over HTTP: deltas in, plans out.
 
-    SIGHUP reads tokens, tenants and certificate again, and opens the audit log anew. SIGTERM or Ctrl-C stops it with a snapshot. Even after `kill -9`, a restart restores everything it acknowledged.
+    SIGHUP reads tokens, tenants and certificate again, and opens the audit log anew. SIGTERM or Ctrl-C stops it with a
+    snapshot. Even after `kill -9`, a restart restores everything it acknowledged.
     """
     # Optional: Starlette, uvicorn and prometheus-client come with the extra "serve".
     try:

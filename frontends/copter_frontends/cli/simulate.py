@@ -137,7 +137,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     "--ageing",
     type=_POSITIVE,
     metavar="HOURS",
-    help="Give a turn to every job that has waited this long, the longest wait first  [default: the policy's own order]",
+    help="Give a turn to every job that has waited this long, the longest wait first  [default: no turns]",
 )
 @click.option(
     "--tuned", metavar="TYPE", help="GPU type on which rigid policies' jobs are tuned, up to 64 GPUs  [default: none]"

@@ -110,7 +110,7 @@ class Ageing:
 
     def _forget(self, job_id: str) -> None:
         for each in (self._jobs, self._since, self._pins, self._turns):
-            each.pop(job_id, None)  # type: ignore[attr-defined]
+            each.pop(job_id, None)
         self._held = {name: held for name, held in self._held.items() if name != job_id}
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:

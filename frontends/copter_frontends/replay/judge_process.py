@@ -1,4 +1,4 @@
-"""The verifier in a process of its own: ``python -m copter_frontends.replay.judge_process TAPE`` prints its verdicts."""
+"""The verifier in a process of its own: ``python -m copter_frontends.replay.judge_process TAPE``."""
 
 from __future__ import annotations
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from json import JSONDecodeError
-from json.decoder import scanstring  # the C scanner of strings, as in json itself
-from typing import Any
+from json import JSONDecodeError, decoder
+from typing import Any, cast
 
 from copter_frontends.serve.fields import DECODER, parsing_problems
 from copter_frontends.serve.problems import Problem
@@ -14,6 +13,9 @@ from copter_frontends.serve.problems import Problem
 PAUSE_ENTRIES = 500  # entries read before other tasks get the processor
 DEEPEST = 6  # most containers inside each other; a delta has five
 BLANKS = re.compile(r"[ \t\n\r]*")
+
+SCAN = cast(Any, DECODER).scan_once  # (text, place) -> (value, place after it)
+STRING = cast(Any, decoder).scanstring  # (text, place, strict) -> (string, place after it)
 
 Steps = Generator[None, None, Any]
 
@@ -44,7 +46,7 @@ class Parser:
         begins = self.text[self.at : self.at + 1]
         if begins not in ("{", "["):
             try:
-                found, self.at = DECODER.scan_once(self.text, self.at)
+                found, self.at = SCAN(self.text, self.at)
             except StopIteration as error:
                 raise JSONDecodeError("Expecting value", self.text, error.value) from None
             return found
@@ -71,7 +73,7 @@ class Parser:
         while True:
             if self.text[self.at : self.at + 1] != '"':
                 raise JSONDecodeError("Expecting property name enclosed in double quotes", self.text, self.at)
-            name, self.at = scanstring(self.text, self.at + 1, True)
+            name, self.at = STRING(self.text, self.at + 1, True)
             if self._skip() != ":":
                 raise JSONDecodeError("Expecting ':' delimiter", self.text, self.at)
             self.at += 1

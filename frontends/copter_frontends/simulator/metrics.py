@@ -22,7 +22,8 @@ def job_columns(table: JobTable, rows: NDArray[np.int64]) -> dict[str, NDArray[n
 
     Columns: ``id``, ``application``, ``submit_s``, ``first_start_s``, ``completion_s``, ``jct_s`` (completion minus
     submission), ``gpu_seconds``, ``restarts`` (starts after the first), ``queue_s`` (seconds without GPUs),
-    ``progress`` (0 to 1), ``gpus`` (held now) and ``last_held_s`` (when GPUs were last given up). Times of events that have not happened are NaN.
+    ``progress`` (0 to 1), ``gpus`` (held now) and ``last_held_s`` (when GPUs were last given up). Times of events that
+    have not happened are NaN.
     """
     jobs = [table.jobs[i] for i in rows.tolist()]
     return {

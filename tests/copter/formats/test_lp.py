@@ -304,7 +304,10 @@ def test_a_file_without_end_is_read_with_a_warning(tmp_path: Path) -> None:
         lp = read_lp(written(tmp_path, "min\n x\nst\n c1: x >= 2\n"))
     assert lp.row_lower.tolist() == [2.0]
     assert told[0].filename == __file__
-    with pytest.raises(LpError, match="ends in the middle of a relation"), pytest.warns(UserWarning):
+    with (
+        pytest.raises(LpError, match="ends in the middle of a relation"),
+        pytest.warns(UserWarning, match="without End"),
+    ):
         read_lp(written(tmp_path, "min\n x\nst\n c1: x >=\n"))
     with pytest.raises(LpError, match="without Subject To and End"):
         read_lp(written(tmp_path, "min\n x\n"))

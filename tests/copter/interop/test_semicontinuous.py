@@ -79,7 +79,7 @@ def test_random_programs_have_the_optimum_of_enumeration(seed: int) -> None:
 
 def test_a_column_below_zero_is_refused_with_what_to_write() -> None:
     semi = np.array([False, True])
-    with pytest.raises(InvalidDataError, match="column 1 is zero or from -3 to -1; .*minus the variable"):
+    with pytest.raises(InvalidDataError, match=r"column 1 is zero or from -3 to -1; .*minus the variable"):
         with_zero(semi, np.array([0.0, -3.0]), np.array([1.0, -1.0]))
 
 
@@ -140,7 +140,7 @@ def test_pyomo_domains_with_gaps() -> None:
     assert solved(gap, 9.0, bounds=(0.5, 4)) == pytest.approx(4.0)
     assert solved(pyo.Set(initialize=[0, 1, 2]), 1.5) == 1.0
     for values in ([1, 3, 5], [0, 2, 7]):  # were taken as all whole numbers between
-        with pytest.raises(IncompatibleModelError, match="'x': its domain .* write a binary variable for each value"):
+        with pytest.raises(IncompatibleModelError, match=r"'x': its domain .* write a binary variable for each value"):
             solved(pyo.Set(initialize=values), 2.5)
 
 

@@ -52,15 +52,13 @@ def test_steps_give_what_json_gives(value: Any, indent: Any) -> None:
 @given(st.text(alphabet='{}[]",:0123456789.eE+-truefalsn \\u\n', max_size=30))
 @settings(max_examples=400, deadline=None)
 def test_steps_refuse_what_json_refuses(text: str) -> None:
-    body = text.encode()
-    try:
-        expected = parse_json(body)
-    except Problem as problem:
-        with pytest.raises(Problem) as found:
-            ended(parse_in_steps(body))
-        assert found.value.status == problem.status == 400
-    else:
-        assert ended(parse_in_steps(body)) == expected
+    def outcome(parse: Any) -> Any:
+        try:
+            return parse(text.encode())
+        except Problem as problem:
+            return f"problem {problem.status}"
+
+    assert outcome(lambda body: ended(parse_in_steps(body))) == outcome(parse_json)
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"[1,]", b'{"a":1,}', b"[1", b'{"a"', b"[NaN]", b"", b"[1] 2", b'{"a" 1}'])
