@@ -48,7 +48,7 @@ FRONTEND_PAGES = {
     ),
     "B": (
         "papers/baselines.md",
-        43,
+        46,
         ("baselines", "policy_kit", "registry", "sia/paper/cold_highs.py", "simulator"),
     ),
     "H": ("papers/hadar.md", 21, ("hadar",)),
