@@ -129,12 +129,12 @@ def test_ageing_bounds_the_wait_that_the_policy_leaves_open() -> None:
 @pytest.mark.parametrize("policy", ["chronus", "hadar", "hops", "hare-gang", "tiresias"])
 def test_ageing_bounds_the_wait_under_the_papers_policies(policy: str) -> None:
     def made(*more: str) -> Simulation:
-        arguments = [policy, "--cluster", "sia-physical", "--jobs", "150", "--window-hours", "4", "--hours", "4", *more]
+        arguments = [policy, "--cluster", "sia-hom", "--jobs", "400", "--window-hours", "4", "--hours", "3", *more]
         return prepare(SimulateOptions.of(**simulate.make_context("simulate", arguments).params))[0]
 
-    plain, _ = longest_wait_s(made(), 4.0)
-    aged, _ = longest_wait_s(made("--ageing", "0.75"), 4.0)
-    assert plain > 1.5 * 3600.0
+    plain, _ = longest_wait_s(made(), 3.0)
+    aged, _ = longest_wait_s(made("--ageing", "0.75"), 3.0)
+    assert plain > 1.2 * 3600.0
     assert aged < min(plain, 1.5 * 3600.0)
 
 
