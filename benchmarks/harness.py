@@ -76,7 +76,7 @@ class Rounds:
             self.record(tape)
             asked = Asked(str(tape), threads=self.options.solver.threads or None)
             asked = replace(asked, peer_time_limit_s=self.options.time_limit_s, judged=self.options.judged is None)
-            self.options.say(copter := run_copter(asked))
+            self.options.say(copter := complete(run_copter(asked), asked))
             peers = {name: self.replayed(name, asked) for name in self.options.peers}
         return self.summary(copter, peers)
 
@@ -126,6 +126,14 @@ class Rounds:
         }
 
 
+def complete(run: Run, asked: Asked) -> Run:
+    """The run; ValueError with its reason if it ended before its last round."""
+    if run.ended is None:
+        return run
+    less = "; --judge N judges the last N rounds only, part after part, and takes less memory" if asked.judged else ""
+    raise ValueError(f"copter's replay ended after {len(run.rows)} rounds: it {run.ended.removeprefix('it ')}{less}")
+
+
 def of_tape(tape: str, options: Options) -> dict[str, Any]:
     """What --json prints of the rounds on a tape: the product's own, of which no round is like the others.
 
@@ -133,7 +141,7 @@ def of_tape(tape: str, options: Options) -> dict[str, Any]:
     """
     threads, limit = options.solver.threads or None, options.time_limit_s
     asked = Asked(tape, last=WARM_UP + 1 + options.rounds, threads=threads, peer_time_limit_s=limit)
-    options.say(copter := run_copter(asked))
+    options.say(copter := complete(run_copter(asked), asked))
     if len(copter.rows) <= WARM_UP + 1:
         raise ValueError(f"{tape} has {len(copter.rows)} rounds: it must have more than {WARM_UP + 1}")
     peers: dict[str, dict[str, tuple[Run, str | None]]] = {}

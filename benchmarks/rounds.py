@@ -19,6 +19,8 @@ import families
 from families.protocol import CHANGES, SolverOptions
 from harness import WAYS, Options, Rounds, of_tape
 
+from copter.errors import SnapshotError
+
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
@@ -112,9 +114,9 @@ def main() -> None:
     try:
         rounds = Rounds(options) if arguments.tape is None else None
         result = of_tape(arguments.tape, options) if rounds is None else {}
-    except ValueError as error:
+        result = result if rounds is None else rounds.run()
+    except (ValueError, SnapshotError) as error:
         command.error(str(error))
-    result = result if rounds is None else rounds.run()
     print(json.dumps(result) if arguments.json else json.dumps(result, indent=2))
 
 

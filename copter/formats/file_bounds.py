@@ -31,9 +31,18 @@ def require_finite_sizes(lp: LinearProgram, kind: str) -> None:
 def least_values(semicontinuous: Sequence[int], lower: Floats, upper: Floats, path: str) -> Floats:
     """Return the least nonzero values of semi-continuous columns, whose bounds are widened to include zero.
 
-    Warns if the widened bounds admit other values too: below zero, or without an upper bound.
+    Warns if the widened bounds admit other values too: below zero, or without an upper bound. A column whose upper
+    bound is below its positive lower one can only be zero, as for HiGHS; it is warned of too.
     """
     least = np.zeros(len(lower))
+    zero = [j for j in semicontinuous if 0.0 <= upper[j] < lower[j]]
+    lower[zero] = upper[zero] = 0.0
+    if zero:
+        warnings.warn(
+            f"{path}: {len(zero)} semi-continuous columns have upper bounds below their lower ones: "
+            "they can only be zero",
+            stacklevel=6,
+        )
     gap = [j for j in semicontinuous if lower[j] > 0.0 or upper[j] < 0.0]
     kept = [j for j in gap if 0.0 < lower[j] <= upper[j] < np.inf]
     least[kept] = lower[kept]

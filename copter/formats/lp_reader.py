@@ -112,6 +112,7 @@ class LpReader:
                 return self._shifted(begins, terms, constant, low, high)
         sense = self._sense(begins)
         also_low, also_high = sided(sense, self._number())
+        self._require_constant()
         if sense != "=" and low == -inf and high == inf and self._peek().kind == "sense":
             raise self._wrong(self._peek(), "comes after a right-hand side: a range is written a <= terms <= b")
         return self._shifted(begins, terms, constant, max(low, also_low), min(high, also_high))
@@ -189,13 +190,44 @@ class LpReader:
             return self.text.error(line, "the section ends in the middle of a relation")
         return self.text.error(token.line, f"{token.text!r} {message}")
 
+    def _misplaced(self, token: Token, missing: str, message: str) -> Exception:
+        """Return the error for a word where another was needed, at the line before it if that line lacks the other."""
+        before = self.words[self.at - 2] if self.at >= 2 else token
+        if token.kind == "end" or before.line == token.line:
+            return self._wrong(token, message)
+        return self.text.error(
+            before.line, f"the line ends with {before.text!r}, and {missing} is missing before {token.text!r}"
+        )
+
+    def _require_constant(self) -> None:
+        """Raise for columns or sums behind the number on the right of a row, on the number's line."""
+        number, following = self.words[self.at - 1], self._peek()
+        if following.line != number.line or following.kind in ("sense", "end") or self._begins_label():
+            return
+        raise self._wrong(
+            following,
+            "stands behind a right-hand side: columns go to the left, x - 2 y >= 4, and constants are added up",
+        )
+
+    def _require_term(self) -> None:
+        """Raise for a sign at the end of a line if the next line begins with a row's name instead of a term."""
+        before, following = self._peek(), self._peek(1)
+        is_name = following.kind in ("name", "number") and self._peek(2).kind == "colon"
+        if before.kind == "sign" and is_name and following.line > before.line:
+            self.at += 2
+            raise self._misplaced(following, "a term", "is the name of a row, and a term must stand there")
+
+    def _begins_label(self) -> bool:
+        """Whether the next words are a row's name and a colon."""
+        return self._peek().kind in ("name", "number") and self._peek(1).kind == "colon"
+
     @staticmethod
     def _is_name(token: Token) -> bool:
         return token.kind == "name" and token.text.lower() not in INFINITY
 
     def _label(self) -> str:
         """Return the name before a colon, or an empty string."""
-        if self._peek().kind in ("name", "number") and self._peek(1).kind == "colon":
+        if self._begins_label():
             name = self._take().text
             self._take()
             return name
@@ -204,9 +236,8 @@ class LpReader:
     def _sense(self, begins: Token) -> str:
         token = self._take()
         if token.kind != "sense":
-            if token.kind == "end":
-                raise self._wrong(token, "")
-            raise self._wrong(token, f"stands where the relation that begins with {begins.text!r} needs <=, >= or =")
+            message = f"stands where the relation that begins with {begins.text!r} needs <=, >= or ="
+            raise self._misplaced(token, f"<=, >= or = of the relation that begins with {begins.text!r}", message)
         return token.text
 
     def _signs(self) -> float:
@@ -222,7 +253,8 @@ class LpReader:
         if token.kind == "name" and token.text.lower() in INFINITY:
             return sign * inf
         if token.kind != "number":
-            raise self._wrong(token, "stands where a number must be: right-hand sides and bounds hold no columns")
+            message = "stands where a number must be: right-hand sides and bounds hold no columns"
+            raise self._misplaced(token, "a number", message)
         value = float(token.text)
         return sign * (inf if value >= INFINITE else value)
 
@@ -234,6 +266,7 @@ class LpReader:
             if first and self._peek().kind in ("sense", "end", "colon"):
                 break
             first = False
+            self._require_term()
             sign, token = self._signs(), self._take()
             if token.kind == "number":
                 value = sign * float(token.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,9 @@ from copter.formats.text_lines import LineError, with_lines
 from copter.storage.files import PathLike
 
 LONGEST_LINE = 16_000_000  # most bytes of a line; some writers put a whole row on one line
+
+
+STACK = 5  # frames from a warning here to the caller of read_lp
 
 
 class LpError(LineError):
@@ -119,7 +123,12 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> LpText:
         if section is None:
             raise found.error(number, f"{words.split()[0]!r}: the file must begin with Minimize or Maximize")
         add_words(found, section, words, at, number)
-    raise found.error(number, "the file ends without End: it may be cut short; end it with a line End if not")
+    if "rows" not in found.sections:
+        raise found.error(number, "the file ends without Subject To and End: it is cut short, or no LP file")
+    warnings.warn(
+        f"{path}: the file ends without End: it may be cut short; end it with a line End if not", stacklevel=STACK
+    )
+    return complete(found, number)
 
 
 def complete(found: LpText, number: int) -> LpText:

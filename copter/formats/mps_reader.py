@@ -273,7 +273,7 @@ class ProgramReader:
 
     def _least_values(self, semicontinuous: list[int], lower: Floats, upper: Floats) -> Floats:
         """Return the least values of semi-continuous columns, whose bounds then include zero; raises if they cross."""
-        crossed = next((j for j in semicontinuous if lower[j] > upper[j]), None)
+        crossed = next((j for j in semicontinuous if lower[j] > upper[j] and upper[j] < 0.0), None)
         if crossed is not None:
             name = list(self.col_of)[crossed]
             raise self.text.error(

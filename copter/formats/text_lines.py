@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.errors import InvalidDataError
 from copter.storage.files import PathLike
+from copter.storage.inputs import opened
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callabl
     """
     name = os.fspath(path)
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             packed = file.peek(2)[:2] == GZIP
             with gzip.open(file) if packed else nullcontext(file) as stream:
                 return use(lines_of(name, stream, fail, what, longest))
@@ -73,8 +74,12 @@ def lines_of(path: str, stream: Any, fail: Fail, what: str, longest: int) -> Ite
         except UnicodeDecodeError:
             return line.decode("latin-1")
 
-    rest, number = b"", 0
+    rest, number, first = b"", 0, True
     while block := stream.read(BLOCK):
+        if first:
+            block, first = block.removeprefix(codecs.BOM_UTF8), False
+            if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise fail(path, 1, "the file is written in UTF-16: save it as UTF-8")
         if not rest and not block.strip():
             number += block.count(b"\n")
             continue

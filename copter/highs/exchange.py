@@ -133,7 +133,7 @@ def set_start(highspy: Any, highs: Any, lp: LinearProgram, start: Solution | Cer
     if y is not None:
         point.col_dual, point.row_dual, point.dual_valid = (lp.c - lp.A.T @ y).tolist(), y.tolist(), True
     highs.setSolution(point)
-    if lp.integrality.any():
+    if lp.is_mixed_integer:
         return
     basis = basis_of(highspy, lp, x, lp.A @ x)
     if isinstance(start, HighsState):

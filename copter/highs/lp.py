@@ -75,7 +75,7 @@ def _without_output(make: Any) -> Any:
 def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
     """Return a HighsLp of the program, with or without its integer and semi-continuous columns."""
     some = lp.semicontinuous > 0.0
-    whole = integer and (lp.integrality.any() or some.any())
+    whole = integer and lp.is_mixed_integer
     return filled_lp(
         lp.c,
         lp.A,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.interop.live_program import LiveProgram
+from copter.interop.search import searched as search_of
 from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerStatus
-from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
 from copter.runtime.version import VERSION
@@ -118,7 +117,7 @@ class COPTER(ConicSolver):  # type: ignore[misc]
             lp = program(data)
             if lp is None:
                 result = Result(words.INFEASIBLE, None, None, np.inf, 0, 0.0, False)
-            elif lp.integrality.any():
+            elif lp.is_mixed_integer:
                 result = searched(lp, settings, search)
             else:
                 result = solved(lp, settings, live_program(warm_start, solver_cache))
@@ -202,6 +201,5 @@ def solved(lp: LinearProgram, settings: Settings, live: LiveProgram) -> Result:
 
 def searched(lp: LinearProgram, settings: Settings, search: dict[str, Any]) -> Result:
     """Solve a mixed-integer program, by HiGHS's branch and bound if installed and no search was requested."""
-    search.setdefault("shim", "exact" if find_spec("highspy") else "dive")
-    solution = solve_integer(lp, settings=settings, **search)
+    solution = search_of(lp, settings=settings, **search)
     return Result(named(solution.status), solution.x, None, solution.objective, 0, solution.solve_time_s, False)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
+from copter.interop.semicontinuous import with_zero
 from copter.interop.statuses import WORDS
 from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
@@ -41,7 +42,8 @@ class Arrays:
     Attributes
     ----------
     c, lower, upper : ndarray (n,)
-    whole : ndarray (n,) of bool
+    whole, semi : ndarray (n,) of bool
+        Which columns are integer, and which are semi-continuous.
     A : CSC array (m, n)
     row_lower, row_upper : ndarray (m,)
     sense : str
@@ -51,6 +53,7 @@ class Arrays:
     lower: Floats
     upper: Floats
     whole: NDArray[np.bool_]
+    semi: NDArray[np.bool_]
     A: Any
     row_lower: Floats
     row_upper: Floats
@@ -70,6 +73,7 @@ class Arrays:
             np.array(found.lb, dtype=np.float64),
             np.array(found.ub, dtype=np.float64),
             np.isin(np.asarray(found.vtypes), ("B", "I")),
+            np.asarray(found.vtypes) == "S",
             rows,
             np.where(sign != "<", b, -np.inf) if m else b,
             np.where(sign != ">", b, np.inf) if m else b,
@@ -78,8 +82,9 @@ class Arrays:
 
     def program(self) -> LinearProgram:
         """Return the current program."""
+        lower, upper, least = with_zero(self.semi, self.lower, self.upper)
         return LinearProgram(
-            self.c, self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.whole, self.sense
+            self.c, self.A, self.row_lower, self.row_upper, lower, upper, self.whole, self.sense, semicontinuous=least
         )
 
 
@@ -104,6 +109,7 @@ class Copter(Solver[None]):  # type: ignore[misc]
     features: ClassVar[frozenset[SolverFeature]] = frozenset(
         {
             SolverFeature.INTEGER_VARIABLES,
+            SolverFeature.SEMI_CONTINUOUS_VARIABLES,
             SolverFeature.DIRECT_API,
             SolverFeature.SOLUTION_FILE_NOT_NEEDED,
             SolverFeature.MIP_DUAL_BOUND_REPORT,
@@ -136,9 +142,8 @@ class Copter(Solver[None]):  # type: ignore[misc]
         ctx.lower[indices], ctx.upper[indices] = lower, upper
 
     def _apply_var_types(self, ctx: Arrays, positions: Any, kinds: Any) -> None:
-        if any(kind == VarKind.SEMI_CONTINUOUS for kind in kinds):
-            raise ValueError("copter has no semi-continuous variables")
         ctx.whole[positions] = [kind in (VarKind.BINARY, VarKind.INTEGER) for kind in kinds]
+        ctx.semi[positions] = [kind == VarKind.SEMI_CONTINUOUS for kind in kinds]
 
     def _apply_con_rhs(self, ctx: Arrays, diff: Any) -> None:
         ctx.row_lower[diff.con_rhs_indices], ctx.row_upper[diff.con_rhs_indices] = diff.con_rhs_as_bounds()
@@ -172,7 +177,7 @@ class Copter(Solver[None]):  # type: ignore[misc]
             lp = self.solver_model.program()
         except CopterError as error:
             raise ValueError(f"copter: {error}") from error
-        if lp.integrality.any():
+        if lp.is_mixed_integer:
             return self._searched(lp, settings)
         answer = self.live.solve(lp, settings)
         status = Status.from_termination_condition(TerminationCondition[WORDS[answer.status.value].linopy])

@@ -10,7 +10,6 @@ import datetime
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -37,8 +36,10 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from copter.errors import CopterError
 from copter.interop.live_program import LivePrograms
+from copter.interop.pyomo_domains import column_of
+from copter.interop.search import searched
+from copter.interop.semicontinuous import with_zero
 from copter.interop.statuses import WORDS
-from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
 from copter.runtime.version import VERSION
@@ -134,7 +135,7 @@ class Copter(SolverBase):  # type: ignore[misc]
             if config.time_limit is not None and config.time_limit <= 0.0:
                 nothing(results, model, TerminationCondition.maxTimeLimit)
                 log = "no time to solve in"
-            elif lp.integrality.any():
+            elif lp.is_mixed_integer:
                 log = self._search(results, model, info, lp, config, settings)
             else:
                 log = self._solve(results, model, info, lp, settings)
@@ -175,8 +176,7 @@ class Copter(SolverBase):  # type: ignore[misc]
     ) -> str:
         """Search for an integer point, fill `results`, and return a line for the log."""
         gap = 1e-6 if config.rel_gap is None else config.rel_gap
-        shim = "exact" if find_spec("highspy") else "dive"
-        found = solve_integer(lp, shim, config.time_limit, settings, gap=gap)
+        found = searched(lp, config.time_limit, settings, gap=gap)
         results.termination_condition = TerminationCondition[WORDS[found.status.value].pyomo]
         within = found.x is not None and found.gap <= gap
         if within:
@@ -189,7 +189,8 @@ class Copter(SolverBase):  # type: ignore[misc]
         if results.incumbent_objective is not None:
             results.objective_bound = not_beyond(found.bound, found.objective, lp.sense)
         results.solution_loader = Point(model, info, found.x, None, None)
-        return f"{lp.shape[0]} rows, {lp.shape[1]} columns, gap {found.gap:.2g}, by {shim}"
+        by = found.found_by or "none"
+        return f"{lp.shape[0]} rows, {lp.shape[1]} columns, gap {found.gap:.2g}, point by {by}"
 
 
 def not_beyond(bound: float, objective: float, sense: str) -> float:
@@ -215,7 +216,8 @@ def compiled(model: Any) -> tuple[Any, LinearProgram]:
     Raises
     ------
     IncompatibleModelError
-        If the model is not linear or has several objectives. A model without an objective gets an objective of zero.
+        If the model is not linear, has several objectives, or a variable whose domain has gaps that no integer or
+        semi-continuous column has. A model without an objective gets an objective of zero.
     InfeasibleConstraintException
         For a violated constraint without variables.
     """
@@ -229,15 +231,13 @@ def compiled(model: Any) -> tuple[Any, LinearProgram]:
         raise IncompatibleModelError(f"the model has {len(info.objectives)} active objectives, must have one at most")
     kind = np.array([row.bound_type for row in info.rows], dtype=np.int8)
     rhs = np.asarray(info.rhs, dtype=np.float64)
-    low, high, whole = [], [], []
-    for variable in info.columns:
-        lower, upper = variable.bounds
-        low.append(-np.inf if lower is None else lower)
-        high.append(np.inf if upper is None else upper)
-        whole.append(not variable.is_continuous())
+    columns = [column_of(variable) for variable in info.columns]
+    low, high = (np.array([column[at] for column in columns], dtype=np.float64) for at in (0, 1))
+    whole, semi = (np.array([column[at] for column in columns], dtype=np.bool_) for at in (2, 3))
     some = bool(info.objectives)
     sense: Literal["min", "max"] = "max" if some and info.objectives[0].sense == ObjectiveSense.maximize else "min"
     try:
+        low, high, least = with_zero(semi, low, high)
         return info, LinearProgram(
             sp.csr_array(info.c).toarray()[0] if some else np.zeros(len(low)),
             sp.csc_array(info.A),
@@ -248,6 +248,7 @@ def compiled(model: Any) -> tuple[Any, LinearProgram]:
             whole,
             sense,
             float(info.c_offset[0]) if some else 0.0,
+            semicontinuous=least,
         )
     except CopterError as error:
         raise IncompatibleModelError(f"copter: {error}") from error

@@ -10,7 +10,8 @@ import scipy.optimize
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
+from copter.errors import CopterError, InvalidDataError
+from copter.interop.semicontinuous import with_zero
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
@@ -207,22 +208,16 @@ def program(
     """Return the arguments as a Program; its LinearProgram is None if a lower bound exceeds an upper one."""
     n, whole = len(cost), (kinds % SEMI == 1)
     plain = Program(None, n, n_ub, len(low), lower, upper, whole)
+    try:
+        lower, upper, least = with_zero(kinds >= SEMI, lower, upper)
+    except InvalidDataError as error:
+        raise ValueError(f"{error} (integrality 2 and 3)") from None
     crossed = (lower > upper).any() or (low > high).any()
     if crossed or np.isposinf(lower).any() or np.isneginf(upper).any() or np.isposinf(low).any():
         return plain
     if np.isneginf(high).any():
         return plain
-    least = least_values(kinds, lower, upper)
-    lower = np.where(least > 0.0, 0.0, lower)
     try:
         return replace(plain, lp=LinearProgram(cost, rows, low, high, lower, upper, whole, semicontinuous=least))
     except CopterError as error:
         raise NotTaken from error
-
-
-def least_values(kinds: NDArray[np.uint8], lower: Floats, upper: Floats) -> Floats:
-    """Return the least nonzero value of each semi-continuous variable; zero if its bounds include zero."""
-    gap = (kinds >= SEMI) & ((lower > 0.0) | (upper < 0.0))
-    if (gap & ((upper < 0.0) | np.isinf(upper))).any():
-        raise ValueError("a semi-continuous variable needs finite bounds from zero on (integrality 2 and 3)")
-    return np.where(gap, lower, 0.0)

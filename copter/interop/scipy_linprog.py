@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,9 +16,9 @@ from scipy.optimize import milp as scipys_milp
 from copter.interop.live_program import Answer, LiveProgram
 from copter.interop.scipy_input import NotTaken, Program, linprog_program, milp_program
 from copter.interop.scipy_options import Options, linprog_options, milp_options
+from copter.interop.search import searched as search_of
 from copter.interop.statuses import WORDS
 from copter.methods.integer.solution import IntegerSolution, IntegerStatus
-from copter.methods.integer.solve import solve_integer
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
 from copter.settings import Settings
@@ -106,7 +105,7 @@ def linprog(
         program = linprog_program(c, A_ub, b_ub, A_eq, b_eq, bounds, integrality)
     except NotTaken as error:
         refused(scipys_linprog, c, A_ub, b_ub, A_eq, b_eq, bounds, "highs", None, None, None, integrality, why=error)
-    if program.lp is not None and program.lp.integrality.any():
+    if program.lp is not None and program.lp.is_mixed_integer:
         return as_linprog(program, searched(program, choices))
     live = x0.live if isinstance(x0, LinprogResult) else None
     settings = replace(choices.settings, method="interior") if chosen == "highs-ipm" else choices.settings
@@ -217,18 +216,11 @@ def searched(program: Program, options: Options) -> OptimizeResult:
     """Search for an integer point and return milp's fields."""
     if program.lp is None:
         return found(program, None, Status.PRIMAL_INFEASIBLE)
-    if not program.lp.integrality.any():
+    if not program.lp.is_mixed_integer:
         answer = LiveProgram().solve(program.lp, options.settings)
         return found(program, answer if answer.status is Status.OPTIMAL else None, answer.status)
-    solution = solve_integer(
-        program.lp,
-        "exact" if find_spec("highspy") else "dive",
-        options.time_limit_s,
-        Settings(presolve=options.settings.presolve),
-        0,
-        options.gap,
-        options.max_nodes,
-    )
+    settings = Settings(presolve=options.settings.presolve)
+    solution = search_of(program.lp, options.time_limit_s, settings, gap=options.gap, max_nodes=options.max_nodes)
     return found(program, solution, integer_status(solution, options))
 
 
@@ -240,8 +232,10 @@ def integer_status(solution: IntegerSolution, options: Options) -> Status:
         return Status.DUAL_INFEASIBLE
     if solution.x is not None and (solution.status is IntegerStatus.OPTIMAL or scipys_gap(solution) <= options.gap):
         return Status.OPTIMAL
-    in_time = options.time_limit_s is None or solution.solve_time_s < 0.9 * options.time_limit_s
-    return Status.ITERATION_LIMIT if in_time else Status.TIME_LIMIT
+    if options.time_limit_s is not None and solution.solve_time_s >= 0.9 * options.time_limit_s:
+        return Status.TIME_LIMIT
+    none = solution.x is None and options.max_nodes is None
+    return Status.NUMERICAL_ERROR if none else Status.ITERATION_LIMIT
 
 
 def scipys_gap(solution: IntegerSolution) -> float:

@@ -217,6 +217,11 @@ class LinearProgram:
         """(rows, columns)."""
         return int(self.A.shape[0]), int(self.A.shape[1])
 
+    @property
+    def is_mixed_integer(self) -> bool:
+        """Whether any column is integer or semi-continuous, so that the LP relaxation may have another optimum."""
+        return bool(self.integrality.any() or self.semicontinuous.any())
+
 
 def require_program(lp: object) -> None:
     """Raise InvalidDataError unless the argument is a LinearProgram."""

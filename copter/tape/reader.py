@@ -89,6 +89,8 @@ class TapeReader:
         self.path = os.fspath(path)
         self.what = f"the tape {self.path}"
         self.torn: int | None = None
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise SnapshotError(f"{self.path} cannot be read: it is no regular file, and may have no end")
         try:
             with open(self.path, "rb") as file:
                 front = file.read(HEAD.size)

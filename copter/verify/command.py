@@ -1,5 +1,6 @@
 """The command: it judges tapes and proofs, one after the other, and prints what it found."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -11,10 +12,12 @@ from .tree import is_proof, is_rejected
 
 def main(paths: Sequence[Path]) -> int:
     """Verify tapes and proofs; exit code 0 if all is accepted, 1 if a round is rejected, 2 for an unusable file."""
-    wrong = 0
+    wrong, unusable = 0, False
     for path in paths:
         counts = Counter(rounds=0, accepted=0, rejected=0)
         try:
+            if not os.path.isfile(path) and os.path.exists(path):
+                raise Unusable("it is no ordinary file, and may have no end")
             if is_proof(path):
                 wrong += is_rejected(path)
                 continue
@@ -27,8 +30,9 @@ def main(paths: Sequence[Path]) -> int:
                     print(f"{path}: round {number} is rejected: {fault}")
         except (Unusable, OSError, MemoryError) as error:
             print(f"{path}: {error or 'there is not enough memory'}", file=sys.stderr)
-            return 2
+            unusable = True
+            continue
         told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "rejected")
         print(f"{path}: {told}")
         wrong += counts["rejected"]
-    return 1 if wrong else 0
+    return 2 if unusable else 1 if wrong else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import proofs
 import pytest
 
+from copter.errors import SnapshotError
 from copter_frontends.replay import runs, tables
 from tests.copter.tape import tapes
 
@@ -85,3 +86,21 @@ def test_a_gap_that_the_verifier_does_not_prove_is_not_printed(tmp_path: Path, m
     assert second["gap"] <= 1e-6
     assert tables.gap_text(first["gap"]) == "not proven"
     assert tables.gap_text(second["gap"]) == f"{second['gap']:.1e}"
+
+
+def test_a_judge_that_dies_and_a_recording_that_dies_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tapes.every_edit(tmp_path / "t", rounds=2)
+    run = runs._run
+
+    def dies_while_recording(solver: str, given: runs.Asked, more: dict[str, object]) -> runs.Run:
+        found = run(solver, given, {"record": None})
+        return found if more["record"] is None else runs.Run(solver, found.rows[:1], "was killed, in round 1")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "_run", dies_while_recording)
+        assert runs.run_copter(runs.Asked(str(tmp_path / "t"))).ended == (
+            "the process that records for the judge was killed, in round 1"
+        )
+    monkeypatch.setattr(runs, "JUDGE", ("-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
+    with pytest.raises(SnapshotError, match=r"verifier's process was killed, most likely .* no more memory"):
+        runs.run_copter(runs.Asked(str(tmp_path / "t")))

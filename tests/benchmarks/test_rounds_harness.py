@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import harness
 import pytest
 from families import NAMES, Instance
 from families.protocol import SolverOptions
@@ -158,3 +159,15 @@ def test_bad_arguments_exit_with_two(arguments: list[str], complaint: str) -> No
     done = subprocess.run([sys.executable, str(ROUNDS), *arguments], capture_output=True, text=True)
     assert done.returncode == 2
     assert complaint in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("judged", "told"), [(None, "--judge N judges the last N"), (1, "replay ended after 0 rounds")]
+)
+def test_a_replay_that_died_says_why(monkeypatch: pytest.MonkeyPatch, judged: int | None, told: str) -> None:
+    monkeypatch.setattr(harness, "run_copter", lambda asked: Run("copter", [], "was killed, in round 0"))
+    options = Options("sia", Instance(64), rounds=1, judged=judged)
+    with pytest.raises(ValueError, match="it was killed, in round 0") as found:
+        Rounds(options).run()
+    assert told in str(found.value)
+    assert ("--judge" in str(found.value)) == (judged is None)

@@ -50,7 +50,7 @@ FRONTEND_PAGES = {
     ),
     "B": (
         "papers/baselines.md",
-        43,
+        46,
         (
             f"{POLICIES}/baselines",
             OPPONENTS,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import click
 from rich.console import Console
 
+from copter.storage.inputs import read_once
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.interruption import exit_code_of
 from copter_frontends.cli.options import SimulateOptions
@@ -27,6 +28,12 @@ def simulate_twice(asked: SimulateOptions) -> int:
     results: list[SimulationResult] = []
     if asked.jobs is None and asked.gpus is not None and change.gpus:
         complain("--what-if: the same jobs both times, as many as for the cluster without the change")
+    with read_once():  # the same files both times, even if one is replaced meanwhile
+        return _both(asked, change, results)
+
+
+def _both(asked: SimulateOptions, change: Change, results: list[SimulationResult]) -> int:
+    """Run both simulations and print what they have told."""
     before = run_simulation(asked, None, results.append)
     if before["interrupted"] is not None:
         complain("the run with the change was not begun")

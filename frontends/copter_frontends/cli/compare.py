@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from copter.storage.inputs import read_once
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import SimulateOptions, own_tape
 from copter_frontends.cli.output import complain, print_json
@@ -83,11 +84,12 @@ def _run(
     names = [each.policy if seeds == 1 else f"{each.policy}-{each.seed}" for each in asked]
     asked = [_apart(each, name) for each, name in zip(asked, names, strict=True)]
     found = [] if ray is None else gathered(ray, _simulated, asked, "policies", names)
-    for each in asked[len(found) :]:
-        found.append(_simulated(each))
-        if found[-1][0]["interrupted"] is not None:
-            complain(f"policies that were not simulated: {len(asked) - len(found)}")
-            break
+    with read_once():  # the same files for all, even if one is replaced meanwhile
+        for each in asked[len(found) :]:
+            found.append(_simulated(each))
+            if found[-1][0]["interrupted"] is not None:
+                complain(f"policies that were not simulated: {len(asked) - len(found)}")
+                break
     summaries = [summary for summary, _ in found]
     code = exit_code_of(summaries[-1])
     lengths = {each["policy"]: each["simulated_h"] for each in summaries}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -145,6 +146,8 @@ def asked(path: str, what_if: str, hours: float | None) -> Asked | TapeAnswer:
 def is_tape(path: str) -> bool:
     """Whether a file begins as a tape does."""
     try:
+        if not os.path.isfile(path):  # a pipe may have no writer, and a tape is read more than once
+            return False
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
+
+from copter.storage.inputs import opened
 
 QUIET = "copter.quiet"
 LONGEST = 1 << 20  # most bytes of a file of options
@@ -69,7 +70,7 @@ def name_of(option: click.Option) -> str:
 def read_options(path: str) -> dict[str, Any]:
     """Return the options in a file; raises BadParameter, with its name, if it cannot be read or is not a mapping."""
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             text = file.read(LONGEST + 1).decode("utf-8")
         if len(text) > LONGEST:
             raise ValueError(f"is longer than {LONGEST} bytes")

@@ -93,6 +93,7 @@ class SimulateOptions:
     lease_s: float | None = None
     profiling: bool = False
     what_if: str | None = None
+    ageing: float | None = None
 
     def warmup(self, round_s: float, sampled: bool) -> int:
         """Number of first rounds outside the statistics: as given or, for some rounds of a sampled day, those before

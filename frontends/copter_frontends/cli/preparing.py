@@ -13,6 +13,7 @@ from copter.errors import CopterError
 from copter.storage.files import require_writable
 from copter_frontends.cli.options import TESTBEDS, SimulateOptions
 from copter_frontends.cli.output import InputError, complain
+from copter_frontends.cli.saving import RunInputs
 from copter_frontends.elsewhere import elsewhere
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
@@ -24,6 +25,7 @@ from copter_frontends.policies.registry.policies import POLICIES
 from copter_frontends.policies.sia import TimeSharing
 from copter_frontends.policies.sia.objective import objective_of
 from copter_frontends.policy_kit import TrainingThroughputs
+from copter_frontends.policy_kit.ageing import Ageing
 from copter_frontends.policy_kit.deadlines import DeadlineOptions, DrawnRewards, Rewards, StepReward
 from copter_frontends.report.extras import check_extras
 from copter_frontends.simulator import Simulation, read_events
@@ -37,21 +39,34 @@ from copter_frontends.what_if.change import Change
 from copter_frontends.what_if.run import change_run
 
 
-def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simulation, Workload]:
-    """Make everything that a run needs; a what-if change applies from its start. Raises InputError for anything
-    wrong.
-    """
+def read_inputs(asked: SimulateOptions) -> RunInputs:
+    """Read the cluster and the applications, once for the whole run; raises InputError for anything wrong."""
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
+        return RunInputs(cluster, goodput_model_of(asked, cluster), profiles_folder(asked))
+    except CopterError as error:
+        raise InputError(str(error)) from error
+
+
+def prepare(
+    asked: SimulateOptions, change: Change | None = None, inputs: RunInputs | None = None
+) -> tuple[Simulation, Workload]:
+    """Make everything that a run needs, from `inputs` if they were read before.
+
+    A what-if change applies from the run's start. Raises InputError for anything wrong.
+    """
+    inputs = inputs or read_inputs(asked)
+    try:
+        cluster = inputs.cluster.copy()
         if asked.gpus not in (None, cluster.gpus):
             complain(f"--gpus {asked.gpus}: a cluster of whole nodes, {cluster.gpus} GPUs")
-        model = goodput_model_of(asked, cluster)
+        model = inputs.model
         model.row(next(iter(model.applications)), 0.0)  # compiles the model's kernel before rounds are timed
         entry = POLICIES[asked.policy]
         if entry.by_tasks and not isinstance(model, TaskGoodput):
             model = TasksGoodput(model, cluster)
-        semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked, model)
+        semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked, inputs)
         if asked.growth is not None:
             semantics = replace(semantics, growth=asked.growth)
         if asked.shim is not None:
@@ -64,9 +79,11 @@ def prepare(asked: SimulateOptions, change: Change | None = None) -> tuple[Simul
         settings = Settings(threads=asked.threads or 0, method=asked.method)
         policy = entry.build(
             *(cluster, model, asked.mode, settings, semantics, profiles, workload.weights, _sia(asked)),
-            DeadlineOptions(rewards_of(asked, cluster, workload), asked.lease_s, asked.profiling),
+            DeadlineOptions(rewards_of(asked, inputs, workload), asked.lease_s, asked.profiling),
         )
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
+        if asked.ageing is not None:
+            policy = Ageing(policy, cluster, 3600.0 * asked.ageing)
         simulation = Simulation(
             cluster,
             entry.take(workload.jobs),
@@ -96,7 +113,7 @@ def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
     return GoodputModel(configurations_of(cluster), applications)
 
 
-def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> Rewards:
+def rewards_of(asked: SimulateOptions, inputs: RunInputs, workload: Workload) -> Rewards:
     """Return the jobs' deadlines, from the trace or drawn; the same for every policy."""
     if asked.deadline_source == "own" and not workload.deadlines:
         raise InputError(
@@ -105,8 +122,8 @@ def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> 
         )
     if workload.deadlines and asked.deadline_source != "drawn" and asked.mix is None:
         return {job: StepReward.listed(steps) for job, steps in workload.deadlines.items()}
-    rates = TrainingThroughputs(cluster, goodput_model_of(asked, cluster))
-    return DrawnRewards(cluster, rates, asked.mix or "mix2", asked.seed)
+    rates = TrainingThroughputs(inputs.cluster, inputs.model)
+    return DrawnRewards(inputs.cluster, rates, asked.mix or "mix2", asked.seed)
 
 
 def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
@@ -170,9 +187,9 @@ def profiles_folder(asked: SimulateOptions) -> str | None:
     return None if result is None else str(result)
 
 
-def _profiles(asked: SimulateOptions, model: GoodputModel) -> Mapping[str, ProfiledApplication] | None:
+def _profiles(asked: SimulateOptions, inputs: RunInputs) -> Mapping[str, ProfiledApplication] | None:
     """Return measured profiles if the semantics use them and they exist; None for fitted constants. Reports which."""
-    folder = profiles_folder(asked)
+    folder = inputs.profiles
     if folder is None:
         if PRESETS[asked.semantics].training != "exact":
             complain(
@@ -183,7 +200,7 @@ def _profiles(asked: SimulateOptions, model: GoodputModel) -> Mapping[str, Profi
     if asked.profiles is None:
         complain(f"measured profiles: {folder}")
     measured = read_profiles(folder)
-    others = {name: made for name, made in model.applications.items() if name not in measured}
+    others = {name: made for name, made in inputs.model.applications.items() if name not in measured}
     return {**fitted_profiles(others), **measured}
 
 

@@ -68,4 +68,4 @@ def resume(
         warmup = asked.warmup(simulation.round_s, note.workload.sampled)
         asked = replace(asked, hours=hours, rounds=rounds, warmup_rounds=warmup)
     prepare_outputs(asked)
-    return show(asked, carry_on(asked, simulation, note.workload))
+    return show(asked, carry_on(asked, simulation, note.workload, note.inputs))

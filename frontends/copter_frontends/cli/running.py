@@ -18,10 +18,11 @@ from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain, print_json
-from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare, profiles_folder, rewards_of
-from copter_frontends.cli.saving import Saver
+from copter_frontends.cli.preparing import prepare, read_inputs, rewards_of
+from copter_frontends.cli.saving import RunInputs, Saver
 from copter_frontends.policies.registry.names import DEADLINE_NAMES
 from copter_frontends.policies.registry.policies import POLICIES
+from copter_frontends.policies.registry.waiting_bounds import waiting_bound
 from copter_frontends.policy_kit.deadlines import deadline_summary
 from copter_frontends.report.progress import LiveProgress
 from copter_frontends.report.table import print_summary
@@ -29,6 +30,7 @@ from copter_frontends.report.writer import write_report
 from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
+from copter_frontends.simulator.waiting import waiting_summary
 from copter_frontends.simulator.workload import Workload
 from copter_frontends.vocabulary import Exposed
 from copter_frontends.vocabulary.semantics import PRESETS
@@ -44,19 +46,21 @@ def run_simulation(
 
     A what-if change applies from the start; `on_result` is called with the result.
     """
-    simulation, workload = prepare(asked, change)
+    inputs = read_inputs(asked)
+    simulation, workload = prepare(asked, change, inputs)
     if workload.drawn_from is not None and asked.jobs is None and change is None:
         complain(f"{workload.source} (4 a GPU and day; --jobs N for N)")
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
         complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
-    return carry_on(asked, simulation, workload, asked.tape, on_result)
+    return carry_on(asked, simulation, workload, inputs, asked.tape, on_result)
 
 
 def carry_on(
     asked: SimulateOptions,
     simulation: Simulation,
     workload: Workload,
+    inputs: RunInputs,
     tape: str | None = None,
     on_result: Callable[[SimulationResult], object] | None = None,
 ) -> dict[str, Any]:
@@ -68,7 +72,7 @@ def carry_on(
     comparison = _make_comparison(asked, simulation.policy)
     total = _rounds(asked, simulation.round_s, warmup)
     left = None if total is None else max(total - done, 0)
-    saver, console = Saver(simulation, asked, workload), Console(stderr=True, quiet=is_quiet())
+    saver, console = Saver(simulation, asked, workload, inputs), Console(stderr=True, quiet=is_quiet())
     warmup_left = min(max(warmup - done, 0), left if left is not None else warmup)
     if tape is not None and os.path.lexists(tape):
         raise InputError(f"--tape: {tape} is there already: a tape begins a new file")
@@ -106,7 +110,14 @@ def carry_on(
             edits: dict[str, Any] = {} if exposed.edit_log is None else {"edits_per_solve": exposed.edit_log.summary()}
             edits |= {"figures": exposed.figures} if exposed.figures else {}
             summary = _report(
-                asked, result, workload, comparison, edits, None if ended else interruption.name, simulation.policy
+                asked,
+                result,
+                workload,
+                inputs,
+                comparison,
+                edits,
+                None if ended else interruption.name,
+                simulation.policy,
             )
     if summary["interrupted"] is not None:
         whole = f" of {total}" if total is not None else ""
@@ -129,6 +140,7 @@ def _report(
     asked: SimulateOptions,
     result: SimulationResult,
     workload: Workload,
+    inputs: RunInputs,
     comparison: Any | None,
     edits: Mapping[str, Any],
     by: str | None,
@@ -142,7 +154,7 @@ def _report(
     if result.skipped:
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
-    summary = {**summary_of(asked, result, workload, comparison, policy), **edits, "interrupted": by}
+    summary = {**summary_of(asked, result, workload, inputs, comparison, policy), **edits, "interrupted": by}
     if comparison is not None and not comparison.rounds:
         complain(f"--compare highs: no round was compared: {comparison.why_none()}")
     if asked.out is not None:
@@ -151,21 +163,30 @@ def _report(
 
 
 def summary_of(
-    asked: SimulateOptions, result: SimulationResult, workload: Workload, comparison: Any | None, policy: object = None
+    asked: SimulateOptions,
+    result: SimulationResult,
+    workload: Workload,
+    inputs: RunInputs,
+    comparison: Any | None,
+    policy: object = None,
 ) -> dict[str, Any]:
     """Return the object that ``--json`` prints."""
-    figures = result.summary()
+    figures, alone = result.summary(), GoodputAloneTimes(inputs.model)
     return {
         "policy": asked.policy,
         "gpus": result.gpus,
         **figures,
-        **_fairness(asked, result, workload),
+        **fairness_summary(result, workload.jobs, alone),
+        "waiting": {
+            **waiting_summary(result, workload.jobs, alone),
+            "bound": waiting_bound(asked.policy, asked.ageing),
+        },
         **_weighted(result, workload),
-        **_deadlines(asked, result, workload, policy),
+        **_deadlines(asked, result, workload, inputs, policy),
         "highs": comparison.summary() if comparison is not None else None,
         "seed": asked.seed,
         "mode": asked.mode,
-        "profiles": _training(asked),
+        "profiles": _training(asked, inputs),
         "jobs_submitted": len(workload.jobs),
         "jobs_arrived": _arrived(result, workload),
         "jobs_skipped": len(result.skipped),
@@ -179,11 +200,6 @@ def _arrived(result: SimulationResult, workload: Workload) -> int:
     return sum(job.submit_s <= last_s for job in workload.jobs)
 
 
-def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
-    """Return finish-time fairness, latency ratio and fragmentation, compared with jobs alone in the goodput model."""
-    return fairness_summary(result, workload.jobs, GoodputAloneTimes(goodput_model_of(asked, cluster_of(asked))))
-
-
 def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
     """Return Hare's objective, the sum of weight times JCT (hours) over completed jobs, if the workload has weights."""
     if not workload.weights:
@@ -194,20 +210,22 @@ def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
     return {"weighted_jct_h": total / 3600.0}
 
 
-def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workload, policy: object) -> dict[str, Any]:
+def _deadlines(
+    asked: SimulateOptions, result: SimulationResult, workload: Workload, inputs: RunInputs, policy: object
+) -> dict[str, Any]:
     """Return deadline figures, if a policy of the comparison handles deadlines."""
     if not asked.deadlines and asked.policy not in DEADLINE_NAMES:
         return {}
 
-    rewards = rewards_of(asked, cluster_of(asked), workload)
+    rewards = rewards_of(asked, inputs, workload)
     return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards, policy)
 
 
-def _training(asked: SimulateOptions) -> str | None:
+def _training(asked: SimulateOptions, inputs: RunInputs) -> str | None:
     """Return the source of step times for jobs with an agent: profiles or fitted constants; None without agents."""
     if PRESETS[asked.semantics].training == "exact":
         return None
-    return profiles_folder(asked) or "fitted constants"
+    return inputs.profiles or "fitted constants"
 
 
 def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:

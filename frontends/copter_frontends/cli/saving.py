@@ -6,26 +6,48 @@ from dataclasses import dataclass
 
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError
+from copter_frontends.goodput import GoodputModel
 from copter_frontends.simulator import Simulation, SimulationError, save_run
 from copter_frontends.simulator.workload import Workload
+from copter_frontends.vocabulary import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class RunInputs:
+    """What a run read from files before its first round, and its report and its continuation use again.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        The cluster at the start.
+    model : GoodputModel
+        The simulated jobs' goodput.
+    profiles : str or None
+        Folder of measured profiles.
+    """
+
+    cluster: Cluster
+    model: GoodputModel
+    profiles: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """Options and jobs of a saved run."""
+    """Options, inputs and jobs of a saved run."""
 
     asked: SimulateOptions
     workload: Workload
+    inputs: RunInputs
 
 
 class Saver:
     """Saves a run to the file of ``--save`` every few rounds and at the end; without a file it does nothing."""
 
-    def __init__(self, simulation: Simulation, asked: SimulateOptions, workload: Workload) -> None:
+    def __init__(self, simulation: Simulation, asked: SimulateOptions, workload: Workload, inputs: RunInputs) -> None:
         self._simulation, self._path, self._every = simulation, asked.save, asked.save_every
         self._since = 0
         if self._path is not None:
-            simulation.note = RunNote(asked, workload)
+            simulation.note = RunNote(asked, workload, inputs)
 
     def after_round(self) -> None:
         """Save the run if it is due."""

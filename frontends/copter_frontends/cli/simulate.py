@@ -135,6 +135,12 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     help="Chronus, Hare: run jobs of kinds not seen before for some minutes first, to measure their speed.",
 )
 @click.option(
+    "--ageing",
+    type=_POSITIVE,
+    metavar="HOURS",
+    help="Give a turn to every job that has waited this long, the longest wait first  [default: no turns]",
+)
+@click.option(
     "--tuned", metavar="TYPE", help="GPU type on which rigid policies' jobs are tuned, up to 64 GPUs  [default: none]"
 )
 @click.option("--deadline-s", type=_POSITIVE, help="Seconds that a plan may take  [default: those of a round]")

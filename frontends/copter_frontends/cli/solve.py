@@ -21,7 +21,7 @@ _FAILED = ("numerical_error", "interrupted")
     "--tolerance", type=_POSITIVE, default=1e-6, show_default=True, help="Relative tolerance of residuals and gap."
 )
 @click.option("--time-limit", type=_POSITIVE, help="Seconds for the solve  [default: no limit]")
-@click.option("--integer", is_flag=True, help="Find a point with whole integer columns  [default: they are relaxed]")
+@click.option("--integer", is_flag=True, help="Keep integer and semi-continuous columns  [default: they are relaxed]")
 @click.option(
     "--shim",
     type=click.Choice(SHIM_NAMES),

@@ -45,6 +45,8 @@ def solve_file(
         with foreign_prints_on_stderr():
             result = solve_integer(lp, shim, time_limit, settings, callback=Pulse().of_search)
         return integer_summary_of(file, lp, result)
+    if lp.is_mixed_integer:
+        complain(f"{file}: {kinds_of(lp)} columns are relaxed; --integer keeps them")
     started = time.perf_counter()
     try:
         solution = solve(lp, settings, with_record(Pulse().beat))
@@ -68,6 +70,7 @@ def summary_of(file: str, lp: LinearProgram, solution: Solution, solve_s: float)
         "max_violation": residuals.primal_absolute if known else None,
         "iterations": solution.iterations,
         "seconds": solve_s,
+        "relaxed": lp.is_mixed_integer,
         **_facts(file, lp),
     }
 
@@ -87,8 +90,15 @@ def integer_summary_of(file: str, lp: LinearProgram, result: IntegerSolution) ->
         "iterations": result.relaxations,
         "seconds": result.solve_time_s,
         "found_by": result.found_by or None,
+        "relaxed": False,
         **_facts(file, lp),
     }
+
+
+def kinds_of(lp: LinearProgram) -> str:
+    """Return how many columns are integer and semi-continuous, in words."""
+    counts = {"integer": int(lp.integrality.sum()), "semi-continuous": int((lp.semicontinuous > 0.0).sum())}
+    return " and ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
 
 
 def _facts(file: str, lp: LinearProgram) -> dict[str, Any]:
@@ -137,8 +147,11 @@ def print_table(summary: dict[str, Any]) -> None:
     table.add_column("figure")
     table.add_column("value", justify="right")
     shape = f"{summary['rows']:,} x {summary['columns']:,}, {summary['nonzeros']:,} nonzeros"
-    if summary["integer_columns"]:
-        shape += f", {summary['integer_columns']:,} integer"
+    for kind in ("integer", "semicontinuous"):
+        if summary[f"{kind}_columns"]:
+            shape += f", {summary[f'{kind}_columns']:,} {kind.replace('semi', 'semi-')}"
+    if summary["relaxed"]:
+        shape += ", relaxed"
     table.add_row("program", f"{summary['sense']}, {shape}")
     table.add_row("status", summary["status"])
     table.add_row("objective", number(summary["objective"], "{:.12g}"))

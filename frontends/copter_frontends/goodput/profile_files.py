@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
+from copter.storage.inputs import contents
 
 Column = NDArray[np.float64] | NDArray[np.str_]
 
@@ -23,8 +25,7 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, Column]:
         If the file cannot be read, lacks a column or a row, or has a cell that is not a finite number.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(io.StringIO(contents(path).decode("utf-8"), newline="")))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidDataError(f"{path}: cannot be read: {error}") from error
     if not rows:

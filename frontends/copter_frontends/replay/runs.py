@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from typing import Any
 
-from copter import verify
 from copter.errors import SnapshotError
 
 LOADING_S = 60.0  # seconds beyond its limits that a solver's process has for loading and for checks
 WORKER = ("-m", "copter_frontends.replay.worker")
+JUDGE = ("-m", "copter_frontends.replay.judge_process")
+UNUSABLE = 2  # exit code of the judge's process for a tape that cannot be used
 STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
 ANSWER = ("status", "objective", "gap")  # what two replays of a round must agree in for one verdict on both
 
@@ -94,8 +96,12 @@ def run_copter(asked: Asked) -> Run:
         return timed
     with tempfile.TemporaryDirectory() as folder:
         again = os.path.join(folder, "again.tape")
-        recorded = {row["round"]: row for row in _run("copter", asked, {"record": again}).rows}
+        repeated = _run("copter", asked, {"record": again})
+        recorded = {row["round"]: row for row in repeated.rows}
         verdicts = {number: found for number, *found in _verdicts(again)} if os.path.exists(again) else {}
+    ended = timed.ended or (
+        None if repeated.ended is None else f"the process that records for the judge {repeated.ended}"
+    )
     rows = []
     for row in timed.rows:
         judged = recorded.get(row["round"], row)
@@ -103,15 +109,31 @@ def run_copter(asked: Asked) -> Run:
         checked, faults = verdicts.get(row["round"], ((), None))
         gap = row["gap"] if "bound" in checked else math.nan  # without the bound, the gap is not proven
         rows.append({**row, "gap": gap, "verified": None if faults is None else not faults, "faults": faults})
-    return replace(timed, rows=rows)
+    return replace(timed, rows=rows, ended=ended)
 
 
 def _verdicts(path: str) -> list[tuple[int, list[str], list[str]]]:
-    """Return the verifier's verdicts on each round; raises SnapshotError for an unknown operation."""
-    try:
-        return list(verify.verify(path))
-    except verify.Unusable as error:
-        raise SnapshotError(f"the rounds that were recorded again cannot be verified: {error}") from error
+    """Return the verifier's verdicts on each round, from a process of its own, whose end for want of memory is told.
+
+    Raises
+    ------
+    SnapshotError
+        For an unknown operation, or if the process has died.
+    """
+    told = subprocess.run([sys.executable, *JUDGE, path], capture_output=True, text=True)
+    last = (told.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    if told.returncode == UNUSABLE:
+        raise SnapshotError(f"the rounds that were recorded again cannot be verified: {last}")
+    if told.returncode:
+        raise SnapshotError(f"the verifier's process {death(told.returncode)}: {last}")
+    return [(number, checked, faults) for number, checked, faults in map(json.loads, told.stdout.splitlines())]
+
+
+def death(code: int) -> str:
+    """Return what the exit code of a process that has died means."""
+    if code == -signal.SIGKILL:
+        return "was killed, most likely because the machine has no more memory"
+    return f"died (exit code {code})"
 
 
 def run_peer(way: str, asked: Asked) -> Run:
@@ -173,7 +195,10 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
         reader.join(1.0)
     if ended is None and process.returncode:
         last = errors[-1].strip() if errors else "it said nothing"
-        ended = f"crashed in round {asked.first + len(rows)} (exit code {process.returncode}): {last}"
+        where = f"round {asked.first + len(rows)}"
+        killed = process.returncode == -signal.SIGKILL
+        ended = f"crashed in {where} (exit code {process.returncode}): {last}"
+        ended = f"{death(process.returncode)}, in {where}" if killed else ended
     return Run(solver, rows, ended)
 
 

@@ -114,6 +114,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("gap, p50 / max", f"{number(gap['p50'], '{:.1e}')} / {number(gap['max'], '{:.1e}')}"),
         *_fairness(summary),
+        *waiting_rows(summary),
         *_deadlines(summary),
         ("peak memory", number(summary["peak_rss_mb"], "{:,.0f} MB")),
     ]
@@ -158,9 +159,28 @@ def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("worst finish-time ρ, thesis / artifact", worst),
         ("unfair jobs, thesis / artifact", f"{unfair} of {judged:,}" if judged else "–"),
-        ("largest latency ratio", number(summary["latency_ratio"]["max"], "{:.2f}")),
+        ("largest latency ratio of completed jobs", number(summary["latency_ratio"]["max"], "{:.2f}")),
         ("latency ratio of the worst hour", number(summary["latency_ratio"].get("worst_hour"), "{:.2f}")),
         ("GPUs idle while jobs wait", number(summary["fragmentation_gpus"], "{:.2f}")),
+    ]
+
+
+def waiting_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the figures of waiting over all jobs that have arrived, completed or not."""
+    if "waiting" not in summary:
+        return []
+    result = summary["waiting"]
+    return [
+        ("never run, of the jobs arrived", f"{result['never_run']:,} of {result['jobs']:,}"),
+        (
+            "longest wait of a job still waiting",
+            f"{result['longest_wait_h']:.2f} h ({result['still_waiting']:,} wait)"
+            if result["still_waiting"]
+            else "none waits",
+        ),
+        ("largest latency ratio of all jobs", number(result["latency_ratio"]["max"], "{:.2f}")),
+        ("mean latency ratio of all jobs", number(result["latency_ratio"]["mean"], "{:.2f}")),
+        ("bound on waiting", result["bound"]),
     ]
 
 

@@ -34,6 +34,8 @@ class JobTable:
     gpu_seconds, queue_s : float64 arrays
         GPU-seconds held so far; seconds without GPUs since submission.
     restarts : int64 array
+    last_held_s : float64 array
+        Time at which the last GPUs were given up; NaN for a job that never gave up any.
     """
 
     def __init__(self, jobs: Sequence[Job], applications: Sequence[str], work_samples: Sequence[float]) -> None:
@@ -52,6 +54,7 @@ class JobTable:
         self.gpu_seconds: Floats = np.zeros(n)
         self.queue_s: Floats = np.zeros(n)
         self.restarts: Ints = np.zeros(n, dtype=np.int64)
+        self.last_held_s: Floats = np.full(n, np.nan)
         self.first_start_s: Floats = np.full(n, np.nan)
         self.completion_s: Floats = np.full(n, np.nan)
 

@@ -21,8 +21,9 @@ def job_columns(table: JobTable, rows: NDArray[np.int64]) -> dict[str, NDArray[n
     """Return the table of jobs by column.
 
     Columns: ``id``, ``application``, ``submit_s``, ``first_start_s``, ``completion_s``, ``jct_s`` (completion minus
-    submission), ``gpu_seconds``, ``restarts`` (starts after the first), ``queue_s`` (seconds without GPUs) and
-    ``progress`` (0 to 1). Times of events that have not happened are NaN.
+    submission), ``gpu_seconds``, ``restarts`` (starts after the first), ``queue_s`` (seconds without GPUs),
+    ``progress`` (0 to 1), ``gpus`` (held now) and ``last_held_s`` (when GPUs were last given up). Times of events that
+    have not happened are NaN.
     """
     jobs = [table.jobs[i] for i in rows.tolist()]
     return {
@@ -36,6 +37,8 @@ def job_columns(table: JobTable, rows: NDArray[np.int64]) -> dict[str, NDArray[n
         "restarts": table.restarts[rows],
         "queue_s": table.queue_s[rows],
         "progress": table.progress[rows],
+        "gpus": table.gpus[rows],
+        "last_held_s": table.last_held_s[rows],
     }
 
 

@@ -16,10 +16,16 @@ from copter_frontends.simulator.round_record import RoundRecord
 
 @dataclass(frozen=True, slots=True)
 class SkippedJob:
-    """A job left out of the simulation, with the reason."""
+    """A job left out of the simulation, with the reason.
+
+    `waited_s` is the job's wait if it was given up because the policy gave it no GPUs, and `ran` whether it had some
+    before; None for a job that was refused.
+    """
 
     id: str
     reason: str
+    waited_s: float | None = None
+    ran: bool = False
 
 
 @dataclass(frozen=True, slots=True)

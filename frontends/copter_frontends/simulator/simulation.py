@@ -458,7 +458,8 @@ class Simulation:
         self._table.gpus[row] = 0
         self._training.halt(row)
         done_s = float(self._table.completion_s[row])
-        self._activity.end(self._table.jobs[row].id, self.now_s if np.isnan(done_s) else done_s)
+        self._table.last_held_s[row] = self.now_s if np.isnan(done_s) else done_s
+        self._activity.end(self._table.jobs[row].id, self._table.last_held_s[row])
 
     def _account(self, running: Ints) -> None:
         table = self._table
@@ -515,9 +516,10 @@ class Simulation:
 
     # Jobs that cannot be simulated.
 
-    def _skip(self, row: int, reason: str) -> None:
+    def _skip(self, row: int, reason: str, waited_s: float | None = None) -> None:
         self._dropped.add(row)
-        self.skipped.append(SkippedJob(self._table.jobs[row].id, reason))
+        ran = not np.isnan(self._table.first_start_s[row])
+        self.skipped.append(SkippedJob(self._table.jobs[row].id, reason, waited_s, bool(ran)))
 
     def _give_up_if_stalled(self, record: RoundRecord) -> None:
         stalled = record.running_jobs == 0 and record.active_jobs > 0 and not self._arrivals.left
@@ -525,7 +527,9 @@ class Simulation:
         if self._idle_rounds < STALL_ROUNDS:
             return
         for job, row in self._active.items():
-            self._skip(row, f"the policy gave it no GPUs in {STALL_ROUNDS} rounds in which nothing else ran")
+            had_s = np.fmax(self._table.submit_s[row], self._table.last_held_s[row])
+            reason = f"the policy gave it no GPUs in {STALL_ROUNDS} rounds in which nothing else ran"
+            self._skip(row, reason, float(self.now_s - had_s))
             self._leaving.append(job)
         self._active = {}
         self._rows = np.empty(0, dtype=np.int64)

@@ -6,8 +6,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from copter.storage.inputs import contents
 from copter_frontends.vocabulary import InvalidClusterError
 
+MOST_BYTES = 16_000_000  # most bytes of a YAML file
 MOST_COUNT = 1_000_000  # most nodes, and most GPUs of a node
 LARGEST = 1e300  # largest accepted number, so that results stay finite
 
@@ -20,8 +22,7 @@ def load_yaml(path: str | Path) -> Any:
     except ImportError as error:
         raise InvalidClusterError(f"{path}: reading it needs PyYAML: pip install pyyaml") from error
     try:
-        with Path(path).open(encoding="utf-8") as file:
-            return yaml.safe_load(file)
+        return yaml.safe_load(contents(path, MOST_BYTES).decode("utf-8-sig"))
     except OSError as error:
         raise InvalidClusterError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

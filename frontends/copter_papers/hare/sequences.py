@@ -6,11 +6,13 @@ import csv
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 
 from copter.errors import InvalidDataError
+from copter.storage.inputs import opened
 from copter_frontends.policies.hare.instance import Ints
 from copter_frontends.policies.hare.job import HareJob
 from copter_frontends.policies.hare.schedule import HareSchedule
@@ -118,7 +120,7 @@ def _place_in_chunk(schedule: HareSchedule) -> Ints:
 def _rows(path: str | Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Return the file's lines by number, starting from 1."""
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
+        with TextIOWrapper(opened(path), encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
             if missing:

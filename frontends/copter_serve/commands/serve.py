@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from copter.errors import CopterError, SettingsError
 from copter_frontends.cli.output import FiniteRange, InputError
 
 MIB = 1 << 20  # bytes of a mebibyte
@@ -27,6 +28,7 @@ _COUNT = click.IntRange(min=1)
     help="Port to listen on; 0 for any free one.",
 )
 @click.option("--token-file", type=click.Path(dir_okay=False), help=f"File with the token  [or: {TOKEN_VARIABLE}]")
+@click.option("--read-token-file", type=click.Path(dir_okay=False), help="File with a token that may only read.")
 @click.option("--tenants", type=click.Path(dir_okay=False), help="File of tenants: tokens, clusters, limits.")
 @click.option("--audit", type=click.Path(dir_okay=False), help="File to which every requested change is appended.")
 @click.option("--insecure", is_flag=True, help="Serve other machines without a token.")
@@ -61,7 +63,8 @@ _COUNT = click.IntRange(min=1)
 def serve(**options: Any) -> int:
     """Schedule clusters over HTTP: deltas in, plans out.
 
-    SIGTERM or Ctrl-C stops it with a snapshot. Even after `kill -9`, a restart restores everything it acknowledged.
+    SIGHUP reads tokens, tenants and certificate again, and opens the audit log anew. SIGTERM or Ctrl-C stops it with a
+    snapshot. Even after `kill -9`, a restart restores everything it acknowledged.
     """
     # Optional: Starlette, uvicorn and prometheus-client come with the extra "serve".
     try:
@@ -70,12 +73,11 @@ def serve(**options: Any) -> int:
         raise InputError(
             f"copter serve needs {error.name or error}; pip install '.[serve]' in copter's checkout"
         ) from error
-    from copter.errors import CopterError, SettingsError
     from copter_serve.service.settings import ServeSettings
     from copter_serve.service.tenants import read_tenants
 
-    try:
-        settings = ServeSettings(
+    def settings() -> ServeSettings:
+        return ServeSettings(
             data=Path(options["data"]),
             host=options["host"],
             port=options["port"],
@@ -92,8 +94,13 @@ def serve(**options: Any) -> int:
             tenants=() if options["tenants"] is None else read_tenants(Path(options["tenants"])),
             audit=None if options["audit"] is None else Path(options["audit"]),
             insecure=options["insecure"],
+            read_token=None
+            if options["read_token_file"] is None
+            else _in_file("--read-token-file", options["read_token_file"]),
         )
-        return run(settings)
+
+    try:
+        return run(settings(), settings)
     except SettingsError as error:
         raise InputError(str(error)) from error
     except CopterError as error:
@@ -104,10 +111,14 @@ def _token(path: str | None) -> str | None:
     """Return the token from the file or the environment."""
     if path is None:
         return os.environ.get(TOKEN_VARIABLE) or None
+    return _in_file("--token-file", path)
+
+
+def _in_file(option: str, path: str) -> str:
     try:
         found = Path(path).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--token-file {path}: cannot be read: {error}") from error
+        raise SettingsError(f"{option} {path}: cannot be read: {error}") from error
     if not found:
-        raise InputError(f"--token-file {path}: is empty; put the token in its first line")
+        raise SettingsError(f"{option} {path}: is empty; put the token in its first line")
     return found

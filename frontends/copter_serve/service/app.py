@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from copter_serve.service.audit import Audit
 from copter_serve.service.bodies import read_body
@@ -214,22 +213,28 @@ class Routes:
     async def get_readiness(self, request: Request) -> Response:
         """Answer whether the service accepts deltas and every cluster's first scheduler has started or failed.
 
-        A scheduler that ended later is restarted while the others go on. The metrics count this, and the cluster's
-        document says why it ended.
+        A scheduler that ended later is restarted while the others go on: the status is then "degraded", with code 200,
+        and with code 503 if no cluster is planned for. The cluster's document says why its scheduler ended.
         """
-        links = [each.link for each in self.clusters.served.values() if not each.link.ready]
-        waiting = sum(link.restarts == 0 for link in links)
-        ready = self.clusters.opened and not waiting
-        return JSONResponse(
-            {"status": "ready" if ready else "starting", "waiting": waiting, "restarting": len(links) - waiting},
-            200 if ready else 503,
-        )
+        served = list(self.clusters.served.values())
+        links = [each.link for each in served if not each.link.ready]
+        waiting = sum(link.restarts + link.silences == 0 for link in links)
+        stale = sum(each.link.ready and not each.is_planning for each in served)
+        counts = {"waiting": waiting, "restarting": len(links) - waiting, "stale": stale}
+        if not self.clusters.opened or waiting:
+            return JSONResponse({"status": "starting", **counts}, 503)
+        bad = counts["restarting"] + stale
+        status = "degraded" if bad else "ready"
+        return JSONResponse({"status": status, **counts}, 503 if bad and bad == len(served) else 200)
 
     async def get_metrics(self, request: Request) -> Response:
         """Answer with the metrics as Prometheus's text."""
         for name, service in self.clusters.served.items():
             self.metrics.restarts.labels(name).set(service.link.restarts)
             self.metrics.watchers.labels(name).set(service.watchers)
+            self.metrics.plan_age.labels(name).set(service.plan_age_s)
+            self.metrics.ready.labels(name).set(service.link.ready)
+            self.metrics.silences.labels(name).set(service.link.silences)
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def get_openapi(self, request: Request) -> Response:
@@ -248,7 +253,7 @@ class Routes:
         return Response(self._pages[name], media_type=PAGE_TYPES[name])
 
 
-def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> ASGIApp:
+def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> Guard:
     """Return the application; its start opens the clusters and its end closes them."""
     audit = None if settings.audit is None else Audit(settings.audit)
     routes = Routes(clusters, settings, metrics)

@@ -31,10 +31,18 @@ class Audit:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = self._opened()
+
+    def _opened(self) -> int:
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
-            raise SettingsError(f"the audit log {path} cannot be opened: {error.strerror}") from error
+            raise SettingsError(f"the audit log {self.path} cannot be opened: {error.strerror}") from error
+
+    def reopen(self) -> None:
+        """Open the file of this name anew, after a log rotation has moved the old one; raises as at the start."""
+        before, self._file = self._file, self._opened()
+        os.close(before)
 
     def write(self, scope: Any, who: str, status: int) -> None:
         """Record who requested what, when, and the result; failures to write go to the service's log."""

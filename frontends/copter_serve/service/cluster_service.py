@@ -14,7 +14,7 @@ from copter.runtime.clock import CLOCK
 from copter.storage.journal import History
 from copter_serve.service.cluster_record import ClusterRecord
 from copter_serve.service.cluster_state import Change
-from copter_serve.service.delta import Delta
+from copter_serve.service.delta import Delta, require_few
 from copter_serve.service.delta_log import ROTATE_BYTES, DeltaLog, UncertainWriteError
 from copter_serve.service.fields import compact
 from copter_serve.service.metrics import Metrics
@@ -22,7 +22,7 @@ from copter_serve.service.plan_book import read_plan
 from copter_serve.service.problems import Problem, conflict
 from copter_serve.service.round_history import RoundHistory
 from copter_serve.service.store import Frozen, Stored, drop_segments, write_snapshot
-from copter_serve.service.worker_link import WorkerLink
+from copter_serve.service.worker_link import Patience, WorkerLink
 
 LOG = logging.getLogger("copter.serve")
 HEARTBEAT_S = 15.0  # a silent stream sends a comment after this many seconds, so that proxies do not close it
@@ -49,7 +49,8 @@ class ClusterService:
         self.name, self.folder, self.created_s, self.metrics = name, folder, stored.created_s, metrics
         self.state, self.book = stored.state, stored.book
         self.log = DeltaLog(folder, stored.journal, stored.number, sync, metrics.journal_written)
-        self.link = WorkerLink(name, self._start, self._on_plan, threads)
+        patience = Patience.of(stored.state.record.round_s, stored.state.record.deadline_s)
+        self.link = WorkerLink(name, self._start, self._on_plan, threads, patience)
         self.history = RoundHistory()
         self._watchers: set[asyncio.Event] = set()
         self._pending: deque[Change] = deque()  # deltas in the state that are not on the disk yet
@@ -70,6 +71,16 @@ class ClusterService:
         """Seconds since the cluster was created."""
         return max(CLOCK.get().now() - self.created_s, 0.0)
 
+    @property
+    def plan_age_s(self) -> float:
+        """Seconds since the last plan was made, or since the cluster was created if there is none."""
+        return max(self.now_s - float(self.book.header.get("computed_s") or 0.0), 0.0)
+
+    @property
+    def is_planning(self) -> bool:
+        """Whether a scheduler runs and its last plan is not older than it may be."""
+        return self.link.ready and self.plan_age_s <= self.link.patience.busy + self.record.round_s
+
     def document(self) -> dict[str, Any]:
         """Return a short document about the cluster's current state."""
         return {
@@ -80,7 +91,13 @@ class ClusterService:
             "jobs": len(self.state.jobs),
             "capacity": self.state.capacity(),
             "plan_version": self.book.version,
-            "scheduler": {"ready": self.link.ready, "restarts": self.link.restarts, "error": self.link.error},
+            "plan_age_s": self.plan_age_s,
+            "scheduler": {
+                "ready": self.link.ready,
+                "restarts": self.link.restarts,
+                "silences": self.link.silences,
+                "error": self.link.error,
+            },
         }
 
     # Deltas -------------------------------------------------------------------------------------------------------
@@ -160,6 +177,8 @@ class ClusterService:
         return found
 
     async def _read(self, document: Any) -> Delta:
+        if isinstance(document, dict):
+            require_few(document)
         steps = Delta.reading(document)
         while True:
             try:

@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Cluster
 from copter_serve.service.cluster_record import MOST_NODES, ClusterRecord
 from copter_serve.service.delta import Delta, Pin
 from copter_serve.service.fields import at
-from copter_serve.service.job_record import JobRecord, table_document
+from copter_serve.service.job_record import JobRecord, Table, require_few_sizes, table_document
 from copter_serve.service.limits import check_numbers, check_rates, check_weight
 from copter_serve.service.policy_names import DEADLINES, NEEDS_WORK
 from copter_serve.service.problems import conflict, invalid
@@ -119,6 +119,7 @@ class ClusterState:
                 )
             self._check_types(where, table)
             check_rates(where, table)
+            self._check_sizes(where, delta, job_id, table)
         self._check_pins(delta, gone, removed, added)
         change: Change = {"sequence": self.sequence + 1, "time_s": now_s}
         if delta.id is not None:
@@ -187,6 +188,13 @@ class ClusterState:
         return undo
 
     # Checks -------------------------------------------------------------------------------------------------------
+
+    def _check_sizes(self, where: str, delta: Delta, job_id: str, table: Table) -> None:
+        """Raise Problem 422 for throughputs with which the job would have too many."""
+        job = delta.add_jobs.get(job_id) or self.jobs[job_id]
+        own = {kind: job.throughputs.get(kind, {}).keys() | rates.keys() for kind, rates in table.items()}
+        others = sum(len(rates) for kind, rates in job.throughputs.items() if kind not in own)
+        require_few_sizes(where, others + sum(map(len, own.values())))
 
     def _check_job(self, where: str, job: JobRecord) -> None:
         policy = self.record.policy

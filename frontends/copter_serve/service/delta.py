@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from copter_serve.service.fields import at, count, identifier, listing, mapping
-from copter_serve.service.job_record import JobRecord, read_change, read_table
-from copter_serve.service.problems import invalid
+from copter_serve.service.fields import LONGEST_ID, at, count, identifier, listing, mapping
+from copter_serve.service.job_record import JobRecord, read_change, read_table, require_few_sizes, sizes_of
+from copter_serve.service.problems import Problem, invalid
 
 FIELDS = frozenset(
     {"id", "add_jobs", "change_jobs", "remove_jobs", "throughputs", "set_capacity", "add_nodes", "remove_nodes", "pins"}
 )
 PAUSE_EVERY = 50  # entries read before other tasks get the processor
+PAUSE_NAMES = 2_000  # names read before other tasks get the processor
+MOST_DEADLINES = 1_000  # most deadlines of a job
+MOST_ENTRIES = 100_000  # most entries of a field, such as jobs to add
 
 Pin = tuple[str, tuple[tuple[str, int], ...]]
 """(GPU type, ((node, GPUs), ...))."""
@@ -73,7 +76,7 @@ class Delta:
             job = JobRecord.read(f"/add_jobs/{k}", entry)
             _once(f"/add_jobs/{k}/id", job.id, delta.add_jobs)
             delta.add_jobs[job.id] = job
-            if k % PAUSE_EVERY == PAUSE_EVERY - 1:
+            if k % PAUSE_EVERY == PAUSE_EVERY - 1 or sizes_of(job.throughputs) > PAUSE_NAMES:
                 yield
         for k, entry in enumerate(listing("/change_jobs", told.get("change_jobs", []))):
             change = read_change(f"/change_jobs/{k}", entry)
@@ -81,23 +84,28 @@ class Delta:
             delta.change_jobs[change["id"]] = change
             if k % PAUSE_EVERY == PAUSE_EVERY - 1:
                 yield
-        delta.remove_jobs = _names("/remove_jobs", told.get("remove_jobs", []))
+        delta.remove_jobs = yield from _names("/remove_jobs", told.get("remove_jobs", []))
         for k, (job_id, table) in enumerate(mapping("/throughputs", told.get("throughputs", {})).items()):
             delta.throughputs[job_id] = read_table(at("/throughputs", job_id), table)
-            if k % PAUSE_EVERY == PAUSE_EVERY - 1:
+            if k % PAUSE_EVERY == PAUSE_EVERY - 1 or sizes_of(table) > PAUSE_NAMES:
                 yield
         for kind, gpus in mapping("/set_capacity", told.get("set_capacity", {})).items():
             delta.set_capacity[kind] = count(at("/set_capacity", kind), gpus, 0)
+            if len(delta.set_capacity) % PAUSE_EVERY == 0:
+                yield
         seen: dict[str, None] = {}
         for kind, names in mapping("/add_nodes", told.get("add_nodes", {})).items():
             place = at("/add_nodes", kind)
-            delta.add_nodes[kind] = _names(place, names)
+            delta.add_nodes[kind] = yield from _names(place, names)
             for name in delta.add_nodes[kind]:
                 _once(place, name, seen)
                 seen[name] = None
-        delta.remove_nodes = _names("/remove_nodes", told.get("remove_nodes", []))
-        for job_id, pin in mapping("/pins", told.get("pins", {})).items():
+            yield
+        delta.remove_nodes = yield from _names("/remove_nodes", told.get("remove_nodes", []))
+        for k, (job_id, pin) in enumerate(mapping("/pins", told.get("pins", {})).items()):
             delta.pins[job_id] = None if pin is None else read_pin(at("/pins", job_id), pin)
+            if k % PAUSE_EVERY == PAUSE_EVERY - 1:
+                yield
         return delta
 
 
@@ -116,11 +124,50 @@ def _digest(document: Mapping[str, Any]) -> str:
     return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def _names(where: str, value: Any) -> list[str]:
+def require_few(told: Mapping[str, Any]) -> None:
+    """Raise Problem 422 for a field with too many entries, before any of them is read."""
+    for name, value in told.items():
+        parts = value.values() if name == "add_nodes" and isinstance(value, dict) else ()
+        for each in (value, *parts):
+            if isinstance(each, list | dict) and len(each) > MOST_ENTRIES:
+                raise too_many(f"/{name}", len(each), "entries")
+    total = 0
+    for where, table in tables_of(told):
+        sizes = sizes_of(table)
+        require_few_sizes(where, sizes)
+        total += sizes
+    if total > MOST_ENTRIES:
+        raise too_many("/throughputs" if "throughputs" in told else "/add_jobs", total, "throughputs in all")
+
+
+def tables_of(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield (position, table of throughputs) of a document that is not checked yet."""
+    jobs, measured = told.get("add_jobs"), told.get("throughputs")
+    for k, job in enumerate(jobs if isinstance(jobs, list) else ()):
+        if isinstance(job, dict):
+            steps = job.get("deadlines")
+            if isinstance(steps, list) and len(steps) > MOST_DEADLINES:
+                told_of = f"has {len(steps):,} deadlines, a job may have {MOST_DEADLINES:,}"
+                raise invalid(f"/add_jobs/{k}/deadlines", told_of, "leave out some")
+            yield f"/add_jobs/{k}/throughputs", job.get("throughputs")
+    for name, table in measured.items() if isinstance(measured, dict) else ():
+        yield at("/throughputs", name), table
+
+
+def too_many(where: str, found: int, what: str) -> Problem:
+    """Return the problem of a field with too much in it."""
+    return invalid(where, f"has {found:,} {what}, at most {MOST_ENTRIES:,} are taken", "send several deltas")
+
+
+def _names(where: str, value: Any) -> Generator[None, None, list[str]]:
+    """Return different names; positions are computed only for errors, for speed."""
     found: dict[str, None] = {}
     for k, name in enumerate(listing(where, value)):
-        _once(at(where, k), identifier(at(where, k), name), found)
+        if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_ID or not name.isprintable() or name in found:
+            _once(at(where, k), identifier(at(where, k), name), found)
         found[name] = None
+        if k % PAUSE_NAMES == PAUSE_NAMES - 1:
+            yield
     return list(found)
 
 

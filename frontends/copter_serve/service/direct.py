@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +17,10 @@ from copter_serve.service.fields import compact, parse_json
 from copter_serve.service.guard import problem_message
 from copter_serve.service.problems import Problem
 from copter_serve.service.settings import ServeSettings
+from copter_serve.service.stepwise_json import parse_in_steps
 from copter_serve.service.tenants import tenant_of
 
+AT_ONCE = 1 << 16  # most bytes of a body that is parsed without a pause
 PREFIX = "/v1/clusters/"
 BOOT = secrets.token_hex(4)
 """Part of every ETag, because editions of plans restart from zero with the service."""
@@ -38,7 +41,7 @@ class PostDelta:
         tenant = tenant_of(scope)
         service = self.clusters.get(scope["path_params"]["cluster"], tenant)
         body = await read_body(scope, receive, tenant.body_limit(self.settings.max_body), self.settings.body_s)
-        document = parse_json(body)
+        document = await self._parsed(body)
         given = document.get("id") if isinstance(document, dict) else None
         scope["change"] = {"delta": given[:LONGEST] if isinstance(given, str) else None}
         told = await service.submit(document)
@@ -47,6 +50,19 @@ class PostDelta:
         if scope["query_string"] and parse_qs(scope["query_string"]).get(b"plan") == [b"1"]:
             answer = answer[:-1] + b',"in_force":' + service.book.body() + b"}"
         await respond(send, 200, answer, [JSON])
+
+    @staticmethod
+    async def _parsed(body: bytes) -> Any:
+        """Parse a body; a large one with pauses, in which others are answered."""
+        if len(body) <= AT_ONCE:
+            return parse_json(body)
+        steps = parse_in_steps(body)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                return done.value
+            await asyncio.sleep(0)
 
 
 class GetPlan:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from math import isfinite
 from typing import Any
 
@@ -19,8 +20,15 @@ SHOWN = 60  # most characters of a value in a message
 
 def parse_json(body: bytes) -> Any:
     """Return the parsed document; raises Problem 400 for invalid JSON, including NaN and infinities."""
-    try:
+    with parsing_problems():
         return DECODER.decode(body.decode("utf-8-sig"))
+
+
+@contextmanager
+def parsing_problems() -> Iterator[None]:
+    """Turn errors of a parser into Problem 400."""
+    try:
+        yield
     except RecursionError:
         raise Problem(
             400, "the document is nested too deep", fix="send the document that /openapi.json describes"

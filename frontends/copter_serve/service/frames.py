@@ -9,7 +9,7 @@ from typing import BinaryIO
 HEAD = struct.Struct("<cI")
 
 START, DELTA, QUESTION = b"S", b"D", b"Q"  # kinds of messages to the process
-READY, PLAN, ANSWER, FAILED = b"R", b"P", b"A", b"F"  # kinds of messages from the process
+READY, PLAN, ANSWER, FAILED, BUSY = b"R", b"P", b"A", b"F", b"B"  # kinds of messages from the process
 
 
 def frame(kind: bytes, content: bytes = b"") -> bytes:

@@ -15,7 +15,7 @@ from copter_serve.service.audit import Audit
 from copter_serve.service.metrics import Metrics
 from copter_serve.service.problems import MEDIA_TYPE, Problem
 from copter_serve.service.settings import ServeSettings
-from copter_serve.service.tenants import EVERYBODY, Allowance, Tenant, find_tenant
+from copter_serve.service.tenants import EVERYBODY, READER, Allowance, Tenant, find_tenant
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/static/page.js", "/static/page.css"})
 """Paths that reveal nothing about clusters, and so need no token."""
@@ -26,6 +26,9 @@ CLUSTERS = "/v1/clusters"
 CHANGES = frozenset({"PUT", "POST", "DELETE", "PATCH"})
 ASKS = re.compile(r".*/volcano/(?!onSessionOpen$)[^/]*")
 """Volcano's requests that change nothing."""
+
+QUESTIONS = re.compile(rf"{CLUSTERS}/[^/]+/quote")
+"""Requests with a body that change nothing."""
 
 SEND_S = 60.0  # a client must accept each piece of an answer within this many seconds
 
@@ -50,10 +53,30 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics, audit: Audit | None = None) -> None:
         self.app, self.metrics, self.audit = app, metrics, audit
-        self._tenants = settings.tenants
-        self._allowances = {tenant.name: Allowance(tenant) for tenant in settings.tenants}
-        self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
         self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._allowances: dict[str, Allowance] = {}
+        self.admit(settings)
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether requests need a token."""
+        return bool(self._tokens or self._tenants)
+
+    def admit(self, settings: ServeSettings) -> None:
+        """Take the tokens and tenants of these settings; a tenant that stays as it was keeps what it has used."""
+        before = self._allowances
+        self._tenants = settings.tenants
+        self._allowances = {
+            tenant.name: before[tenant.name]
+            if tenant.name in before and before[tenant.name].tenant == tenant
+            else Allowance(tenant)
+            for tenant in settings.tenants
+        }
+        self._tokens = [
+            (f"Bearer {token}".encode(), tenant)
+            for token, tenant in ((settings.token, EVERYBODY), (settings.read_token, READER))
+            if token is not None
+        ]
         self._local_only = not settings.needs_token and not settings.insecure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +125,7 @@ class Guard:
         """Return the sender's tenant; raises Problem 401, 403, 404, 421 or 429 for a request to be refused."""
         if self._local_only:
             self._check_host(scope)
-        if (self._token is None and not self._tenants) or scope["path"] in OPEN:
+        if not self.needs_token or scope["path"] in OPEN:
             scope["tenant"] = EVERYBODY
             return
         given = [value for name, value in scope["headers"] if name == b"authorization"]
@@ -115,13 +138,18 @@ class Guard:
                 "send the header Authorization: Bearer TOKEN",
             )
         scope["tenant"] = tenant
+        if tenant.read_only and scope["method"] in CHANGES and not QUESTIONS.fullmatch(scope["path"]):
+            raise Problem(403, f"the token of {tenant.name} may only read", "Authorization", "send another token")
         if not tenant.operator:
             self._check_tenant(tenant, scope["method"], scope["path"])
 
     def _tenant(self, authorization: bytes) -> Tenant | None:
         """Return the tenant of a token."""
-        if self._token is not None:
-            return EVERYBODY if hmac.compare_digest(authorization, self._token) else None
+        if self._tokens:
+            found = None
+            for token, tenant in self._tokens:  # all are compared, in constant time
+                found = tenant if hmac.compare_digest(authorization, token) else found
+            return found
         return find_tenant(self._tenants, authorization, time())
 
     def _check_tenant(self, tenant: Tenant, method: str, path: str) -> None:

@@ -22,6 +22,7 @@ FIELDS = frozenset(
     }
 )  # fmt: skip
 CHANGES = frozenset({"id", "weight", "progress", "restarts"})
+MOST_SIZES = 10_000  # most throughputs of a job
 USUAL = {str(gpus): gpus for gpus in range(1, 1025)}
 
 
@@ -177,6 +178,21 @@ def read_table(where: str, value: Any, requested: int | None = None) -> dict[str
         else:
             table[kind] = {requested: number(place, entry, least=0.0)}
     return table
+
+
+def sizes_of(value: Any) -> int:
+    """Return the number of throughputs in a document, checked or not."""
+    if not isinstance(value, Mapping):
+        return 0
+    return sum(len(entry) if isinstance(entry, Mapping) else 1 for entry in value.values())
+
+
+def require_few_sizes(where: str, sizes: int) -> None:
+    """Raise Problem 422 for a job with more throughputs than any policy looks at."""
+    if sizes > MOST_SIZES:
+        raise invalid(
+            where, f"has {sizes:,} throughputs, a job may have {MOST_SIZES:,}", "leave out sizes it never gets"
+        )
 
 
 def read_rates(where: str, entry: Mapping[str, Any]) -> dict[int, float]:

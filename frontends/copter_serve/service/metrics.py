@@ -29,7 +29,10 @@ class Metrics:
             "copter_journal_write_seconds", "Seconds of a write of the journal.", buckets=FAST, registry=registry
         )
         self.journal_records = Counter("copter_journal_records", "Records written to journals.", registry=registry)
-        self.plans = Counter("copter_plans", "Plans that were made.", ["cluster"], registry=registry)
+        self.plans = Counter("copter_plans", "Plans by status.", ["cluster", "status"], registry=registry)
+        self.plan_age = Gauge(
+            "copter_plan_age_seconds", "Seconds since the last plan was made.", ["cluster"], registry=registry
+        )
         self.round_seconds = Histogram(
             "copter_round_seconds", "Seconds that a plan took.", ["cluster"], buckets=ROUNDS, registry=registry
         )
@@ -42,6 +45,12 @@ class Metrics:
         self.restarts = Gauge(
             "copter_scheduler_restarts", "Times it was started again.", ["cluster"], registry=registry
         )
+        self.ready = Gauge(
+            "copter_scheduler_ready", "Whether the scheduler's process runs.", ["cluster"], registry=registry
+        )
+        self.silences = Gauge(
+            "copter_scheduler_silences", "Times it was ended because it was silent.", ["cluster"], registry=registry
+        )
         self.watchers = Gauge("copter_watchers", "Streams of plans.", ["cluster"], registry=registry)
 
     def journal_written(self, records: int, seconds: float) -> None:
@@ -51,7 +60,7 @@ class Metrics:
 
     def planned(self, cluster: str, header: Mapping[str, Any]) -> None:
         """Count a new plan, and set the cluster's gauges (gap, jobs, GPUs, prices) to its figures."""
-        self.plans.labels(cluster).inc()
+        self.plans.labels(cluster, header["status"]).inc()
         self.round_seconds.labels(cluster).observe(header["round_s"])
         self.gap.labels(cluster).set(header["gap"] or 0.0)
         self.jobs.labels(cluster, "running").set(header["running"])
@@ -64,7 +73,8 @@ class Metrics:
 
     def forget(self, cluster: str) -> None:
         """Remove a cluster's series."""
-        for metric in (self.deltas, self.plans, self.round_seconds, self.gap, self.jobs, self.gpus, self.price):
+        gauges = (self.gap, self.jobs, self.gpus, self.price, self.plan_age, self.ready, self.silences, self.restarts)
+        for metric in (self.deltas, self.plans, self.round_seconds, self.watchers, *gauges):
             metric.remove_by_labels({"cluster": cluster})
 
     def text(self) -> bytes:

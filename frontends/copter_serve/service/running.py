@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import signal
 import ssl
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
 
-from copter.errors import SettingsError
+from copter.errors import CopterError, SettingsError
 from copter_serve.service.app import make_app
 from copter_serve.service.clusters import Clusters
+from copter_serve.service.guard import Guard
 from copter_serve.service.metrics import Metrics
 from copter_serve.service.protocol import PatientProtocol
 from copter_serve.service.settings import ServeSettings
@@ -24,6 +27,7 @@ try:
 except ImportError:  # this system has no resource limits
     resource = None  # type: ignore[assignment]
 
+LOG = logging.getLogger("copter.serve")
 SPARE_FILES = 256  # open files beside connections: journals, pipes, logs
 # Python's thread switch interval in seconds; the default of 0.005 would delay answers during snapshots
 SWITCH_S = 0.0005
@@ -36,10 +40,13 @@ class Server(uvicorn.Server):
     """uvicorn's server, extended to report its address and to end streams when it stops."""
 
     clusters: Clusters
+    on_hangup: Callable[[], None]
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         """Start listening and report the address."""
         await super().startup(sockets)  # type: ignore[arg-type]
+        if hasattr(signal, "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.on_hangup)
         for server in getattr(self, "servers", ()):
             for socket in server.sockets:
                 host, port = socket.getsockname()[:2]
@@ -83,8 +90,31 @@ def collect_seldom() -> None:
     gc.set_threshold(*COLLECT)
 
 
-def run(settings: ServeSettings) -> int:
-    """Serve until stopped; exit code 0, or 1 if it cannot listen.
+def reload(guard: Guard, config: uvicorn.Config, read: Callable[[], ServeSettings]) -> None:
+    """Take in tokens, tenants and certificate as their files are now, and open the audit log anew (SIGHUP).
+
+    What cannot be read stays as it was, and the log says so. Other settings need a restart.
+    """
+    try:
+        settings = read()
+        if not settings.needs_token and guard.needs_token:
+            raise SettingsError("there are no tokens any more; that needs a restart")
+        if config.ssl is not None and settings.certificate is not None and settings.key is not None:
+            config.ssl.load_cert_chain(settings.certificate, settings.key)
+        guard.admit(settings)
+    except (CopterError, OSError, ssl.SSLError) as error:
+        LOG.error("SIGHUP: tokens and certificate stay as they were: %s", error)
+    else:
+        LOG.warning("SIGHUP: tokens and certificate are read again")
+    try:
+        if guard.audit is not None:
+            guard.audit.reopen()
+    except SettingsError as error:
+        LOG.error("SIGHUP: %s; the old file is written on", error)
+
+
+def run(settings: ServeSettings, read: Callable[[], ServeSettings] | None = None) -> int:
+    """Serve until stopped; exit code 0, or 1 if it cannot listen. `read` gives the settings again on SIGHUP.
 
     Raises
     ------
@@ -100,8 +130,9 @@ def run(settings: ServeSettings) -> int:
     metrics = Metrics()
     clusters = Clusters(settings, metrics)
     PatientProtocol.head_s = settings.head_s
+    guard = make_app(clusters, settings, metrics)
     config = uvicorn.Config(
-        make_app(clusters, settings, metrics),
+        guard,
         host=settings.host,
         port=settings.port,
         http=PatientProtocol,
@@ -125,6 +156,7 @@ def run(settings: ServeSettings) -> int:
         raise SettingsError(f"the certificate or its key cannot be used: {error}") from error
     server = Server(config)
     server.clusters = clusters
+    server.on_hangup = lambda: reload(guard, config, read or (lambda: settings))
     try:
         server.run()
     except SystemExit as end:  # uvicorn exits if it cannot listen; it has logged the reason

@@ -22,6 +22,8 @@ class ServeSettings:
         Address and port to listen on.
     token : str, optional
         Token that every request must have. Without one the service listens to this machine only, unless `insecure`.
+    read_token : str, optional
+        Second token, with which a request may read everything, also /metrics, and change nothing.
     certificate, key : Path, optional
         Files for TLS.
     sync : {"always", "never"}
@@ -62,10 +64,16 @@ class ServeSettings:
     tenants: tuple[Tenant, ...] = ()
     audit: Path | None = None
     insecure: bool = False
+    read_token: str | None = None
 
     def __post_init__(self) -> None:
-        if self.token is not None and (len(self.token) < TOKEN_LENGTH or not self.token.isascii()):
-            raise SettingsError(f"the token must have {TOKEN_LENGTH} ASCII characters or more")
+        for token in (self.token, self.read_token):
+            if token is not None and (len(token) < TOKEN_LENGTH or not token.isascii()):
+                raise SettingsError(f"the token must have {TOKEN_LENGTH} ASCII characters or more")
+        if self.read_token is not None and self.token is None:
+            raise SettingsError("a token that may only read needs the other token, too: give --token-file")
+        if self.read_token is not None and self.read_token == self.token:
+            raise SettingsError("the token that may only read is the same as the other: take two")
         if (self.certificate is None) != (self.key is None):
             raise SettingsError("TLS needs both a certificate and a key")
         if self.sync not in ("always", "never"):

@@ -18,7 +18,7 @@ from copter.errors import SettingsError
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 TOKEN_LENGTH = 16  # least characters of a token
 MIB = 1 << 20  # bytes of a mebibyte
-FIELDS = {"name", "token", "operator", "expires", "max_clusters", "requests_per_s", "max_body_mib"}
+FIELDS = {"name", "token", "operator", "read_only", "expires", "max_clusters", "requests_per_s", "max_body_mib"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Tenant:
         SHA-256 of the token.
     operator : bool
         Whether the tenant may do everything with every cluster, and read /metrics.
+    read_only : bool
+        Whether the tenant may change nothing.
     expires : float
         Time, in seconds since 1970, at which the token expires.
     max_clusters : float
@@ -49,6 +51,7 @@ class Tenant:
     max_clusters: float = inf
     requests_per_s: float = inf
     max_body: float = inf
+    read_only: bool = False
 
     def owns(self, cluster: str) -> bool:
         """Whether a cluster belongs to the tenant."""
@@ -61,6 +64,10 @@ class Tenant:
 
 EVERYBODY = Tenant("service", b"", operator=True)
 """The tenant of all requests if none are configured: one token for all, or this machine only."""
+
+
+READER = Tenant("reader", b"", operator=True, read_only=True)
+"""The tenant of requests with the token that may only read."""
 
 
 def tenant_of(scope: Mapping[str, Any]) -> Tenant:
@@ -143,6 +150,9 @@ def _read(where: str, document: Any) -> Tenant:
         raise SettingsError(f"{where}: the token must have {TOKEN_LENGTH} ASCII characters or more, and no space")
     if not isinstance(operator, bool):
         raise SettingsError(f"{where}: operator must be true or false")
+    read_only = document.get("read_only", False)
+    if not isinstance(read_only, bool):
+        raise SettingsError(f"{where}: read_only must be true or false")
     limits = {}
     for key in ("max_clusters", "requests_per_s", "max_body_mib"):
         value = document.get(key, inf)
@@ -157,6 +167,7 @@ def _read(where: str, document: Any) -> Tenant:
         limits["max_clusters"],
         limits["requests_per_s"],
         limits["max_body_mib"] * MIB,
+        read_only,
     )
 
 

@@ -15,6 +15,7 @@ from copter.errors import CopterError
 from copter.runtime.clock import CLOCK
 from copter_serve.service.frames import (
     ANSWER,
+    BUSY,
     DELTA,
     FAILED,
     PLAN,
@@ -105,6 +106,7 @@ class Worker:
         """Send the answer to a question (a job's explanation or the effect of a change), or the reason why there is
         none.
         """
+        self.send(BUSY)
         reply: dict[str, object] = {"number": question["number"]}
         try:
             now_s = max(CLOCK.get().now() - self.created_s, 0.0)
@@ -125,6 +127,7 @@ class Worker:
     def plan(self) -> None:
         """Compute the next plan and send it to the service."""
         self._changed_at, self._planned_at = None, CLOCK.get().monotonic()
+        self.send(BUSY)  # the watchdog then waits for as long as a plan may take
         plan = self.scheduler.plan(max(CLOCK.get().now() - self.created_s, 0.0))
         self.send(PLAN, plan_document({**plan, "header": _finite(plan["header"])}))
 

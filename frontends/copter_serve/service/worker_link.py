@@ -10,11 +10,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from copter.runtime.clock import CLOCK
 from copter_serve.service.frames import (
     ANSWER,
+    BUSY,
     DELTA,
     FAILED,
     PLAN,
@@ -32,7 +33,39 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 HEALTHY_S = 60.0  # a process that dies after this many seconds is restarted without a longer pause
 MOST_QUESTIONS = 1000  # most questions that wait for an answer
 START_POLL_S = 0.05  # seconds between two checks whether the process has started
+SILENT_ROUNDS = 2.0  # rounds without a message after which a process is ended
+LEAST_SILENT_S = 5.0  # least seconds of such a silence, because the machine may be busy
+START_S = 300.0  # seconds that a process may take from its start to its first message
+SECOND_LOOK_S = 0.5  # seconds of a second look, because the service itself may have been stopped meanwhile
 HOLD_S = 0.005  # seconds for which deltas are collected, because each message interrupts the process's solver
+
+
+class Patience(NamedTuple):
+    """Seconds without a message after which a process counts as hung.
+
+    Attributes
+    ----------
+    idle : float
+        Between two plans.
+    busy : float
+        While it makes a plan or an answer.
+    start : float
+        From its start to its first message.
+    """
+
+    idle: float
+    busy: float
+    start: float
+
+    @classmethod
+    def of(cls, round_s: float, deadline_s: float) -> Patience:
+        """Return the patience with a cluster; an answer takes two plans, and a plan may take its deadline."""
+        idle = max(SILENT_ROUNDS * round_s, LEAST_SILENT_S)
+        return cls(idle, idle + 3.0 * deadline_s, START_S)
+
+
+PATIENT = Patience(float("inf"), float("inf"), float("inf"))
+"""Waits for ever."""
 
 
 class Input(Protocol):
@@ -95,10 +128,14 @@ class WorkerLink:
         Called with the content of every plan.
     threads : int
         Of the solver.
+    patience : Patience
+        When a silent process is ended, and another started.
 
     Attributes
     ----------
     restarts : int
+    silences : int
+        Times that a process was ended because it was silent.
     ready : bool
         Whether a process runs and has read its start message.
     error : str or None
@@ -106,10 +143,17 @@ class WorkerLink:
     """
 
     def __init__(
-        self, name: str, start: Callable[[], Callable[[], bytes]], on_plan: Callable[[bytes], None], threads: int
+        self,
+        name: str,
+        start: Callable[[], Callable[[], bytes]],
+        on_plan: Callable[[bytes], None],
+        threads: int,
+        patience: Patience = PATIENT,
     ) -> None:
         self.name, self._start, self._on_plan, self.threads = name, start, on_plan, threads
+        self.patience, self.silences = patience, 0
         self.restarts, self.ready = 0, False
+        self._busy = False
         self.error: str | None = None
         self._process: Process | None = None
         self._feeding = False
@@ -211,7 +255,7 @@ class WorkerLink:
         self._process = process = await LAUNCH.get()(self.threads)
         try:
             made, self._batch, self._muted = self._start(), [], False
-            self._feeding = True  # later deltas are not in the snapshot and are sent after it
+            self._feeding, self._busy = True, False  # later deltas are not in the snapshot and are sent after it
             held: list[bytes] = []
             self._held = held
             try:
@@ -221,10 +265,10 @@ class WorkerLink:
             for message in (frame(START, content), *held):
                 self._write(message)
             if process.stdout is not None:
-                while (message_in := await receive_frame(process.stdout)) is not None:
+                while (message_in := await self._heard(process.stdout)) is not None:
                     self._take(*message_in)
             code = await process.wait()
-            if self.error is None or code < 0:
+            if self.error is None or (code < 0 and not self.error.startswith("it was silent")):
                 self.error = f"exit code {code}"
         finally:
             self._process = None
@@ -233,9 +277,33 @@ class WorkerLink:
                     process.kill()
                 await process.wait()
 
+    async def _heard(self, stream: asyncio.StreamReader) -> tuple[bytes, bytes] | None:
+        """Return the process's next message; None if it has ended, or was ended because it is silent."""
+        idle, busy, start = self.patience
+        wait_s = start if not self.ready else busy if self._busy or self._questions else idle
+        if wait_s == float("inf"):
+            return await receive_frame(stream)
+        task = asyncio.ensure_future(receive_frame(stream))
+        try:
+            for seconds in (wait_s, SECOND_LOOK_S):
+                await asyncio.wait((task,), timeout=seconds)
+                if task.done():
+                    return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        if not self._muted:
+            self.silences += 1
+            self.error = f"it was silent for {wait_s:g} s, and was ended"
+        self.restart()
+        return None
+
     def _take(self, kind: bytes, content: bytes) -> None:
         if self._muted:
             return
+        self._busy = kind == BUSY
         if kind == READY:
             self.ready, self.error = True, None
         elif kind == PLAN:

@@ -134,7 +134,6 @@ def test_names(tmp_path: Path, name: str) -> None:
         ("min\n x\nst\nsos\nend\n", 4, "special ordered sets"),
         ("min\n 1e400 x\nst\nend\n", 2, "infinite"),
         ("min\n x\nst\nst\nend\n", 4, "second section"),
-        ("min\n x\nst\n c: x <= 1\n", 5, "End"),
         ("x\nend\n", 1, "begin with Minimize"),
         ("end\n", 1, "no objective"),
         ("st\n x >= 1\nend\n", 1, "begin with Minimize"),
@@ -273,3 +272,52 @@ def test_highs_reads_what_is_written(tmp_path: Path) -> None:
     theirs = read_lp(tmp_path / "theirs.lp")
     assert theirs.c.tolist() == lp.c.tolist()
     assert theirs.integrality.tolist() == lp.integrality.tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("c1: 3 x >= 2 y + 4\n c2: y >= 1", r"line 4: 'y' stands behind a right-hand side: columns go to the left"),
+        ("3 x >= 2 y + 4\n y >= 1", r"line 4: 'y' stands behind"),
+        ("c1: 3 x >= 2 + 4\n c2: y >= 1", r"line 4: '\+' stands behind a right-hand side: .*constants are added up"),
+        ("c1: 3 x >= 2 - y\n c2: y >= 1", r"line 4: '-' stands behind"),
+        ("c1: 3 x + y\n c2: y >= 1", r"line 4: the line ends with 'y', and <=, >= or = .* is missing before 'c2'"),
+        ("c1: 3 x + y >=\n c2: y >= 1", r"line 4: the line ends with '>=', and a number is missing before 'c2'"),
+        ("c1: 3 x +\n c2: y >= 1", r"line 4: the line ends with '\+', and a term is missing before 'c2'"),
+        ("c1: x >= 1\nbounds\n x <= 5 + 3\n y <= 3", r"line 6: the line ends with '3', and <=, >= or ="),
+        ("c1: x >= 1\nbounds\n x <=\n y <= 3", r"line 6: the line ends with '<=', and a number is missing before 'y'"),
+    ],
+)
+def test_the_line_that_is_wrong_is_blamed_not_the_next(tmp_path: Path, rows: str, message: str) -> None:
+    with pytest.raises(LpError, match=message):
+        read_lp(written(tmp_path, f"min\n x\nst\n {rows}\nend\n"))
+
+
+def test_rows_on_one_line_and_over_lines_are_still_read(tmp_path: Path) -> None:
+    lp = read_lp(written(tmp_path, "min\n x\nst\n c1: x >= 4 c2: y >= 1\n c3: x +\n y\n >= 2\n 1 <= x <= 9\nend\n"))
+    assert lp.row_names == ("c1", "c2", "c3", "R4")
+    assert lp.row_lower.tolist() == [4.0, 1.0, 2.0, 1.0]
+
+
+def test_a_file_without_end_is_read_with_a_warning(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="ends without End: it may be cut short") as told:
+        lp = read_lp(written(tmp_path, "min\n x\nst\n c1: x >= 2\n"))
+    assert lp.row_lower.tolist() == [2.0]
+    assert told[0].filename == __file__
+    with (
+        pytest.raises(LpError, match="ends in the middle of a relation"),
+        pytest.warns(UserWarning, match="without End"),
+    ):
+        read_lp(written(tmp_path, "min\n x\nst\n c1: x >=\n"))
+    with pytest.raises(LpError, match="without Subject To and End"):
+        read_lp(written(tmp_path, "min\n x\n"))
+
+
+def test_a_byte_order_mark_is_no_word(tmp_path: Path) -> None:
+    text = "min\n x\nst\n c1: x >= 2\nend\n"
+    for data in (text.encode("utf-8-sig"), gzip.compress(text.encode("utf-8-sig"))):
+        (tmp_path / "bom.lp").write_bytes(data)
+        assert read_lp(tmp_path / "bom.lp").row_lower.tolist() == [2.0]
+    (tmp_path / "bom.lp").write_bytes(text.encode("utf-16"))
+    with pytest.raises(LpError, match="UTF-16: save it as UTF-8"):
+        read_lp(tmp_path / "bom.lp")

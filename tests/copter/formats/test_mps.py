@@ -147,8 +147,15 @@ def test_semicontinuous_columns(tmp_path, kind):
     for lines, expected in ((f" {kind} B X 1e30\n LO B X 2", (0, INF)), (f" {kind} B X -2\n LO B X -5", (-5, 0))):
         with pytest.warns(UserWarning, match="1 semi-continuous columns are relaxed"):
             assert bounds(tmp_path, lines) == (*expected, kind == "SI")
-    with pytest.raises(InvalidDataError, match=r"column 'X': lower bound 12.0 is above upper bound 10.0"):
-        bounds(tmp_path, f" {kind} B X 10\n LO B X 12")
+    with pytest.warns(UserWarning, match="1 semi-continuous columns have upper bounds below their lower ones"):
+        assert bounds(tmp_path, f" {kind} B X 10\n LO B X 12") == (0, 0, kind == "SI")  # as HiGHS reads it
+    with pytest.raises(InvalidDataError, match=r"column 'X': lower bound 12.0 is above upper bound -10.0"):
+        bounds(tmp_path, f" {kind} B X -10\n LO B X 12")
+
+
+def test_a_byte_order_mark_is_no_section(tmp_path):
+    (tmp_path / "bom.mps").write_bytes("NAME a\nROWS\n N c\nCOLUMNS\n x c 1\nRHS\nENDATA\n".encode("utf-8-sig"))
+    assert read_mps(tmp_path / "bom.mps").col_names == ("x",)
 
 
 @pytest.mark.parametrize(

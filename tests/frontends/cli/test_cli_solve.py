@@ -136,6 +136,18 @@ def test_an_integer_point(capsys, tmp_path, shim):
     assert found["integer_columns"] == 3
 
 
+def test_what_is_relaxed_is_said(capsys, tmp_path):
+    lp = copter.LinearProgram([-1.0], [[1.0]], row_upper=[0.5], col_upper=[5.0], semicontinuous=[1.0])
+    path = file_of(tmp_path, lp)
+    code, out, err = run(capsys, path, "--json")
+    assert (code, json.loads(out)["objective"], json.loads(out)["relaxed"]) == (0, -0.5, True)
+    assert "1 semi-continuous columns are relaxed; --integer keeps them" in err
+    assert "1 semi-continuous, relaxed" in run(capsys, path)[1]
+    code, out, err = run(capsys, path, "--integer", "--json")
+    assert (json.loads(out)["objective"], json.loads(out)["relaxed"]) == (0.0, False)
+    assert "are relaxed" not in err
+
+
 def test_an_integer_point_in_the_table(capsys, tmp_path):
     code, out, _ = run(capsys, file_of(tmp_path, KNAPSACK), "--integer", "--time-limit", "5")
     assert code == 0

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, time
 
+from copter.storage.inputs import MOST_BYTES, contents
 from copter_frontends.goodput import ALL_APPLICATIONS
 from copter_frontends.simulator.traces.fields import BadFieldError, Columns
 from copter_frontends.simulator.traces.formats import LINE_FORMATS, LineFormat, line_format_of
@@ -83,13 +84,15 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL
 def _text_of(name: str) -> str:
     """Return the whole file, decompressed and decoded."""
     try:
-        with open(name, "rb") as file:
-            content = file.read()
+        content = contents(name)
     except OSError as error:
         raise TraceError(f"{name}: cannot be read ({error.strerror or error}); {_EXPECTED}") from None
     try:
         if content.startswith(_GZIP_MAGIC):
-            content = gzip.decompress(content)
+            with gzip.open(io.BytesIO(content)) as stream:
+                content = stream.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
+                raise TraceError(f"{name}: has more than {MOST_BYTES:,} bytes once unpacked: this is no trace")
         return content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         raise TraceError(f"{name}: damaged gzip file ({error}); fetch it again") from None
