@@ -50,6 +50,8 @@ WHOLE = (
     "runtime/watch",
     "session/recorder",
     "session/session",
+    "storage/disk",
+    "storage/files",
     "storage/journal",
     "tape/writer",
 )
