@@ -121,10 +121,7 @@ def translated(modules: list[Extension], meaning: dict[str, object]) -> list[Ext
 compiled = translated(extensions, directives)
 quiet = ["-O1" if debug else "-O2", "-g" if debug else "-g0", "-Wno-array-bounds"]
 whole = translated(
-    [
-        Extension(f"copter.{each.replace('/', '.')}", [f"copter/{each}.py"], extra_compile_args=quiet)
-        for each in WHOLE
-    ],
+    [Extension(f"copter.{each.replace('/', '.')}", [f"copter/{each}.py"], extra_compile_args=quiet) for each in WHOLE],
     as_python,
 )
 setup(

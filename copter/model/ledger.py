@@ -88,7 +88,7 @@ class Ledger:
     """
 
     def __init__(self, sense: Literal["max", "min"], offset: float, cost_dtype: DTypeLike) -> None:
-        if sense not in ("max", "min"):
+        if not isinstance(sense, str) or sense not in ("max", "min"):
             raise InvalidDataError(f"sense is {sense!r}, must be 'max' or 'min'")
         self.sense: Literal["max", "min"] = sense
         self.offset = finite("offset", offset)

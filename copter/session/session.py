@@ -29,7 +29,7 @@ from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.plan import IDLE
 from copter.storage.disk import DISK
 from copter.storage.encoding import encode
-from copter.storage.files import PathLike
+from copter.storage.files import PathLike, require_path
 from copter.storage.journal import History, Journal, checked_sync
 from copter.tape import TapeWriter
 from copter.tape.watching import begun
@@ -98,7 +98,7 @@ class Session:
                 f"model is a {type(model).__name__}, must be a Model; copter.solve(lp) solves a LinearProgram once"
             )
         self.model = model
-        self.settings = settings or Settings()
+        self.settings = Settings.given(settings)
         self._iterate = WarmState()
         self._restart: str | None = "first solve"
         self._guard = Guard("session")
@@ -265,6 +265,8 @@ class Session:
             )
         self._follow_columns()
         plan = shim(self.model, solution, self._plan)
+        if not isinstance(plan, IntegerPlan):
+            raise InvalidDataError(f"the shim returned a {type(plan).__name__}, must return an IntegerPlan")
         if plan.is_feasible:
             require_feasible(self.model, plan)
         self.plan_made(plan, time.perf_counter() - wall, named, deadline_s)
@@ -388,6 +390,7 @@ class Session:
         InvalidDataError
             If an id is not a str, int, float, bool, None, bytes or a tuple of these.
         """
+        require_path(path)
         with self._guard.held("being saved"), self.model.ledger.guard.held("being saved"):
             save_state(self._state(), path)
             if self.model.ledger.journal is not None and restart_journal:
@@ -420,6 +423,7 @@ class Session:
             If a file is cut short, damaged, foreign or newer. A last edit that the journal holds only in part, because
             the process was killed while writing it, is left out: it was not acknowledged.
         """
+        require_path(path)
         find = journal is NAMED
         return cls._from_state(load_state(path, settings, None if find else journal, find, checked_sync(sync)))
 
@@ -453,8 +457,7 @@ class Session:
                     if recorder.failed is not None:
                         raise SnapshotError(recorder.failed)
                 return
-            if not isinstance(path, (str, os.PathLike)):
-                raise InvalidDataError(f"path is {path!r}, must be a path, or None to end the recording")
+            require_path(path)
             if self._recorder is not None or self.model.ledger.tape is not None:
                 raise SnapshotError("the model's edits go to a tape already: end that first, by record(None)")
             writer = TapeWriter(path)
@@ -507,8 +510,8 @@ class Session:
             If there is a file already, or it cannot be written.
         """
         policy = checked_sync(sync)
-        if path is not None and not isinstance(path, (str, os.PathLike)):
-            raise InvalidDataError(f"path is {path!r}, must be a path")
+        if path is not None:
+            require_path(path)
         with self._guard.held("being journaled"), self.model.ledger.guard.held("being journaled"):
             if path is not None and DISK.get().kind(path) is not None:
                 raise SnapshotError(f"{os.fspath(path)} is there already: continue it with Session.load, or remove it")
