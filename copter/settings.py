@@ -141,9 +141,8 @@ class Settings:
     def given(cls, settings: Settings | None) -> Settings:
         """Return the caller's settings, or the defaults for None; raises SettingsError for anything else."""
         if settings is not None and not isinstance(settings, Settings):
-            raise SettingsError(
-                f"settings is a {type(settings).__name__}, must be a Settings: Settings(tolerance=1e-6)"
-            )
+            kind = type(settings).__name__
+            raise SettingsError(f"settings is a {kind}, must be a Settings: Settings(tolerance=1e-6)")
         return Settings() if settings is None else settings
 
     @classmethod

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.errors import InvalidDataError
-from copter.storage.files import PathLike
+from copter.storage.files import PathLike, require_path
 
 T = TypeVar("T")
 
 BLOCK = 1_000_000  # bytes read at a time
 GZIP = b"\x1f\x8b"  # first bytes of a gzip file
-# A packed file may hold so many times its own bytes, and so many in any case: text of a program packs to a tenth or less,
-# and a reader needs some twenty times the memory of the text.
+# A packed file may hold so many times its own bytes, and so many in any case: text of a program packs to a tenth or
+# less, and a reader needs some twenty times the memory of the text.
 TIMES, FREELY = 100, 1 << 25
 LONGEST = 400  # most characters of an error message, because it may quote long text of the file
 
@@ -52,6 +52,7 @@ def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callabl
         Most bytes of a line.
     use : callable
     """
+    require_path(path)
     name = os.fspath(path)
     try:
         with Path(path).open("rb") as file:

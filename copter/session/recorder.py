@@ -110,6 +110,15 @@ class Recorder:
         """Return the record of a round: its edits, the arguments of its solve, its answer. :meth:`put` writes it."""
         if not self._ready():
             return None
+        try:
+            return self._round(ledger, solution, settings, deadline_s, watched)
+        except Exception as error:
+            self._end_by(error)
+            return None
+
+    def _round(
+        self, ledger: Ledger, solution: Solution, settings: Settings, deadline_s: float | None, watched: bool
+    ) -> Job:
         wrong = self._encoder.wrong
         sparse, bound = solution.sparse, float(solution.bound)
         own = sparse.behind.own() if self.answers and ledger.matrix.n_with_rows else None
@@ -172,10 +181,11 @@ class Recorder:
             "deadline_s": deadline_s,
         }
         slots, place = places(sparse) if self.answers and plan.is_feasible else (None, None)
+        column = None if slots is None else narrow(plan.column_of_slot[slots])
 
         def made(items: list[list[bytes] | str], edit_s: float) -> tuple[bytes, int, Buffers]:
-            if slots is not None and place is not None:
-                values["column"] = narrow(plan.column_of_slot[slots])
+            if place is not None:
+                values["column"] = column
                 values["share"] = (
                     place[plan.share_key >> 32].astype(np.int32),
                     (plan.share_key & 0xFFFFFFFF).astype(np.int32),
@@ -199,11 +209,15 @@ class Recorder:
             try:
                 return made(items, edit_s)
             except Exception as error:
-                kind = "" if isinstance(error, (CopterError, MemoryError)) else f"{type(error).__name__}: "
-                self._why = f"the tape {self.writer.path} ends before a round that it cannot hold: {kind}{error}"
+                self._end_by(error)
                 return None
 
         self.writer.put(alone)
+
+    def _end_by(self, error: Exception) -> None:
+        """End the recording because a record cannot be made."""
+        kind = "" if isinstance(error, (CopterError, MemoryError)) else f"{type(error).__name__}: "
+        self._why = f"the tape {self.writer.path} ends before a round that it cannot hold: {kind}{error}"
 
     def _ready(self) -> bool:
         """Return whether records are written; waits until there is room for one."""
@@ -274,7 +288,8 @@ def narrow(numbers: Keys | NDArray[np.int32]) -> NDArray[np.int32 | np.uint8]:
 def by_rows(ledger: Ledger, ray: Floats) -> dict[str, Any]:
     """Return a ray as answers have their prices: of resources, and (request, 1 + its private row, multiplier)."""
     first = own_rows_of(ledger)[1]
-    counts = [ledger.matrix.slabs[slot].template.n_private for slot in ledger.slot_of.values()]
+    slabs = map(ledger.matrix.slabs.__getitem__, ledger.slot_of.values())
+    counts = np.array([slab.template.n_private for slab in slabs], dtype=np.int64)
     place, row = np.repeat(np.arange(len(counts)), counts), np.concatenate([np.zeros(0), *map(np.arange, counts)])
     own = ray[np.repeat(first[1:] - counts, counts) + row.astype(np.int64)]  # they come after a request's sum
     return {"prices": ray[: len(ledger.row_of)], "own": (place.astype(np.int32), row.astype(np.int32) + 1, own)}

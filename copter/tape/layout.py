@@ -37,8 +37,8 @@ SHORT = 1 << 14  # bytes; a piece below is compressed without looking at a sampl
 # A piece is compressed if its sample shrinks below this share of its length. Costs shrink to two thirds only, and
 # compressing them takes as long as the LP of a round of Sia; with an answer behind them their sample is above a half.
 WORTH = 0.5
-# A stored piece has at least this share of its length, filled up by zeros, which zlib leaves out: a reader may so refuse
-# a small file that would take much memory.
+# A stored piece has at least this share of its length, filled up by zeros, which zlib leaves out: a reader can refuse a
+# small file that would take much memory.
 LEAST_SHARE = 64
 FREELY = 1 << 25  # bytes that a record may have in any case: tapes before this rule had no least share
 LEVEL = 1  # zlib's level of compression: level 6 takes four times as long and saves a tenth

@@ -135,9 +135,7 @@ class TapeReader:
             if length > MOST or stored > length + (length // PIECE + 1) * WORD.size:
                 raise SnapshotError(f"{where}: a record of {length} bytes, {stored} stored, is not one of a tape")
             if length > max(FREELY, LEAST_SHARE * stored):
-                raise SnapshotError(
-                    f"{where}: a record of {stored} bytes would take {length}: no tape holds such a one"
-                )
+                raise SnapshotError(f"{where}: a record of {stored} bytes would take {length}: this is no tape's")
             content = file.read(stored)
             digest = file.read(DIGEST)
             if len(digest) < DIGEST:

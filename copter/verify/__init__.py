@@ -2,8 +2,8 @@
 
 Copied elsewhere the folder runs alone, with NumPy: ``python -m verify FILE``. ``program.py`` says what a tape holds and
 what an edit does, ``judge.py`` what makes an answer true, ``bounds.py`` what prices prove: they are read in one
-sitting. ``tree.py`` judges proofs of mixed-integer programs, ``vipr.py`` those in the format VIPR; ``command.py`` is the
-command.
+sitting. ``tree.py`` judges proofs of mixed-integer programs, ``vipr.py`` those in the format VIPR; ``command.py`` is
+the command.
 """
 
 from .bounds import proven

@@ -49,7 +49,11 @@ def of_sums(flat: Flat, rate: Any, low: Any, high: Any, bounds: Any) -> Any:
     for bound, worse, idle in zip(bounds, (np.maximum, np.minimum), (start >= bounds[0], False), strict=True):
         last = first + np.bincount(owner, total < bound[owner], k).astype(int)
         known = (abs(bound) < inf) & (last < flat.first[1:]) & ~np.array(idle, bool)
-        prices.append(worse(np.where(known, rate[np.where(known, last, first)], 0), 0))
+        price = worse(np.where(known, rate[np.where(known, last, first)], 0), 0)
+        # No choice of columns reaches a least sum, or keeps to a limit: any price beyond all rates proves it.
+        far = last == flat.first[1:] if worse is np.maximum else start > bound
+        beyond = rate[flat.first[1:] - 1] if worse is np.maximum else rate[first]
+        prices.append(np.where(far & (abs(bound) < inf), worse(beyond, 0) + worse(-1, 1), price))
     return sum(prices)
 
 
