@@ -6,7 +6,7 @@ sitting. ``tree.py`` judges proofs of mixed-integer programs, ``vipr.py`` those 
 the command.
 """
 
-from .bounds import proven
+from .bounds import attempts, proven
 from .command import main
 from .judge import multipliers, planned, point_faults, verify
 from .program import Flat, Program, Unusable
@@ -14,4 +14,4 @@ from .tree import judge_proof, verify_proof
 from .vipr import verify_vipr
 
 __all__ = ["Flat", "Program", "Unusable", "judge_proof", "main", "multipliers", "planned", "point_faults", "proven"]
-__all__ += ["verify", "verify_proof", "verify_vipr"]
+__all__ += ["attempts", "verify", "verify_proof", "verify_vipr"]
