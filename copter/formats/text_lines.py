@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from copter.errors import InvalidDataError
-from copter.storage.files import PathLike, require_path
+from copter.storage.files import PathLike
 
 T = TypeVar("T")
 
@@ -52,7 +52,6 @@ def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callabl
         Most bytes of a line.
     use : callable
     """
-    require_path(path)
     name = os.fspath(path)
     try:
         with Path(path).open("rb") as file:
