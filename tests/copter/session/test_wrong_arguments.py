@@ -54,6 +54,6 @@ def test_paths_and_senses_and_ids(tmp_path: Path) -> None:
 
 
 def test_a_packed_program_that_would_take_much_memory_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.mps.gz").write_bytes(gzip.compress(b"NAME x\nROWS\n" + b" N c\n" * 8_000_000))
+    (tmp_path / "a.mps.gz").write_bytes(gzip.compress(b"* a remark\n" * 4_000_000))
     with pytest.raises(InvalidDataError, match="unpacks to more than"):
         copter.read_mps(tmp_path / "a.mps.gz")

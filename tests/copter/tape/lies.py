@@ -123,7 +123,8 @@ def told(path: Path, out: Path, rng: Rng, tries: int = TRIES) -> Iterator[str]:
         value = deepcopy(value)
         values = value if record.kind == b"PLAN" else value[-1]["answer"]
         plan = record.kind == b"PLAN"
-        if "column" not in values if plan else values["status"] not in ("optimal", "primal_infeasible"):
+        answer = records[at - 1][1][-1]["answer"] if plan else values
+        if answer["status"] not in ("optimal", "primal_infeasible") or (plan and "column" not in values):
             continue  # the verifier counts these as unanswered
         infeasible = values["status"] == "primal_infeasible"
         lies = OF_PLANS if record.kind == b"PLAN" else OF_RAYS if infeasible else OF_ANSWERS
