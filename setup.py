@@ -4,8 +4,8 @@ COPTER_DEBUG=1 turns bounds checks on. COPTER_LEVELS=v2,v3,v4 builds for these l
 the others under copter/levels/, chosen at import (copter/processor.py). Without it there is one build, for this
 processor's level.
 
-Some modules in Python are compiled too (`WHOLE`): those that change a model or a session. Python handles a signal between
-two instructions of its own, and compiled code has none, so that Ctrl-C cannot end a change half way.
+Some modules in Python are compiled too (`WHOLE`): those that change a model or a session. Python handles a signal
+between two instructions of its own, and compiled code has none, so that Ctrl-C cannot end a change half way.
 
 COPTER_BUILT=1 says that the modules are built in place already (`make` does this, with a line a module).
 
