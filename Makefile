@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 PY      = $(VENV)/bin/python
 PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
-SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml
+SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml \
+  $(shell sed -n 's|^    "\(.*\)",$$|copter/\1.py|p' setup.py)
 FUZZ_S ?= 3600
 MUTANTS ?= $(shell date +%Y%m%d)
 VERSIONS ?= 3.10 3.11 3.12 3.13 3.14

@@ -4,6 +4,9 @@ COPTER_DEBUG=1 turns bounds checks on. COPTER_LEVELS=v2,v3,v4 builds for these l
 the others under copter/levels/, chosen at import (copter/processor.py). Without it there is one build, for this
 processor's level.
 
+Some modules in Python are compiled too (`WHOLE`): those that change a model or a session. Python handles a signal
+between two instructions of its own, and compiled code has none, so that Ctrl-C cannot end a change half way.
+
 COPTER_BUILT=1 says that the modules are built in place already (`make` does this, with a line a module).
 
 Cython's own code for memoryviews is compiled once, in `copter._cyutility`, instead of once a module, and no debugging
@@ -35,6 +38,23 @@ processor = runpy.run_path("copter/processor.py")
 if not set(asked) <= set(processor["LEVELS"]):
     raise SystemExit(f"COPTER_LEVELS names levels of {', '.join(processor['LEVELS'])}: v2,v3,v4")
 asked = asked or [processor["processor_level"]()]
+
+# Modules that change a model or a session, step by step: compiled, so that no signal ends them between two steps.
+WHOLE = (
+    "model/ledger",
+    "model/matrix/changes",
+    "model/matrix/moves",
+    "problem/slots_then",
+    "runtime/collector",
+    "runtime/guard",
+    "runtime/watch",
+    "session/recorder",
+    "session/session",
+    "storage/disk",
+    "storage/files",
+    "storage/journal",
+    "tape/writer",
+)
 
 
 class BuildLevels(build_ext):
@@ -84,18 +104,31 @@ directives = {
     "initializedcheck": debug,
     "embedsignature": True,
 }
-compiled = cythonize(
-    [] if os.environ.get("COPTER_BUILT") == "1" else extensions,
-    build_dir="build/cython",
-    compiler_directives=directives,
-    nthreads=os.cpu_count() or 1,
-    shared_utility_qualified_name=SHARED,
+as_python = {"language_level": 3, "annotation_typing": False, "binding": True}  # the meaning that Python gives them
+
+
+def translated(modules: list[Extension], meaning: dict[str, object]) -> list[Extension]:
+    """The extensions with their sources in C."""
+    return cythonize(
+        [] if os.environ.get("COPTER_BUILT") == "1" else modules,
+        build_dir="build/cython",
+        compiler_directives=meaning,
+        nthreads=os.cpu_count() or 1,
+        shared_utility_qualified_name=SHARED,
+    )
+
+
+compiled = translated(extensions, directives)
+quiet = ["-O1" if debug else "-O2", "-g" if debug else "-g0", "-Wno-array-bounds"]
+whole = translated(
+    [Extension(f"copter.{each.replace('/', '.')}", [f"copter/{each}.py"], extra_compile_args=quiet) for each in WHOLE],
+    as_python,
 )
 setup(
     ext_modules=[
         for_level(each, level, at == 0)
         for at, level in enumerate(asked)
-        for each in compiled
+        for each in (*compiled, *(whole if at == 0 else ()))
         if at == 0 or each.name != SHARED
     ],
     cmdclass={"build_ext": BuildLevels},

@@ -116,8 +116,8 @@ def timed(spent: dict[str, float]) -> Iterator[Callable[[Callable[..., Any], str
     Yields what times a function so.
     """
     tick = 0.0  # what looking at the clock takes, of each call
-    old = [(Recorder, name, getattr(Recorder, name)) for name in ("append", "event", "round", "plan")]
-    put = TapeWriter.later
+    old = [(Recorder, name, getattr(Recorder, name)) for name in ("append", "event", "round", "plan", "put")]
+    put = TapeWriter.put
 
     def watched(function: Callable[..., Any], where: str) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
@@ -143,10 +143,10 @@ def timed(spent: dict[str, float]) -> Iterator[Callable[[Callable[..., Any], str
     try:
         for kind, name, function in old:
             setattr(kind, name, watched(function, "own"))
-        TapeWriter.later = later  # type: ignore[assignment, method-assign]
+        TapeWriter.put = later  # type: ignore[assignment, method-assign]
         yield watched
     finally:
-        TapeWriter.later = put  # type: ignore[method-assign]
+        TapeWriter.put = put  # type: ignore[method-assign]
         for kind, name, function in old:
             setattr(kind, name, function)
 

@@ -138,6 +138,14 @@ class Settings:
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
 
     @classmethod
+    def given(cls, settings: Settings | None) -> Settings:
+        """Return the caller's settings, or the defaults for None; raises SettingsError for anything else."""
+        if settings is not None and not isinstance(settings, Settings):
+            kind = type(settings).__name__
+            raise SettingsError(f"settings is a {kind}, must be a Settings: Settings(tolerance=1e-6)")
+        return Settings() if settings is None else settings
+
+    @classmethod
     def saved(cls, values: Mapping[str, Any]) -> Settings:
         """Return settings from a file's values by name; raises TypeError for a name that no version had."""
         return cls(**{name: value for name, value in values.items() if name not in FORMER})

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from copter.formats.text_lines import LineError, with_lines
-from copter.storage.files import PathLike
+from copter.storage.files import PathLike, require_path
 
 LONGEST_LINE = 16_000_000  # most bytes of a line; some writers put a whole row on one line
 
@@ -90,6 +90,7 @@ TITLE = re.compile(r"\\\s*problem\s+name:\s*(.*)", re.IGNORECASE)
 
 def read_words(path: PathLike) -> LpText:
     """Read a file and split it into sections of words; raises LpError if it cannot be read or is no LP file."""
+    require_path(path)
     return with_lines(path, LpError, "LP", LONGEST_LINE, partial(split, os.fspath(path)))
 
 

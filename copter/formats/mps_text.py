@@ -9,7 +9,7 @@ from functools import partial
 
 from copter.formats.mps_fields import MpsError
 from copter.formats.text_lines import with_lines
-from copter.storage.files import PathLike
+from copter.storage.files import PathLike, require_path
 
 LONGEST_LINE = 65_536  # most bytes of a line
 SECTIONS = ("NAME", "OBJSENSE", "OBJNAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
@@ -56,6 +56,7 @@ class MpsText:
 
 def read_text(path: PathLike) -> MpsText:
     """Read a file and split it into sections; raises MpsError if it cannot be read or is no MPS file."""
+    require_path(path)
     return with_lines(path, MpsError, "MPS", LONGEST_LINE, partial(split, os.fspath(path)))
 
 

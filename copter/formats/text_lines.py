@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 BLOCK = 1_000_000  # bytes read at a time
 GZIP = b"\x1f\x8b"  # first bytes of a gzip file
+# A packed file may hold so many times its own bytes, and so many in any case: text of a program packs to a tenth or
+# less, and a reader needs some twenty times the memory of the text.
+TIMES, FREELY = 100, 1 << 25
 LONGEST = 400  # most characters of an error message, because it may quote long text of the file
 
 
@@ -54,15 +57,21 @@ def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callabl
     try:
         with opened(path) as file:
             packed = file.peek(2)[:2] == GZIP
+            most = max(FREELY, TIMES * os.fstat(file.fileno()).st_size) if packed else None
             with gzip.open(file) if packed else nullcontext(file) as stream:
-                return use(lines_of(name, stream, fail, what, longest))
+                return use(lines_of(name, stream, fail, what, longest, most))
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise fail(name, 0, f"cannot be read: {reason}") from None
 
 
-def lines_of(path: str, stream: Any, fail: Fail, what: str, longest: int) -> Iterator[tuple[int, str]]:
-    """Yield (number, line without its end) from a stream, one block at a time, so that blank lines take no memory."""
+def lines_of(
+    path: str, stream: Any, fail: Fail, what: str, longest: int, most: int | None = None
+) -> Iterator[tuple[int, str]]:
+    """Yield (number, line without its end) from a stream, one block at a time, so that blank lines take no memory.
+
+    A stream of more than `most` bytes is refused.
+    """
 
     def decoded(number: int, line: bytes) -> str:
         if b"\0" in line:
@@ -74,8 +83,11 @@ def lines_of(path: str, stream: Any, fail: Fail, what: str, longest: int) -> Ite
         except UnicodeDecodeError:
             return line.decode("latin-1")
 
-    rest, number, first = b"", 0, True
+    rest, number, size, first = b"", 0, 0, True
     while block := stream.read(BLOCK):
+        size += len(block)
+        if most is not None and size > most:
+            raise fail(path, 0, f"it unpacks to more than {most:,} bytes, {TIMES} times its own: unpack it first")
         if first:
             block, first = block.removeprefix(codecs.BOM_UTF8), False
             if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

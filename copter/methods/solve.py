@@ -9,7 +9,7 @@ import numpy as np
 
 from copter import choose
 from copter.choose import Choice, ProgramFacts
-from copter.errors import InvalidDataError, SettingsError
+from copter.errors import InvalidDataError
 from copter.methods.first_tries import by_simplex, by_structure
 from copter.methods.interior.solve import solve_interior
 from copter.methods.proximal_program import solve_proximal
@@ -34,9 +34,7 @@ def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
             )
     if np.abs(lp.A.data).max(initial=0.0) > LARGEST:
         raise InvalidDataError(f"A has an entry of {np.abs(lp.A.data).max():g}, beyond {LARGEST:g}: take other units")
-    if settings is not None and not isinstance(settings, Settings):
-        raise SettingsError(f"settings is a {type(settings).__name__}, must be a Settings: Settings(tolerance=1e-6)")
-    return settings or Settings()
+    return Settings.given(settings)
 
 
 def solve(

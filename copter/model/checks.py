@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
 from copter.model.matrix.patterns import all_within
 from copter.problem.linear_program import NOT_REAL, as_floats, checked_vector, require_ordered
+from copter.problem.values import hashable as hashable
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -31,14 +32,6 @@ def finite(what: str, value: Any) -> float:
     if not np.isfinite(number):
         raise InvalidDataError(f"{what} is {value!r}, must be a finite number")
     return number
-
-
-def hashable(what: str, handle: Hashable) -> None:
-    """Raise InvalidDataError if a value cannot be used as an id."""
-    try:
-        hash(handle)
-    except TypeError:
-        raise InvalidDataError(f"{what} {handle!r} is not hashable: ids must be (a tuple is, a list is not)") from None
 
 
 def listed(what: str, values: Any) -> list[Any]:

@@ -116,6 +116,10 @@ def capacity_effects(
         at = np.flatnonzero(vertex.tight == place)
         if not len(at) or not np.isfinite(matrix.row_upper[place]):
             continue
+        least = float(matrix.row_lower[place])
+        if ledger.sign * y[place] > 0.0:  # the lower bound binds, which a change of the count leaves where it is
+            effects[resource] = CapacityEffect({}, least, np.inf)
+            continue
         right = np.zeros(len(vertex.equations))
         right[at] = 1.0
         step = np.asarray(np.linalg.lstsq(vertex.equations, right, rcond=None)[0], dtype=np.float64)
@@ -125,7 +129,7 @@ def capacity_effects(
             down, up = reach(matrix, vertex, step, activity, place)
         rates = {int(vertex.key[j] & 0xFFFFFFFF): float(step[j]) for j in own if abs(step[j]) > SOLVED}
         count = float(matrix.row_upper[place])
-        effects[resource] = CapacityEffect(rates, count + down, count + up)
+        effects[resource] = CapacityEffect(rates, max(count + down, least), count + up)
     return effects
 
 

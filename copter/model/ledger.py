@@ -2,13 +2,16 @@
 
 An operation is given checked data, changes the matrix and the tables of ids, and notes how to take back each step. An
 error anywhere, in the edit, in the batch around it or in the journal, takes back what was done, to the last bit.
+
+A signal's handler may raise wherever an instruction of Python's runs. This module is compiled (`setup.py`), so that is
+only inside what it calls: functions of NumPy, methods of the caller's ids. Each step therefore calls these first and
+changes the model last, or notes the way back before it begins. A way back may be begun again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from weakref import WeakValueDictionary
@@ -16,7 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.errors import DuplicateHandleError, InvalidDataError, StaleSolutionError, UnknownHandleError
+from copter.errors import DuplicateHandleError, InternalError, InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.model.checks import Bound, Costs, cost_type, finite, hashable
 from copter.model.found_slots import found_slots
 from copter.model.matrix import BlockMatrix, SavedSlab, Template
@@ -85,7 +88,7 @@ class Ledger:
     """
 
     def __init__(self, sense: Literal["max", "min"], offset: float, cost_dtype: DTypeLike) -> None:
-        if sense not in ("max", "min"):
+        if not isinstance(sense, str) or sense not in ("max", "min"):
             raise InvalidDataError(f"sense is {sense!r}, must be 'max' or 'min'")
         self.sense: Literal["max", "min"] = sense
         self.offset = finite("offset", offset)
@@ -109,6 +112,7 @@ class Ledger:
         self._told: list[bytes] = []
         self._spent_s = 0.0  # seconds of the batch's edits, measured if there is a listener
         self._disordered = False
+        self._interrupted: BaseException | None = None  # by what a step back was ended, if by anything
         self._found: tuple[list[Hashable], Ints] | None = None
         # cost arrays, by their bytes, that requests share
         self._vectors: WeakValueDictionary[bytes, Floats] = WeakValueDictionary()
@@ -163,34 +167,44 @@ class Ledger:
 
     # Batches ------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
+    def batch(self) -> Batch:
         """Apply all edits of a ``with`` block or none; see :meth:`copter.Model.batch`."""
-        outermost = self._depth == 0
-        if outermost:
+        return Batch(self)
+
+    def begin(self) -> tuple[int, int, int, int]:
+        """Begin a batch; returns how many steps back, records and told edits there are, and the version."""
+        if self._depth == 0:
             self.guard.enter("in a batch of edits")
         else:
             self.guard.require_owner()
-        mark, recorded, told, version = len(self._undo), len(self._records), len(self._told), self.version
         self._depth += 1
+        return len(self._undo), len(self._records), len(self._told), self.version
+
+    def end(self, begun: tuple[int, int, int, int], failed: bool) -> None:
+        """End a batch that :meth:`begin` began: the outermost one writes the journal; a failed one is taken back."""
+        mark, recorded, told, version = begun
+        outermost = self._depth == 1
         try:
-            yield
-            if outermost and self.journal is not None and self._records:
+            if outermost and not failed and self.journal is not None and self._records:
                 self.journal.append(self._records, batch=True)
-            if outermost and self.tape is not None and self._told:
+            if outermost and not failed and self.tape is not None and self._told:
                 self.tape.append(self._told, self._spent_s)
         except BaseException:
-            del self._records[recorded:], self._told[told:]
-            self._roll_back(mark, version)
+            failed = True
             raise
         finally:
-            self._depth -= 1
-            if outermost:
-                self._undo.clear()
-                self._records.clear()
-                self._told.clear()
-                self._spent_s = 0.0
-                self.guard.leave()
+            try:
+                if failed:
+                    del self._records[recorded:], self._told[told:]
+                    self._roll_back(mark, version)
+            finally:
+                self._depth -= 1
+                if outermost:
+                    self._undo.clear()
+                    self._records.clear()
+                    self._told.clear()
+                    self._spent_s = 0.0
+                    self.guard.leave()
 
     def apply(self, name: str, *arguments: Any) -> Any:
         """Run one operation and record it in the journal; if either fails, neither takes effect."""
@@ -206,23 +220,8 @@ class Ledger:
             if name not in OF_REQUESTS:
                 self.changes.anything()
             result = OPERATIONS[name](self, *arguments)
-            spent = 0.0 if self.tape is None else time.perf_counter() - started
-            if self.journal is not None:
-                plain = [each.serial if isinstance(each, Template) else each for each in arguments]
-                record = self.journal.encode(name, plain)  # a template is written as its serial number
-                if alone:
-                    self.journal.append([record])
-                else:
-                    self._records.append(record)
-            if self.tape is not None:
-                begun = time.perf_counter()
-                told = self.tape.encoded(name, arguments)
-                if alone:
-                    self.tape.append([told], spent)
-                else:
-                    self._told.append(told)
-                    self._spent_s += spent
-                self.told_s += time.perf_counter() - begun
+            if self.journal is not None or self.tape is not None:
+                self._tell(name, arguments, alone, started)
             return result
         except BaseException:
             self._roll_back(mark, version)
@@ -233,32 +232,76 @@ class Ledger:
                 self._undo.clear()
                 self.guard.leave()
 
+    def _tell(self, name: str, arguments: tuple[Any, ...], alone: bool, started: float) -> None:
+        """Give an operation that succeeded to the journal and to the listener, or keep it for the end of the batch."""
+        begun = time.perf_counter()
+        record, told = None, None
+        if self.journal is not None:
+            plain = [each.serial if isinstance(each, Template) else each for each in arguments]
+            record = self.journal.encode(name, plain)  # a template is written as its serial number
+        if self.tape is not None:
+            told = self.tape.encoded(name, arguments)
+        encoded = time.perf_counter()
+        if record is not None and self.journal is not None:
+            if alone:
+                self.journal.append([record])  # the last that may fail
+            else:
+                self._records.append(record)
+        if told is not None and self.tape is not None:
+            if alone:
+                self.tape.append([told], begun - started)
+            else:
+                self._told.append(told)
+                self._spent_s += begun - started
+            self.told_s += encoded - begun
+
     def compact(self) -> NDArray[np.int64]:
         """Move slabs into free slots; returns the new slot of every old one, -1 for free slots. Ids do not change."""
+        moved = self.matrix.compaction()
+        slot_of = {request: int(moved[slot]) for request, slot in self.slot_of.items()}
+        self._past.copy()
         self.changes.anything()
         self.moves.clear()
-        moved = self.matrix.compact()
-        self._past.copy()
-        self.slot_of = {request: int(moved[slot]) for request, slot in self.slot_of.items()}
+        self.matrix.compact(moved)  # from here on no instruction of Python's is run
+        self.slot_of = slot_of
         return moved
 
     def _roll_back(self, mark: int, version: int) -> None:
-        """Undo the steps since a mark, in reverse order."""
+        """Undo the steps since a mark, in reverse order; a signal meanwhile is raised at the end."""
         self.changes.anything()
+        self._interrupted = None
         while len(self._undo) > mark:
-            inverse, arguments = self._undo.pop()
-            inverse(*arguments)
+            inverse, arguments = self._undo[-1]
+            self._surely(inverse, *arguments)
+            self._undo.pop()
         self.version = version
         if self._disordered:
-            self._past.copy()
-            order = sorted(self.added_at, key=self.added_at.__getitem__)
-            slots, added = self.slot_of, self.added_at
-            self.slot_of = {request: slots[request] for request in order}
-            self.added_at = {request: added[request] for request in order}
-            rows, serial = self.row_of, self.matrix.row_serial
-            self.row_of = {r: rows[r] for r in sorted(rows, key=lambda each: int(serial[rows[each]]))}
-            self.matrix.sort_templates()
-            self._disordered = False
+            self._surely(self._sort)
+        if self._interrupted is not None:
+            raise self._interrupted
+
+    def _surely(self, step: Callable[..., Any], *arguments: Any) -> None:
+        """Run a step that may be begun again, until no signal ends it."""
+        for _ in range(ATTEMPTS):
+            try:
+                step(*arguments)
+                return
+            except BaseException as error:
+                self._interrupted = error
+        raise InternalError(f"an edit could not be taken back: {self._interrupted!r}") from self._interrupted
+
+    def _sort(self) -> None:
+        """Restore the order in which ids were added, after some were put back."""
+        self._past.copy()
+        order = sorted(self.added_at, key=self.added_at.__getitem__)
+        slots, added = self.slot_of, self.added_at
+        slot_of = {request: slots[request] for request in order}
+        added_at = {request: added[request] for request in order}
+        rows, serial = self.row_of, self.matrix.row_serial
+        row_of = {r: rows[r] for r in sorted(rows, key=lambda each: int(serial[rows[each]]))}
+        self.matrix.sort_templates()
+        self.slot_of, self.added_at, self.row_of = slot_of, added_at, row_of
+        self._disordered = False
 
     def _note(self, inverse: Callable[..., Any], *arguments: Any) -> None:
         self._undo.append((inverse, arguments))
@@ -292,18 +335,21 @@ class Ledger:
             reused = bool(matrix.free_rows)
             row = matrix.add_row(lower, upper)
             self._note(matrix.retract_row, row, reused)
+            self._note(self._forget_row, resource)
             self.row_of[resource] = row
-            self._note(self.row_of.__delitem__, resource)
+
+    def _forget_row(self, resource: Hashable) -> None:
+        self.row_of.pop(resource, None)
 
     def _op_drop_row(self, resource: Hashable) -> None:
         row = self.row_of[resource]
         self._note(self._put_row_back, resource, row, *self.matrix.drop_row(row))
-        del self.row_of[resource]
+        self.row_of.pop(resource)
 
     def _put_row_back(self, resource: Hashable, row: int, before: Any, touched: Any) -> None:
-        self.matrix.restore_row(row, before, touched)
         self.row_of[resource] = row
         self._disordered = True
+        self.matrix.restore_row(row, before, touched)
 
     # Operations: templates ------------------------------------------------------------------------------------------
 
@@ -686,6 +732,30 @@ class Ledger:
         self._note(self.matrix.take_back_scales, slots, *self.matrix.rescale(slots, scale, offset, column, cost, most))
 
 
+class Batch:
+    """A batch of edits, as a ``with`` block; one that is dropped before its end is taken back."""
+
+    __slots__ = ("_begun", "_ledger")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._begun: tuple[int, int, int, int] | None = None
+
+    def __enter__(self) -> None:
+        if self._begun is not None:
+            raise InvalidDataError("this batch has begun already; model.batch() makes another one")
+        self._begun = self._ledger.begin()
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            self._ledger.end(begun, kind is not None)
+
+    def __del__(self) -> None:
+        self.__exit__(GeneratorExit, None, None)
+
+
+ATTEMPTS = 1000  # of a step back, each ended by a signal, before the model is given up
 FEW = 50  # from this many removed requests on, it pays to pause garbage collection
 # Operations on bounds, and on contents of many requests: they record which requests. A new row, like all other
 # operations, invalidates kept programs.

@@ -38,7 +38,7 @@ def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable
     ------
     DimensionError, InvalidDataError, UnknownHandleError
     """
-    if isinstance(usage, Mapping):
+    if type(usage) is dict or (isinstance(usage, Mapping) and not sp.issparse(usage)):  # a dok_matrix is a mapping too
         if not usage:
             raise DimensionError("usage is empty: give a resource with its units of each column, 0 for what uses none")
         pattern = dense_pattern(usage, row)

@@ -67,7 +67,8 @@ class CapacityEffect:
     rates : dict
         Change of each of the request's columns per unit added to the resource; unchanged columns are left out.
     low, high : float
-        Counts of the resource between which these rates hold.
+        Counts of the resource between which these rates hold. A count cannot be below the resource's lower bound; where
+        that bound is the one that binds, a change of the count has no effect.
     """
 
     rates: Mapping[int, float]

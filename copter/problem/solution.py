@@ -280,9 +280,7 @@ class Solution:
         model's size.
         """
         sparse = self._require_sparse()
-        if request not in sparse.slot_of:
-            raise UnknownHandleError(f"request {request!r} was not in the model that this solution is of")
-        slot = sparse.slot_of[request]
+        slot = int(sparse.slots([request])[0])
         first, last = np.searchsorted(sparse.key, [slot << 32, (slot + 1) << 32])
         return sparse.key[first:last] & 0xFFFFFFFF, sparse.values[first:last].copy()
 
@@ -328,9 +326,7 @@ class Solution:
         1.5
         """
         sparse = self._require_sparse()
-        if resource not in sparse.row_of:
-            raise UnknownHandleError(f"resource {resource!r} was not in the model that this solution is of")
-        return float(sparse.y[sparse.row_of[resource]])
+        return float(sparse.y[sparse.rows([resource])[0]])
 
     @property
     def sparse(self) -> SparseValues:

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import StaleSolutionError, UnknownHandleError
+from copter.errors import InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.problem.explanation import Facts
 from copter.problem.slots_then import table_of
 
@@ -21,6 +21,14 @@ Value = TypeVar("Value")
 Number = TypeVar("Number", bound=np.generic)
 
 SUM = 0  # number of a request's sum in keys of its own rows; private rows have 1, 2, ...
+
+
+def hashable(what: str, handle: Hashable) -> None:
+    """Raise InvalidDataError if a value cannot be used as an id."""
+    try:
+        hash(handle)
+    except TypeError:
+        raise InvalidDataError(f"{what} {handle!r} is not hashable: ids must be (a tuple is, a list is not)") from None
 
 
 @dataclass(frozen=True)
@@ -159,12 +167,15 @@ class SparseValues:
         try:
             return np.fromiter(map(table_of(self.slot_of).__getitem__, requests), dtype=np.int64, count=len(requests))
         except (KeyError, TypeError):
+            for request in requests:
+                hashable("request", request)
             wrong = next(each for each in requests if each not in self.slot_of)
             raise UnknownHandleError(f"request {wrong!r} was not in the model that this solution is of") from None
 
     def rows(self, resources: Sequence[Hashable]) -> Keys:
         """Return the rows of resources; raises UnknownHandleError for a resource unknown at the solve."""
         for resource in resources:
+            hashable("resource", resource)
             if resource not in self.row_of:
                 raise UnknownHandleError(f"resource {resource!r} was not in the model that this solution is of")
         return np.array([self.row_of[resource] for resource in resources], dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,12 +31,30 @@ Floats = NDArray[np.float64]
 EDIT = b"".join(encode(("edit", [])))[: -COUNT.size]  # of a batch of edits, before their number
 
 
+@dataclass(frozen=True)
+class Job:
+    """A record to be written.
+
+    Attributes
+    ----------
+    made : callable
+        Called in the writing thread with the items of the round and the seconds of its edits; returns the record.
+    round : bool
+        Whether it is a round, which takes the items so far.
+    """
+
+    made: Callable[[list[list[bytes] | str], float], tuple[bytes, int, Buffers]]
+    round: bool
+
+
 class Recorder:
     """One session's recording on a tape.
 
-    Edits are kept in memory, as bytes, until their round ends, and written with it: a tape has whole rounds only. The
-    answer is put into bytes in the thread that writes, so that a round does not wait for it. Nothing that goes wrong
-    here reaches the session: the edit holds, the answer is given, the recording ends, and :attr:`failed` says why.
+    Edits are kept in memory, as bytes, until their round ends, and written with it: a tape has whole rounds only. What
+    an edit may change later is read in the caller's thread, before :meth:`round` returns; what is left, arrays that
+    nobody changes, is put into bytes in the thread that writes, so that a round does not wait for it. Nothing that goes
+    wrong here reaches the session: the edit holds, the answer is given, the recording ends, and :attr:`failed` says
+    why. The next call tells it to the logger.
 
     Parameters
     ----------
@@ -58,9 +76,12 @@ class Recorder:
         self._encoder = Encoder(True, _plain)
         self.encoded = self._encoder.operation  # without a call of Python's around each edit
         self._why: str | None = None
+        self._told = False  # whether the logger has been told of a failure
         self._last: tuple[SparseValues, float] | None = None  # the last round's point and bound
         content = b"".join(base)  # copied now, because edits change the arrays
-        writer.later(lambda: (BASE, self.stream, [content]))
+        self._coming: tuple[SparseValues, float] | None = None  # of a round that :meth:`put` is about to write
+        writer.make_room()
+        writer.put(lambda: (BASE, self.stream, [content]))
 
     @property
     def failed(self) -> str | None:
@@ -85,35 +106,46 @@ class Recorder:
 
     def round(
         self, ledger: Ledger, solution: Solution, settings: Settings, deadline_s: float | None, watched: bool
-    ) -> None:
-        """Write a round: its edits, the arguments of its solve, its answer."""
-        if self.ended:
-            self._items.clear()
-            return
-        items, edit_s, wrong = self._items, self.edit_s, self._encoder.wrong
-        self._items, self.edit_s = [], 0.0
-        self.rounds += 1
+    ) -> Job | None:
+        """Return the record of a round: its edits, the arguments of its solve, its answer. :meth:`put` writes it."""
+        if not self._ready():
+            return None
+        try:
+            return self._round(ledger, solution, settings, deadline_s, watched)
+        except Exception as error:
+            self._end_by(error)
+            return None
+
+    def _round(
+        self, ledger: Ledger, solution: Solution, settings: Settings, deadline_s: float | None, watched: bool
+    ) -> Job:
+        wrong = self._encoder.wrong
         sparse, bound = solution.sparse, float(solution.bound)
-        self._last = sparse, bound
         own = sparse.behind.own() if self.answers and ledger.matrix.n_with_rows else None
         ray = solution.ray if self.answers else None
         proof = None if ray is None or solution.status is not Status.PRIMAL_INFEASIBLE else by_rows(ledger, ray)
+        answer = self._answer(solution, sparse, proof)
+        place = places(sparse)[1] if self.answers else None
+        solve_s, chosen = solution.solve_time_s, {each.name: getattr(settings, each.name) for each in fields(settings)}
 
-        def made() -> tuple[bytes, int, Buffers]:
+        def made(items: list[list[bytes] | str], edit_s: float) -> tuple[bytes, int, Buffers]:
             parts = [each for item in items for each in whole(item)]
             if not all(parts):
                 raise too_deep() if wrong is None or isinstance(wrong, RecursionError) else wrong
+            if place is not None:
+                answer.update(columns_of(sparse, place, own))
             mark = {
                 "deadline_s": deadline_s,
                 "watched": watched,
-                "settings": {each.name: getattr(settings, each.name) for each in fields(settings)},
+                "settings": chosen,
                 "edit_s": edit_s,
-                "solve_s": solution.solve_time_s,
-                "answer": self._answer(solution, sparse, own, proof),
+                "solve_s": solve_s,
+                "answer": answer,
             }
             return ROUND, self.stream, [b"[" + COUNT.pack(len(items) + 1), *parts, *encode(mark)]
 
-        self._later(made)
+        self._coming = sparse, bound
+        return Job(made, True)
 
     def plan(
         self,
@@ -121,8 +153,8 @@ class Recorder:
         seconds: float,
         shim: str | None,
         deadline_s: float | None = None,
-    ) -> None:
-        """Write the integer plan that belongs to the last written round.
+    ) -> Job | None:
+        """Return the record of the integer plan that belongs to the last written round. :meth:`put` writes it.
 
         Parameters
         ----------
@@ -134,25 +166,26 @@ class Recorder:
         deadline_s : float, optional
             Deadline of solve and shim together.
         """
-        if self.ended or self._last is None:
-            return
+        if not self._ready() or self._last is None:
+            return None
         sparse, bound = self._last
         better = plan.is_feasible and plan.bound != bound  # a search found this bound, so no prices prove it
+        values: dict[str, Any] = {
+            "status": plan.status.value,
+            "objective": float(plan.objective),
+            "bound": bound if better else float(plan.bound),
+            "searched": float(plan.bound) if better else None,
+            "certified": bool(plan.bound_is_certified),
+            "shim_s": seconds,
+            "shim": shim,
+            "deadline_s": deadline_s,
+        }
+        slots, place = places(sparse) if self.answers and plan.is_feasible else (None, None)
+        column = None if slots is None else narrow(plan.column_of_slot[slots])
 
-        def made() -> tuple[bytes, int, Buffers]:
-            values: dict[str, Any] = {
-                "status": plan.status.value,
-                "objective": float(plan.objective),
-                "bound": bound if better else float(plan.bound),
-                "searched": float(plan.bound) if better else None,
-                "certified": bool(plan.bound_is_certified),
-                "shim_s": seconds,
-                "shim": shim,
-                "deadline_s": deadline_s,
-            }
-            if self.answers and plan.is_feasible:
-                slots, place = places(sparse)
-                values["column"] = narrow(plan.column_of_slot[slots])
+        def made(items: list[list[bytes] | str], edit_s: float) -> tuple[bytes, int, Buffers]:
+            if place is not None:
+                values["column"] = column
                 values["share"] = (
                     place[plan.share_key >> 32].astype(np.int32),
                     (plan.share_key & 0xFFFFFFFF).astype(np.int32),
@@ -160,35 +193,54 @@ class Recorder:
                 )
             return PLAN, self.stream, encode(values)
 
-        self._later(made)
+        return Job(made, False)
+
+    def put(self, job: Job) -> None:
+        """Let the writing thread append a record; for a round, with the edits so far. It waits for nothing."""
+        items, edit_s = self._items, self.edit_s
+        if job.round:
+            self._items, self.edit_s, self._last = [], 0.0, self._coming
+            self.rounds += 1
+        made = job.made
+
+        def alone() -> tuple[bytes, int, Buffers] | None:
+            if self.failed is not None:
+                return None
+            try:
+                return made(items, edit_s)
+            except Exception as error:
+                self._end_by(error)
+                return None
+
+        self.writer.put(alone)
+
+    def _end_by(self, error: Exception) -> None:
+        """End the recording because a record cannot be made."""
+        kind = "" if isinstance(error, (CopterError, MemoryError)) else f"{type(error).__name__}: "
+        self._why = f"the tape {self.writer.path} ends before a round that it cannot hold: {kind}{error}"
+
+    def _ready(self) -> bool:
+        """Return whether records are written; waits until there is room for one."""
+        if not self.ended:
+            self.writer.make_room()
+        if self.failed is not None and not self._told:
+            self._told = True
+            LOG.warning("recording has ended: %s", self.failed)
+        if self.ended:
+            self._items.clear()
+        return not self.ended
 
     def end(self) -> None:
         """Write the end of the session; closes the file if only this recorder uses it."""
         if not self.ended:
-            self.writer.later(lambda: (ENDS, self.stream, encode(None)))
-        self.writer.drain()
+            self.writer.put(lambda: (ENDS, self.stream, encode(None)))
         if self.own_file:
             self.writer.close()
+        else:
+            self.writer.drain()
 
-    def _later(self, made: Callable[[], tuple[bytes, int, Buffers]]) -> None:
-        """Write a record. If it cannot be made, note why and end the recording."""
-
-        def job() -> tuple[bytes, int, Buffers] | None:
-            if self.failed is not None:
-                return None
-            try:
-                return made()
-            except (CopterError, MemoryError) as error:
-                self._why = f"the tape {self.writer.path} ends before a round that it cannot hold: {error}"
-                LOG.warning("recording has ended: %s", self._why)
-                return None
-
-        self.writer.later(job)
-
-    def _answer(
-        self, solution: Solution, sparse: SparseValues, own: OwnDuals | None, ray: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        """Return the answer as plain values, with requests and resources numbered in the order they were added."""
+    def _answer(self, solution: Solution, sparse: SparseValues, ray: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the answer as plain values, but for the columns and the duals of requests' own rows."""
         values: dict[str, Any] = {
             "status": solution.status.value,
             "objective": float(solution.objective),
@@ -198,21 +250,25 @@ class Recorder:
             "why": getattr(solution, "why", None),
             "gap": float(solution.gap),
         }
-        if not self.answers:
-            return values
-        _, place = places(sparse)
-        values["prices"] = sparse.y[list(sparse.row_of.values())]
-        part = sparse.values != 1.0  # most values are 1 and are left out: they come last
-        key = np.concatenate((sparse.key[part], sparse.key[~part]))
-        values["place"] = place[key >> 32].astype(np.int32)
-        values["column"] = narrow(key & 0xFFFFFFFF)
-        values["x"] = sparse.values[part]
-        values["ray"] = ray
-        if own is not None:
-            nonzero = own.dual != 0.0
-            key = own.key[nonzero]
-            values["own"] = (place[key >> 32].astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), own.dual[nonzero])
+        if self.answers:
+            values["prices"] = sparse.y[list(sparse.row_of.values())]
+            values["ray"] = ray
         return values
+
+
+def columns_of(sparse: SparseValues, place: Keys, own: OwnDuals | None) -> dict[str, Any]:
+    """Return the working columns and the duals of own rows, with requests numbered in the order they were added."""
+    values: dict[str, Any] = {}
+    part = sparse.values != 1.0  # most values are 1 and are left out: they come last
+    key = np.concatenate((sparse.key[part], sparse.key[~part]))
+    values["place"] = place[key >> 32].astype(np.int32)
+    values["column"] = narrow(key & 0xFFFFFFFF)
+    values["x"] = sparse.values[part]
+    if own is not None:
+        nonzero = own.dual != 0.0
+        key = own.key[nonzero]
+        values["own"] = (place[key >> 32].astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), own.dual[nonzero])
+    return values
 
 
 def places(sparse: SparseValues) -> tuple[Keys, Keys]:
@@ -232,7 +288,8 @@ def narrow(numbers: Keys | NDArray[np.int32]) -> NDArray[np.int32 | np.uint8]:
 def by_rows(ledger: Ledger, ray: Floats) -> dict[str, Any]:
     """Return a ray as answers have their prices: of resources, and (request, 1 + its private row, multiplier)."""
     first = own_rows_of(ledger)[1]
-    counts = [ledger.matrix.slabs[slot].template.n_private for slot in ledger.slot_of.values()]
+    slabs = map(ledger.matrix.slabs.__getitem__, ledger.slot_of.values())
+    counts = np.array([slab.template.n_private for slab in slabs], dtype=np.int64)
     place, row = np.repeat(np.arange(len(counts)), counts), np.concatenate([np.zeros(0), *map(np.arange, counts)])
     own = ray[np.repeat(first[1:] - counts, counts) + row.astype(np.int64)]  # they come after a request's sum
     return {"prices": ray[: len(ledger.row_of)], "own": (place.astype(np.int32), row.astype(np.int32) + 1, own)}

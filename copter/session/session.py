@@ -29,7 +29,7 @@ from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.plan import IDLE
 from copter.storage.disk import DISK
 from copter.storage.encoding import encode
-from copter.storage.files import PathLike
+from copter.storage.files import PathLike, require_path
 from copter.storage.journal import History, Journal, checked_sync
 from copter.tape import TapeWriter
 from copter.tape.watching import begun
@@ -40,6 +40,7 @@ DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_E
 SHIM_S, SHIM_SLOT_S = 3e-3, 4e-7  # seconds of a deadline kept for rounding, and more for each slot
 WORK = 40_000  # limit (nodes times rows) of the search that closes a small plan's gap: about a millisecond
 CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # seconds kept for checking the plan, and more for each slot
+INTERRUPTED = "an exception or a signal ended the last solve"
 LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
 PLAN_SHARE = 0.4  # share of the deadline that LP and plan get if a proof follows
 LP_SHARE = 0.7  # share of the deadline that the LP gets if a searching shim follows
@@ -97,7 +98,7 @@ class Session:
                 f"model is a {type(model).__name__}, must be a Model; copter.solve(lp) solves a LinearProgram once"
             )
         self.model = model
-        self.settings = settings or Settings()
+        self.settings = Settings.given(settings)
         self._iterate = WarmState()
         self._restart: str | None = "first solve"
         self._guard = Guard("session")
@@ -150,17 +151,22 @@ class Session:
         settings = self._settings_by(deadline_s)
         if self._recorder is None and (writer := begun()) is not None:
             self._begin_recording(writer, True, False)
-        reason, self._restart = self._restart, None
+        reason = self._restart
         if reason is not None:
             self._iterate = WarmState()
+        if reason == INTERRUPTED and self._recorder is not None:
+            self._recorder.event("reset")  # a tape does not hold the solve that was ended
+        self._restart = INTERRUPTED  # unless the solve comes to its end
         with Watch(settings.time_limit_s) as watch:
             solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
-        if solution.status in DIVERGED:
-            self._restart = f"the last solve ended {solution.status.value}"
+        diverged = f"the last solve ended {solution.status.value}" if solution.status in DIVERGED else None
         told("session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose)
-        self.last_solution = solution
+        job = None
         if self._recorder is not None:
-            self._recorder.round(self.model.ledger, solution, self.settings, deadline_s, callback is not None)
+            job = self._recorder.round(self.model.ledger, solution, self.settings, deadline_s, callback is not None)
+        self._restart, self.last_solution = diverged, solution  # from here on no instruction of Python's is run
+        if self._recorder is not None and job is not None:
+            self._recorder.put(job)
         return solution
 
     def solve_integer(
@@ -259,11 +265,12 @@ class Session:
             )
         self._follow_columns()
         plan = shim(self.model, solution, self._plan)
+        if not isinstance(plan, IntegerPlan):
+            raise InvalidDataError(f"the shim returned a {type(plan).__name__}, must return an IntegerPlan")
         if plan.is_feasible:
             require_feasible(self.model, plan)
-            self._plan = plan
-        if self._recorder is not None:
-            self._recorder.plan(plan, time.perf_counter() - wall, named, deadline_s)
+        self.plan_made(plan, time.perf_counter() - wall, named, deadline_s)
+        self._plan = plan if plan.is_feasible else self._plan
         if deadline_s is not None:
             slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
             self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
@@ -281,11 +288,11 @@ class Session:
 
     def reset(self) -> None:
         """Discard the solver state; the next solve starts cold."""
+        fresh = WarmState()
         with self._guard.held("being reset"):
             if self._recorder is not None:
                 self._recorder.event("reset")
-            self._iterate = WarmState()
-            self._restart = "reset"
+            self._iterate, self._restart = fresh, "reset"
 
     def compact(self) -> None:
         """Move requests into slots that removed requests have left, so that passes do not visit empty slots.
@@ -294,27 +301,34 @@ class Session:
         inside a deadline. Ids, values and prices stay; another session of the same model starts cold.
         """
         with self._guard.held("being compacted"), self.model.ledger.guard.held("being compacted"):
-            if self._recorder is not None:
-                self._recorder.event("compact")
             self._follow_columns()
             model, ws = self.model, self._iterate.ws
-            before = model.ledger.matrix.generation.copy()
-            moved = model.ledger.compact()
+            matrix, plan = model.ledger.matrix, self._plan
+            before, moved = matrix.generation.copy(), matrix.compaction()
             slot = ws.slot_of_column
             known = slot < len(moved)
             known[known] = (before[slot[known]] == ws.generation[known]) & (moved[slot[known]] >= 0)
             target = moved[slot[known]]
-            ws.key, ws.x = target << 32 | ws.column[known], ws.x[known]
-            ws.generation = model.ledger.matrix.generation[target]
-            ws.gather(model.ledger.matrix)
-            self._iterate.follow(moved, before, model.ledger.matrix)
-            self._plan = None if self._plan is None else self._plan_moved(self._plan, before, moved)
+            key, x = target << 32 | ws.column[known], ws.x[known]
+            plan = None if plan is None else self._plan_moved(plan, before, moved)
+            restart = self._restart
+            model.ledger.compact()
+            if self._recorder is not None:
+                self._recorder.event("compact")
+            self._plan, self._restart = plan, INTERRUPTED  # unless the state can follow
+            ws.key, ws.x, ws.generation = key, x, matrix.generation[target]
+            ws.gather(matrix)
+            self._iterate.follow(moved, before, matrix)
+            self._restart = restart
 
     def _plan_moved(self, plan: IntegerPlan, before: Ages, moved: Ages) -> IntegerPlan:
         """Return the plan with its slots renumbered; removed requests are dropped."""
-        matrix, known = self.model.ledger.matrix, min(len(plan.generation), len(moved))
+        known, slots = min(len(plan.generation), len(moved)), np.flatnonzero(moved >= 0)
         alive = np.flatnonzero((plan.generation[:known] == before[:known]) & (moved[:known] >= 0))
-        column = np.full(matrix.n_slots, IDLE, dtype=np.int32)
+        column = np.full(len(slots), IDLE, dtype=np.int32)
+        generation = before[: len(moved)].copy()
+        shifted = slots[moved[slots] != slots]
+        np.add.at(generation, np.concatenate((moved[shifted], shifted)), 1)  # as the matrix counts
         column[moved[alive]] = plan.column_of_slot[alive]
         kept = set(alive.tolist())
         slot_of = {request: int(moved[slot]) for request, slot in plan.slot_of.items() if slot in kept}
@@ -324,7 +338,7 @@ class Session:
         return replace(
             plan,
             column_of_slot=column,
-            generation=matrix.generation[: matrix.n_slots].copy(),
+            generation=generation[: len(slots)],
             slot_of=slot_of,
             share_key=moved[key >> 32] << 32 | (key & 0xFFFFFFFF),
             share=share,
@@ -343,8 +357,10 @@ class Session:
     def _follow_columns(self) -> None:
         """Renumber the columns of the iterate and of the last plan that requests have been given in place of others."""
         matrix, moves = self.model.ledger.matrix, self.model.ledger.moves
+        restart, self._restart = self._restart, INTERRUPTED
         self._iterate.follow_columns(matrix, moves)
-        self._plan = None if self._plan is None else self._plan.followed(matrix.generation, moves)
+        plan = None if self._plan is None else self._plan.followed(matrix.generation, moves)
+        self._plan, self._restart = plan, restart
 
     @classmethod
     def _from_state(cls, state: SessionState) -> Session:
@@ -374,6 +390,7 @@ class Session:
         InvalidDataError
             If an id is not a str, int, float, bool, None, bytes or a tuple of these.
         """
+        require_path(path)
         with self._guard.held("being saved"), self.model.ledger.guard.held("being saved"):
             save_state(self._state(), path)
             if self.model.ledger.journal is not None and restart_journal:
@@ -406,6 +423,7 @@ class Session:
             If a file is cut short, damaged, foreign or newer. A last edit that the journal holds only in part, because
             the process was killed while writing it, is left out: it was not acknowledged.
         """
+        require_path(path)
         find = journal is NAMED
         return cls._from_state(load_state(path, settings, None if find else journal, find, checked_sync(sync)))
 
@@ -439,14 +457,33 @@ class Session:
                     if recorder.failed is not None:
                         raise SnapshotError(recorder.failed)
                 return
+            require_path(path)
             if self._recorder is not None or self.model.ledger.tape is not None:
                 raise SnapshotError("the model's edits go to a tape already: end that first, by record(None)")
-            self._begin_recording(TapeWriter(path), answers, True)
+            writer = TapeWriter(path)
+            try:
+                self._begin_recording(writer, answers, True)
+            except BaseException:
+                writer.discard()
+                raise
 
-    def plan_made(self, plan: IntegerPlan, seconds: float = 0.0) -> None:
-        """Record a plan that the caller's own shim made from the last solution, if a tape is being recorded."""
-        if self._recorder is not None:
-            self._recorder.plan(plan, seconds, None)
+    def plan_made(
+        self, plan: IntegerPlan, seconds: float = 0.0, shim: str | None = None, deadline_s: float | None = None
+    ) -> None:
+        """Record a plan that was made from the last solution, if a tape is being recorded.
+
+        Parameters
+        ----------
+        plan : IntegerPlan
+        seconds : float
+            Seconds that it took.
+        shim : str, optional
+            Name of the shim; None for the caller's own.
+        deadline_s : float, optional
+            Deadline of solve and shim together.
+        """
+        if self._recorder is not None and (job := self._recorder.plan(plan, seconds, shim, deadline_s)) is not None:
+            self._recorder.put(job)
 
     def _begin_recording(self, writer: TapeWriter, answers: bool, own_file: bool) -> None:
         if self.model.ledger.tape is None:
@@ -473,8 +510,8 @@ class Session:
             If there is a file already, or it cannot be written.
         """
         policy = checked_sync(sync)
-        if path is not None and not isinstance(path, (str, os.PathLike)):
-            raise InvalidDataError(f"path is {path!r}, must be a path")
+        if path is not None:
+            require_path(path)
         with self._guard.held("being journaled"), self.model.ledger.guard.held("being journaled"):
             if path is not None and DISK.get().kind(path) is not None:
                 raise SnapshotError(f"{os.fspath(path)} is there already: continue it with Session.load, or remove it")

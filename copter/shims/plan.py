@@ -15,7 +15,7 @@ from copter.model.matrix.moves import Moves
 from copter.model.model import Model
 from copter.problem.slots_then import table_of
 from copter.problem.solution import Solution
-from copter.problem.values import ranges, sums_before
+from copter.problem.values import hashable, ranges, sums_before
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -166,6 +166,9 @@ class IntegerPlan:
     def _slot(self, request: Hashable) -> int:
         try:
             return self.slot_of[request]
+        except TypeError:
+            hashable("request", request)
+            raise
         except KeyError:
             raise UnknownHandleError(f"request {request!r} was not in the model that this plan is of") from None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from copter.errors import SnapshotError
+from copter.errors import InvalidDataError, SnapshotError
 from copter.storage.disk import DISK, Disk
 from copter.storage.disk import PathLike as PathLike
 
@@ -46,6 +46,12 @@ def write_atomically(path: PathLike, buffers: Iterable[bytes | memoryview]) -> N
         if temporary is not None:
             with suppress(OSError):
                 disk.remove(temporary)
+
+
+def require_path(path: object) -> None:
+    """Raise InvalidDataError unless a value is a path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidDataError(f"path is {path!r}, must be a path: a str or a pathlib.Path")
 
 
 def write_all(disk: Disk, file: int, buffers: Iterable[bytes | memoryview]) -> None:

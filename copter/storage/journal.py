@@ -29,6 +29,7 @@ MARK = b"EDIT"
 DIGEST = 16  # bytes of the chained digest of the records
 CRC = 4  # bytes of a record's CRC-32
 JOINED = 1 << 20  # bytes; records shorter than this are collected into one write
+ATTEMPTS = 1000  # to take a write back, each ended by a signal
 SECTOR = 512  # bytes that a disk writes whole or not at all
 
 
@@ -105,6 +106,7 @@ class Journal:
         self.reserve = reserve if self._disk.makes_room else 0
         self._broken: str | None = None
         self._soiled: str | None = None  # why a failed write has not been taken back
+        self._stale = False  # whether the file may have been replaced since it was opened
         self._file = -1
         self._length = self._room = 0
         self._open()
@@ -188,9 +190,15 @@ class Journal:
 
     def restart(self) -> None:
         """Start again with an empty file, after a snapshot that contains all edits."""
+        self._stale = True
         write_atomically(self.path, head(self.history, None))
+        self._open_again()
+
+    def _open_again(self) -> None:
+        """Open the file that is at the path now."""
         self.close()
         self._open()
+        self._stale = False
 
     @staticmethod
     def encode(name: str, arguments: Sequence[Any]) -> Buffers:
@@ -206,6 +214,7 @@ class Journal:
             If it cannot be written; the journal is then unchanged.
         """
         parts, after = self._framed(operations)
+        self._soiled = "a write was interrupted"  # until it is whole
         try:
             written = self._write(parts)
             if self.sync == "always" or (self.sync == "batch" and batch):
@@ -214,10 +223,10 @@ class Journal:
             self.take_back()
             raise SnapshotError(f"the journal {self.path} cannot be written: {error.strerror}") from error
         except BaseException:
-            self.take_back()
+            self._surely_take_back()
             raise
         self._length += written
-        self.history = after
+        self.history, self._soiled = after, None
 
     def record(self, operations: list[Buffers]) -> Record:
         """Return the bytes that :meth:`append` would write, for a caller that writes them itself.
@@ -255,6 +264,8 @@ class Journal:
         """Return a record in pieces and the position after it."""
         if self._broken is not None:
             raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._broken}")
+        if self._stale:
+            self._open_again()
         if self._soiled is not None and not self.take_back():
             raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._soiled}")
         payload: Buffers = [b"[" + COUNT.pack(len(operations)), *(part for each in operations for part in each)]
@@ -282,6 +293,13 @@ class Journal:
             self.grown(by, True)
         except OSError as error:
             self.grown(0, error.errno not in (errno.EOPNOTSUPP, errno.EINVAL))
+
+    def _surely_take_back(self) -> None:
+        """Do :meth:`take_back`, though signals may end it: each time again."""
+        for _ in range(ATTEMPTS):
+            with suppress(BaseException):
+                self.take_back()
+                return
 
     def take_back(self) -> bool:
         """Cut off the remains of a failed write; returns whether the cut is on the disk.

@@ -37,6 +37,10 @@ SHORT = 1 << 14  # bytes; a piece below is compressed without looking at a sampl
 # A piece is compressed if its sample shrinks below this share of its length. Costs shrink to two thirds only, and
 # compressing them takes as long as the LP of a round of Sia; with an answer behind them their sample is above a half.
 WORTH = 0.5
+# A stored piece has at least this share of its length, filled up by zeros, which zlib leaves out: a reader can refuse a
+# small file that would take much memory.
+LEAST_SHARE = 64
+FREELY = 1 << 25  # bytes that a record may have in any case: tapes before this rule had no least share
 LEVEL = 1  # zlib's level of compression: level 6 takes four times as long and saves a tenth
 MOST = 1 << 33  # most bytes of an uncompressed record: 8 GiB, some twenty times a model of 13 million columns
 BASE, ROUND, PLAN, ENDS = b"BASE", b"ROUN", b"PLAN", b"ENDS"
@@ -61,6 +65,7 @@ def squeezed(payload: Buffers) -> tuple[int, list[bytes]]:
         if len(piece) < SHORT or len(zlib.compress(sample, LEVEL)) < WORTH * len(sample):
             small = zlib.compress(piece, LEVEL)
         if len(small) < len(piece):
+            small += bytes(max(len(piece) // LEAST_SHARE - len(small), 0))
             stored.append(WORD.pack(len(small)) + small)
         else:
             stored.append(WORD.pack(PLAIN | len(piece)))

@@ -15,9 +15,11 @@ from copter.tape.layout import (
     BASE,
     DIGEST,
     FORMAT,
+    FREELY,
     FRONT,
     HEAD,
     KINDS,
+    LEAST_SHARE,
     MAGIC,
     MOST,
     PIECE,
@@ -134,6 +136,8 @@ class TapeReader:
                 return
             if length > MOST or stored > length + (length // PIECE + 1) * WORD.size:
                 raise SnapshotError(f"{where}: a record of {length} bytes, {stored} stored, is not one of a tape")
+            if length > max(FREELY, LEAST_SHARE * stored):
+                raise SnapshotError(f"{where}: a record of {stored} bytes would take {length}: this is no tape's")
             content = file.read(stored)
             digest = file.read(DIGEST)
             if len(digest) < DIGEST:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
-from collections import deque
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
 
 from copter.errors import SnapshotError
 from copter.storage.encoding import Buffers
@@ -14,8 +17,7 @@ from copter.tape.layout import DIGEST, head, record
 
 # Most records that wait to be written, which bounds the memory; a recorder with one more waits for the disk.
 WAITING = 8
-# Seconds for which the writing thread waits for more records: also the longest delay at a process's end.
-LINGER_S = 0.25
+WAIT_S = 1.0  # after so long a wait, whoever waits for the thread looks whether it is there
 Later = Callable[[], tuple[bytes, int, Buffers] | None]
 
 
@@ -36,17 +38,17 @@ class TapeWriter:
     -----
     A failed write ends the tape at the last whole record; :attr:`failed` then says why, and later records are ignored.
     A forked process writes nothing: only the process that began the tape writes. A thread encodes, compresses and
-    writes the records. It waits a while for more of them before it ends, because starting a thread would delay a round.
+    writes the records. Records go to it by a queue that is one step for Python, so that a signal cannot lose one; a
+    process that ends first waits for it.
     """
+
+    _file = -1
 
     def __init__(self, path: PathLike) -> None:
         self.path = os.path.abspath(path)
         self.failed: str | None = None
-        self._file = -1
-        self._jobs: deque[Later] = deque()
-        self._changed = threading.Condition()
-        self._busy = False
-        self._thread: threading.Thread | None = None
+        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=_work, args=(self._jobs,), name="copter-tape", daemon=True)
         self.length = 0
         self._streams = 0
         self._digest = bytes(DIGEST)
@@ -57,10 +59,15 @@ class TapeWriter:
             raise SnapshotError(f"{os.fspath(path)} is there already: a tape begins a new file") from None
         except OSError as error:
             raise SnapshotError(f"the tape {os.fspath(path)} cannot be written: {error.strerror}") from error
-        self._put([head()])
-        if self.failed is not None:
-            self.close()
-            raise SnapshotError(self.failed)
+        try:
+            self._put([head()])
+            if self.failed is not None:
+                raise SnapshotError(self.failed)
+            self._thread.start()
+        except BaseException:
+            self.discard()
+            raise
+        OPEN.add(self)
 
     @property
     def closed(self) -> bool:
@@ -72,47 +79,36 @@ class TapeWriter:
         self._streams += 1
         return self._streams - 1
 
-    def later(self, job: Later) -> None:
-        """Let the writing thread append the record that `job` makes; None makes no record."""
-        if self.closed:
-            return
-        if len(self._jobs) >= WAITING:
+    def make_room(self) -> None:
+        """Wait until few enough records wait to be written that one more may be put."""
+        if not self.closed and self._jobs.qsize() >= WAITING:
             self.drain()
-        with self._changed:
-            self._jobs.append(job)
-            self._changed.notify_all()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="copter-tape")
-                self._thread.start()
 
-    def _work(self) -> None:
+    def put(self, job: Later) -> None:
+        """Let the writing thread append the record that `job` makes; None makes no record. It waits for nothing."""
+        if not self.closed:
+            self._jobs.put(lambda: self._write(job))
+
+    def _write(self, job: Later) -> None:
+        """Append a record, in the writing thread; whatever goes wrong ends the tape, with its reason."""
         try:
-            while (job := self._next()) is not None:
-                made = job()
-                if made is not None:
-                    self.append(*made)
-        finally:
-            with self._changed:
-                if self._thread is threading.current_thread():  # an error ended the recording in the thread itself
-                    self._thread, self._busy = None, False
-                self._changed.notify_all()
-
-    def _next(self) -> Later | None:
-        """Return the next job; if none comes for a while, return None and end the thread."""
-        with self._changed:
-            self._busy = False
-            self._changed.notify_all()
-            if not self._changed.wait_for(lambda: self._jobs, LINGER_S):
-                self._thread = None
-                return None
-            self._busy = True
-            return self._jobs.popleft()
+            made = job()
+            if made is not None:
+                self.append(*made)
+        except BaseException as error:
+            self.failed = self.failed or f"the tape {self.path} ends here: {type(error).__name__}: {error}"
 
     def drain(self) -> None:
         """Wait until nothing waits to be written."""
-        if not self.closed:
-            with self._changed:
-                self._changed.wait_for(lambda: self._thread is None or not (self._jobs or self._busy))
+        if self.closed or self._thread.ident == threading.get_ident():
+            return
+        done = threading.Lock()
+        done.acquire()
+        self._jobs.put(done.release)
+        while not done.acquire(timeout=WAIT_S):
+            if not self._thread.is_alive():
+                self.failed = self.failed or f"the tape {self.path} ends early: its thread has ended"
+                return
 
     def append(self, kind: bytes, stream: int, payload: Buffers) -> bool:
         """Append a record; returns whether it was written."""
@@ -148,8 +144,33 @@ class TapeWriter:
     def close(self) -> None:
         """Write waiting records and close the file; later records are ignored."""
         self.drain()
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        file, self._file = self._file, -1
+        if file >= 0:
+            self._jobs.put(None)
+            os.close(file)
 
     __del__ = close
+
+    def discard(self) -> None:
+        """Close the file and remove it, because the recording that it was for has not begun."""
+        self.close()
+        with suppress(OSError):
+            os.unlink(self.path)
+
+
+def _work(jobs: SimpleQueue[Callable[[], object] | None]) -> None:
+    """Do jobs until there is None; the thread holds no tape, so that a forgotten one is closed."""
+    while (job := jobs.get()) is not None:
+        job()
+        del job
+
+
+OPEN: weakref.WeakSet[TapeWriter] = weakref.WeakSet()
+
+
+def _drain_all() -> None:
+    for writer in list(OPEN):
+        writer.drain()
+
+
+atexit.register(_drain_all)

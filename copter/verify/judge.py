@@ -17,29 +17,15 @@ request's own: the sum of its columns and its private rows), box low <= x <= hig
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain, pairwise
-from math import fsum, inf
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from .bounds import U, added, attempts, rational
 from .program import FAULTS, Flat, Path, Program, Unusable, records
 
-U = 2.0**-53  # largest relative error of one rounded operation in float64
 NEAR = 1e-9  # relative difference between an objective and what its point is worth
-
-
-def rational(array: Any) -> Any:
-    """Return an array's finite numbers as fractions."""
-    return np.array([Fraction(each) if abs(each) < inf else each for each in array.tolist()], object)
-
-
-def added(at: Any, terms: Any, n: int) -> Any:
-    """Return, for each of 0, ..., n - 1, the sum of the terms that belong to it."""
-    if terms.dtype != object:
-        return np.bincount(at, terms, n)
-    total = np.full(n, Fraction(0), object)
-    np.add.at(total, at, terms)
-    return total
 
 
 def spread(array: Any, first: Any, place: Any, which: Any, value: Any) -> Any:
@@ -61,50 +47,6 @@ def multipliers(program: Program, flat: Flat, told: Any) -> Any:
     y = np.zeros(len(flat.row_low))
     y[list(program.row_of.values())] = told["prices"]
     return spread(y, flat.own_first, *told["own"]) if "own" in told else y
-
-
-def of_sums(flat: Flat, rate: Any, low: Any, high: Any, bounds: Any) -> Any:
-    """Return a multiplier of each sum: the rate of its last unit where the best columns fill it, else zero."""
-    order, first, prices = np.lexsort((rate, flat.owner)), flat.first[:-1], []
-    for bound, worse in zip(bounds, (np.maximum, np.minimum), strict=True):
-        need = bound - added(flat.owner, low, len(first))
-        known = abs(need) < inf
-        need = np.where(known, np.maximum(need, 0), 0)
-        filled = np.cumsum(np.append(0, np.minimum((high - low)[order], need[flat.owner])))
-        last = np.maximum(np.searchsorted(filled[1:], filled[first] + need), first)
-        known &= last < flat.first[1:]
-        prices.append(worse(np.where(known, rate[order][np.where(known, last, first)], 0), 0))
-    return sum(prices)
-
-
-@np.errstate(all="ignore")  # with NaN the proof fails anyway
-def proven(flat: Flat, y: Any, with_costs: bool = True, exact: bool = False) -> Any:
-    """Return the lower bound on the minimum that row multipliers prove: rounded down or, if exact, rational.
-
-    Those of the sums are chosen here: every choice proves a bound.
-    """
-    rows = flat.row_low, flat.row_high
-    y = np.where((abs(np.where(y > 0, *rows)) < inf) & (abs(y) < inf), y, 0)
-    y[flat.sums] = 0
-    at = np.flatnonzero(y[flat.row])
-    given = y, flat.cost * with_costs, flat.value[at], flat.low, flat.high, *rows
-    y, cost, value, low, high, *rows = map(rational, given) if exact else given
-    used, column, error = value * y[flat.row[at]], flat.column[at], 0
-    rate = cost - added(column, used, flat.n)
-    if not exact:
-        n = np.bincount(column, minlength=flat.n) + 8.0
-        error = n * U / (1 - n * U) * (np.bincount(column, abs(used), flat.n) + abs(cost)) * (1 + 8 * U)
-    # Twice the error below its rate, the price leaves no column worth less than nothing that has no upper bound.
-    y[flat.sums] = price = of_sums(flat, rate - 2 * error, low, high, [each[flat.sums] for each in rows])
-    rate = rate - price[flat.owner]
-    error = error if exact else error + 2 * U * abs(rate)
-    paid = np.where(y == 0, 0, y * np.where(y > 0, *rows))
-    most = [np.where(at < 0, rate, -rate) + error for at in (low, high)]
-    most = [np.where((at == 0) | (each == 0), 0, each * abs(at)) for each, at in zip(most, (low, high), strict=True)]
-    terms = np.concatenate((paid, -np.maximum(*most)))
-    if not (abs(terms) < inf).all():
-        return -inf
-    return sum(terms.tolist()) if exact else fsum(terms.tolist()) - 4 * U * fsum(abs(terms).tolist()) - 1e-300
 
 
 def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: Any = None) -> Iterator[str]:
@@ -141,7 +83,7 @@ def point_faults(program: Program, flat: Flat, x: Any, told: float, tolerances: 
 def bound_faults(program: Program, flat: Flat, bound: float, y: Any) -> Iterator[str]:
     """Yield a fault if a bound is better than its multipliers prove: first outward, then, if needed, exactly."""
     told, lowest = program.sign * (Fraction(bound) - Fraction(program.offset)), -inf
-    if not any(told <= (lowest := proven(flat, y, exact=exact)) for exact in (False, True)):
+    if not any(told <= (lowest := max(lowest, each)) for each in attempts(flat, y)):
         yield f"bound {bound!r}, its prices prove {float(program.sign * lowest + program.offset)!r}"
 
 
@@ -154,7 +96,7 @@ def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]
         return [], []
     y = multipliers(program, flat, told)
     if told is not answer:
-        return ["ray"], [] if proven(flat, y, with_costs=False) > 0 else ["the ray proves nothing"]
+        return ["ray"], [] if any(each > 0 for each in attempts(flat, y, False)) else ["the ray proves nothing"]
     if answer["certified"]:
         checked.append("bound")
         faults += bound_faults(program, flat, answer["bound"], program.sign * y)

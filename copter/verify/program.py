@@ -71,7 +71,7 @@ def records(path: Path) -> Iterator[tuple[bytes, int, int, Any]]:
             where, at = f"round {number}, byte {at}", at + 28 + stored + 16
             try:
                 good = zlib.crc32(front[:24]) == checksum and length <= 1 << 33
-                good &= stored <= length + 4 * (length >> 20) + 4
+                good &= stored <= length + 4 * (length >> 20) + 4 and length <= max(1 << 25, 64 * stored)
                 assert good, f"its head, of {length} bytes, {stored} stored"
                 if at > size:
                     break

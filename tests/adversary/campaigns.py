@@ -18,6 +18,7 @@ from copter.highs.lp import highs_lp
 from copter.methods.blocks import screen, solve
 from copter.problem.checker import check
 from copter.shims.checked import require_feasible
+from tests.adversary import interrupted, taped
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 from tests.adversary.plans import added, edited, judged
 from tests.copter.random_programs import KINDS, random_program
@@ -252,6 +253,10 @@ CAMPAIGNS: dict[str, tuple[int, Callable[[], Trial]]] = {
     "damaged files of nine formats": (5_000, lambda: files),
     "processes killed while they save": (1_000, lambda: kills),
     "deadlines of 1 to 500 ms, 10,000 GPUs": (3_000, Deadlines),
+    "calls interrupted at an instruction": (20_000, lambda: interrupted.at_an_instruction),
+    "calls ended by a timer's signal, 60 a process": (500, lambda: interrupted.by_a_timer),
+    "tapes of random sessions, accepted": (10_000, lambda: taped.accepted),
+    "tapes with a lie, rejected": (2_000, lambda: taped.rejected),
 }
 
 

@@ -11,7 +11,7 @@ from tests.adversary.campaigns import CAMPAIGNS, Deadlines, allowed_s, control_s
 from tests.adversary.fuzz import loop
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 
-FEW = (30, 4, 12, 80, 1, 12)
+FEW = (30, 4, 12, 80, 1, 12, 99, 2, 40, 10)
 
 
 @pytest.mark.parametrize(("name", "count"), list(zip(CAMPAIGNS, FEW, strict=True)))

@@ -44,7 +44,7 @@ cdef int require_table(Template template, table, Py_ssize_t place) except -1:
 
 cdef inline bint is_number(object bound):
     """Return whether a bound is one number for all columns."""
-    return isinstance(bound, float) or np.isscalar(bound)
+    return isinstance(bound, float) or not isinstance(bound, np.ndarray)
 
 
 cdef class Slab:
@@ -97,17 +97,16 @@ cdef class ListOfLists(RowLists):
         if slots <= self.capacity:
             return 0
         room = max(16, slots, self.capacity + self.capacity // 2)
+        generation = self.generation
+        if room > len(generation):  # first: a signal may end it, and blocks without a generation must not be
+            generation = np.concatenate((generation, np.zeros(room - len(generation), dtype=np.int64)))
         grown = <Block*>realloc(self.blocks, room * sizeof(Block))
         if grown == NULL:
             raise MemoryError("no memory for more requests")
         memset(grown + self.capacity, 0, (room - self.capacity) * sizeof(Block))
         self.blocks = grown
         self.capacity = room
-        if room > len(self.generation):
-            self.generation = np.concatenate(
-                (self.generation, np.zeros(room - len(self.generation), dtype=np.int64))
-            )
-            self.ages = self.generation
+        self.ages = self.generation = generation
         return 0
 
     def make_room(self, int more):
@@ -608,18 +607,32 @@ cdef class ListOfLists(RowLists):
 
     # Renumbering slots ----------------------------------------------------------------------------------------------
 
-    def compact(self):
-        """Move slabs down into the empty slots, in order; return the new slot of each old one, -1 for an empty one.
-
-        A caller that keeps data by slot must renumber them by the returned map.
-        """
+    def compaction(self):
+        """Return the new slot of each old one after :meth:`compact`, -1 for an empty one."""
         cdef int slot, target = 0
-        cdef Slab slab
         moved = np.full(self.n_slots, -1, dtype=np.int64)
+        cdef long long[::1] new = moved
+        for slot in range(self.n_slots):
+            if self.slabs[slot] is not None:
+                new[slot] = target
+                target += 1
+        return moved
+
+    def compact(self, const long long[::1] moved):
+        """Move slabs down into the empty slots, in order, as :meth:`compaction` says; no signal comes in between.
+
+        A caller that keeps data by slot must renumber them by this map.
+        """
+        cdef int slot, target, last = 0
+        cdef Slab slab
+        if moved.shape[0] != self.n_slots:
+            raise ValueError(f"a map of {moved.shape[0]} slots for {self.n_slots}")
+        fixed_slots = {int(moved[slot]): None for slot in sorted(self.fixed_slots)}
         for slot in range(self.n_slots):
             if self.slabs[slot] is None:
                 continue
-            moved[slot] = target
+            target = <int>moved[slot]
+            last = target + 1
             if slot != target:
                 slab = self.slabs[slot]
                 slab.slot = target
@@ -628,13 +641,11 @@ cdef class ListOfLists(RowLists):
                 self.slabs[target], self.slabs[slot] = slab, None
                 self.ages[target] += 1
                 self.ages[slot] += 1
-            target += 1
-        self.fixed_slots = {int(moved[slot]): None for slot in sorted(self.fixed_slots)}
-        del self.slabs[target:]
+        self.fixed_slots = fixed_slots
+        del self.slabs[last:]
         self.free_slots = []
-        self.n_slots = target
+        self.n_slots = last
         self.settle_scales()
-        return moved
 
     def restore_slots(self, int n_slots, free_slots, generation):
         """Lay out a table of empty slots as another table had it."""

@@ -35,12 +35,15 @@ cdef class RowLists:
         else:
             slot = self.n_rows
             if slot >= len(self.row_lower):
-                room = max(8, 2 * slot)
-                self.row_lower = np.concatenate((self.row_lower, np.full(room - slot, -np.inf)))
-                self.row_upper = np.concatenate((self.row_upper, np.full(room - slot, np.inf)))
-                self.row_scale = np.concatenate((self.row_scale, np.ones(room - slot)))
-                self.row_generation = np.concatenate((self.row_generation, np.zeros(room - slot, dtype=np.int64)))
-                self.row_serial = np.concatenate((self.row_serial, np.zeros(room - slot, dtype=np.int64)))
+                more = max(8, 2 * slot) - slot
+                lows = np.concatenate((self.row_lower, np.full(more, -np.inf)))
+                highs = np.concatenate((self.row_upper, np.full(more, np.inf)))
+                scales = np.concatenate((self.row_scale, np.ones(more)))
+                generations = np.concatenate((self.row_generation, np.zeros(more, dtype=np.int64)))
+                serials = np.concatenate((self.row_serial, np.zeros(more, dtype=np.int64)))
+                # all five grow or none: kernels trust that they have one length
+                self.row_lower, self.row_upper, self.row_scale = lows, highs, scales
+                self.row_generation, self.row_serial = generations, serials
             self.n_rows += 1
             if self.row_templates is not None:
                 self.row_templates.append({})
@@ -71,9 +74,13 @@ cdef class RowLists:
     def drop_row(self, int slot):
         """Drop a row and its entries in all templates that use it; return what :meth:`restore_row` needs."""
         before = self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot]
-        touched = [(template, template.contents()) for template in self.lists()[slot]]
-        for template, _ in touched:
-            template.drop_row(slot)
+        cdef Template template
+        touched, others = [], []
+        for template in list(self.lists()[slot]):
+            touched.append((template, template.contents()))
+            others.append(template.without_row(slot))
+        for (template, _), other in zip(touched, others):  # from here on no instruction of Python's is run
+            template.take(other)
         self.row_templates[slot] = {}
         self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = -np.inf, np.inf, 1.0
         self.row_generation[slot] += 1
@@ -81,14 +88,16 @@ cdef class RowLists:
         return before, touched
 
     def restore_row(self, int slot, before, touched):
-        """Undo :meth:`drop_row`."""
+        """Undo :meth:`drop_row`; may be begun again if a signal ends it."""
+        cdef Template template
+        others = [Template(*contents[:3], template.shared, contents[3]) for template, contents in touched]
+        for (template, _), other in zip(touched, others):
+            template.take(other)
+            if self.row_templates is not None:
+                self.row_templates[slot][template] = None
         self.free_rows.pop()
         self.row_generation[slot] -= 1
         self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot] = before
-        for template, contents in touched:
-            template.replace(*contents)
-            if self.row_templates is not None:
-                self.row_templates[slot][template] = None
 
     # Templates ----------------------------------------------------------------------------------------------------
 

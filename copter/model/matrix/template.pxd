@@ -12,6 +12,8 @@ cdef class Template:
     cdef public long long serial
     cdef public bint shared
     cdef object priced_usage
+    cdef void hold(self, column_start, row, coefficient, private) except *
+    cdef void take(self, Template other)
     cdef void refresh(self, const int* column_start, const int* row, const double* coefficient)
 
 

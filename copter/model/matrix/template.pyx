@@ -218,10 +218,17 @@ cdef class Template:
         self.serial = -1
         self.shared = shared
         self.pattern.n_users = 0
-        self.replace(column_start, row, coefficient, private)
+        self.hold(column_start, row, coefficient, private)
 
     def replace(self, column_start, row, coefficient, private=None):
-        """Replace the arrays; raises ValueError unless they are CSC matrices with the same number of columns."""
+        """Replace the arrays; raises ValueError unless they are CSC matrices with the same number of columns.
+
+        A signal or an error leaves the template as it was.
+        """
+        self.take(Template(column_start, row, coefficient, self.shared, private))
+
+    cdef void hold(self, column_start, row, coefficient, private) except *:
+        """Hold the arrays of a new template."""
         start, rows = contiguous(column_start, INT), contiguous(row, INT)
         values = contiguous(coefficient, FLOAT)
         if not is_pattern(start, rows, len(values), -1):
@@ -230,6 +237,17 @@ cdef class Template:
             private = checked_private(private, len(start) - 1)
         self.column_start, self.row, self.coefficient, self.private = start, rows, values, private
         self.refresh(int_pointer(start), int_pointer(rows), double_pointer(values))
+
+    cdef void take(self, Template other):
+        """Hold what another template holds; runs no instruction of Python's, so that no signal comes in between."""
+        cdef int users = self.pattern.n_users
+        before = (self.column_start, self.row, self.coefficient, self.private, self.segment_start, self.priced_usage)
+        self.column_start, self.row, self.coefficient = other.column_start, other.row, other.coefficient
+        self.private, self.rows = other.private, other.rows
+        self.segment_start, self.priced_usage = other.segment_start, other.priced_usage
+        self.pattern = other.pattern
+        self.pattern.n_users = users
+        del before  # freed after the kernels' pointers are off them
 
     def contents(self):
         """Return (column_start, row, coefficient, private), the arguments of :meth:`replace`."""
@@ -275,10 +293,10 @@ cdef class Template:
         """Return the number of live slabs that use this template."""
         return self.pattern.n_users
 
-    def drop_row(self, int slot):
-        """Remove the entries of a row."""
+    def without_row(self, int slot):
+        """Return a new template without the entries of a row, for :meth:`take`."""
         counts = np.diff(self.column_start)
         owner = np.repeat(np.arange(len(counts)), counts)
         kept = self.row != slot
         start = np.concatenate(([0], np.cumsum(np.bincount(owner[kept], minlength=len(counts)))))
-        self.replace(start, self.row[kept], self.coefficient[kept], self.private)
+        return Template(start, self.row[kept], self.coefficient[kept], self.shared, self.private)

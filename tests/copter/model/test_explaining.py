@@ -137,3 +137,17 @@ def test_an_explanation_is_printed_as_lines() -> None:
     assert lines[3].split() == ["option", "given", "worth", "charge", "loss", "uses"]
     assert lines[4].split()[:3] == ["1", "1", "4"]
     assert "... and 2 more, with losses of" in explanation.as_text(1)
+
+
+def test_a_count_has_no_effect_where_the_lower_bound_binds() -> None:
+    model = Model(sense="max")
+    model.set_count("g", 10.0, lower=3.0)
+    model.add_resources("h", 5.0)
+    model.add_request("a", [-1.0, -2.0], {"g": [1, 1], "h": [1, 0]}, limit=8.0)
+    session = Session(model)
+    solution = session.solve()
+    before, effect = solution.of("a").tolist(), solution.explain("a").capacity["g"]
+    assert (dict(effect.rates), effect.low, effect.high) == ({}, 3.0, np.inf)
+    for count in (3.0, 9.0, 50.0):
+        model.set_count("g", count, lower=3.0)
+        assert session.solve().of("a").tolist() == pytest.approx(before)

@@ -14,6 +14,7 @@ from copter import verify
 from copter.storage.encoding import encode
 from copter.tape import Record, TapeReader, TapeWriter
 
+TRIES = 10_000  # of lies in a row; those that are none are not told
 BETTER = 1e-6  # relative, by which a bound or an objective is moved
 Rng = np.random.Generator
 Lie = Callable[[dict[str, Any], Any, Rng], bool]
@@ -37,7 +38,8 @@ def better_bound(values: dict[str, Any], program: Any, rng: Rng) -> bool:
 def proof(program: Any, answer: dict[str, Any]) -> Any:
     """What an answer's prices prove, exactly."""
     flat = verify.Flat(program)
-    return verify.proven(flat, proof_multipliers(program, flat, answer), exact=True)
+    y = proof_multipliers(program, flat, answer)
+    return max(verify.proven(flat, y, exact=True, box=box) for box in (False, True))
 
 
 def proof_multipliers(program: Any, flat: Any, answer: dict[str, Any]) -> Any:
@@ -87,13 +89,15 @@ def one_more(values: dict[str, Any], program: Any, rng: Rng) -> bool:
 
 
 def turned_ray(values: dict[str, Any], program: Any, rng: Rng, factor: float = -1.0) -> bool:
-    """A ray with one wrong sign."""
+    """A ray with one wrong sign, without which nothing is proven."""
     if values["ray"] is None:
         return False
+    flat = verify.Flat(program)
     parts = values["ray"]["prices"], values["ray"]["own"][2]
     largest = max(parts, key=lambda part: np.abs(part).max(initial=0.0))
     largest[np.argmax(np.abs(largest))] *= factor
-    return True
+    y = verify.multipliers(program, flat, values["ray"])
+    return not any(found > 0 for found in verify.attempts(flat, y, False))
 
 
 def no_ray(values: dict[str, Any], program: Any, rng: Rng) -> bool:
@@ -106,16 +110,22 @@ OF_PLANS: tuple[Lie, ...] = (better_objective, better_bound, one_more)
 OF_RAYS: tuple[Lie, ...] = (turned_ray, no_ray)
 
 
-def told(path: Path, out: Path, rng: Rng) -> Iterator[str]:
-    """Write one tape after another with one lie each, without end: what the lie is, once the tape is there."""
+def told(path: Path, out: Path, rng: Rng, tries: int = TRIES) -> Iterator[str]:
+    """Write one tape after another with one lie each: what the lie is, once the tape is there. It ends if no lie can be
+    told.
+    """
     records = [(record, record.value()) for record in TapeReader(path)]
     rounds = [at for at, (record, _) in enumerate(records) if record.kind in (b"ROUN", b"PLAN")]
     programs = {at: program_at(records, at) for at in rounds}
-    while True:
+    for _ in range(tries):
         at = int(rng.choice(rounds))
         record, value = records[at]
         value = deepcopy(value)
         values = value if record.kind == b"PLAN" else value[-1]["answer"]
+        plan = record.kind == b"PLAN"
+        answer = records[at - 1][1][-1]["answer"] if plan else values
+        if answer["status"] not in ("optimal", "primal_infeasible") or (plan and "column" not in values):
+            continue  # the verifier counts these as unanswered
         infeasible = values["status"] == "primal_infeasible"
         lies = OF_PLANS if record.kind == b"PLAN" else OF_RAYS if infeasible else OF_ANSWERS
         lie = lies[int(rng.integers(len(lies)))]
