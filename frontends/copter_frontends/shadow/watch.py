@@ -11,9 +11,9 @@ from typing import Any
 from copter import Settings
 from copter.tape import recorded
 from copter_frontends.queues import QueueError
-from copter_frontends.queues.admission_model import AdmissionModel
 from copter_frontends.queues.quota_tree import QuotaTree
 from copter_frontends.shadow.findings import Findings, find
+from copter_frontends.shadow.start_model import StartModel
 from copter_frontends.views import ClusterView
 
 MOST_ROUNDS = 2000  # most rounds of history that are kept
@@ -58,7 +58,7 @@ class Shadow:
         self.history: list[tuple[float, float, float, float]] = []  # time, used, plan, bound
         self.lost: dict[str, float] = {}  # seconds that each job waited although it could have run
         self.sums = dict.fromkeys(("watched_s", "quota_s", "used_s", "could_s", "bound_s", "waited_s"), 0.0)
-        self._model: AdmissionModel | None = None
+        self._model: StartModel | None = None
         self._shape: Any = None
         self._last_s: float | None = None
 
@@ -115,14 +115,14 @@ class Shadow:
         for each in late:
             self.lost[each["job"]] = self.lost.get(each["job"], 0.0) + passed
 
-    def _model_of(self, tree: QuotaTree) -> AdmissionModel:
+    def _model_of(self, tree: QuotaTree) -> StartModel:
         """Return the model with the present usage: the old one if queues and quotas are unchanged, else a new one."""
         shape = [
             (node.name, node.parent, node.is_queue, node.quotas)
             for node in [*tree.queues.values(), *tree.cohorts.values()]
         ]
         if self._model is None or shape != self._shape:
-            self._model, self._shape = AdmissionModel(tree, self.settings), shape
+            self._model, self._shape = StartModel(tree, self.settings), shape
         else:
             self._model.see(tree)
         return self._model
