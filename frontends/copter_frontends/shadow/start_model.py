@@ -112,6 +112,12 @@ class StartModel(AdmissionModel):
         offsets, values = solution.values_of(list(specs))
         return {key: float(values[offsets[at] : offsets[at + 1]].sum()) for at, key in enumerate(specs)}
 
+    @staticmethod
+    def _fits_alone(view: ClusterView, way: Way, option: Amounts | None) -> bool:
+        if any(amount > 0.0 and not within(amount, view.limits[name]) for name, amount in way.counts.items()):
+            return False
+        return option is None or view.tree.room(way.queue, option) > 0
+
     def _spec(self, view: ClusterView, job: WatchedJob, rooms: _Rooms) -> Spec | None:
         """Return costs, usage and upper bounds of a job's columns; None if it has none."""
         columns: list[tuple[float, dict[Hashable, float], float]] = []
@@ -124,12 +130,15 @@ class StartModel(AdmissionModel):
                     known = known and (through is not None or amount <= 0.0)
                     for row in through or ():
                         base[row] = base.get(row, 0.0) + amount
-                if not known:
+                # a whole job that does not fit alone starts in no plan
+                if not known or not self._fits_alone(view, way, option):
                     continue
                 units = view.units(way.amounts if option is None else option)
-                pods = way.loose or max(way.pods, key=lambda pods: _weight(view, pods), default=None)
+                pods = max(_pods_of(way), key=lambda pods: _weight(view, pods), default=None)
                 if pods is None:
                     columns.append((units, base, 1.0))
+                    continue
+                if any(sum(most for _, most in rooms.of(each)) < each.count for each in _pods_of(way)):
                     continue
                 for at, most in rooms.of(pods):
                     usage = dict(base)
@@ -144,6 +153,11 @@ class StartModel(AdmissionModel):
             {row: tuple(usage.get(row, 0.0) for _, usage, _ in columns) for row in rows},
             tuple(most for *_, most in columns),
         )
+
+
+def _pods_of(way: Way) -> tuple[Pods, ...]:
+    """Return the pods that the bound looks at."""
+    return way.pods if way.loose is None else (way.loose,)
 
 
 def _options(way: Way) -> list[Amounts | None]:
@@ -185,8 +199,7 @@ class _Rooms:
         kinds: dict[Any, Pods] = {}
         for job in jobs:
             for way in job.ways:
-                pods = way.loose or max(way.pods, key=lambda pods: _weight(view, pods), default=None)
-                if pods is not None:
+                for pods in _pods_of(way):
                     kinds.setdefault(_kind(pods), pods)
         held: dict[str, dict[Any, int]] = {}
         for node in view.nodes.values():
@@ -318,10 +331,10 @@ def _ordered(view: ClusterView, able: Sequence[WatchedJob], order: str, worth: d
         return
     size = {job.id: view.units(job.options[0]) for job in able}
     if order == "program":
-        yield from sorted(able, key=lambda job: (-job.priority, -round(worth.get(job.id, 0.0), 6), job.came_s, job.id))
+        yield from sorted(able, key=lambda job: (-job.priority, -round(worth.get(job.id, 0.0), 6), job.came_s))
     else:
         sign = -1.0 if order == "large" else 1.0
-        yield from sorted(able, key=lambda job: (-job.priority, sign * size[job.id], job.came_s, job.id))
+        yield from sorted(able, key=lambda job: (-job.priority, sign * size[job.id], job.came_s))
 
 
 def _start(view: ClusterView, job: WatchedJob, board: Board, limits: dict[str, float]) -> Start | None:

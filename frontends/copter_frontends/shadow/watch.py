@@ -18,6 +18,8 @@ from copter_frontends.views import ClusterView
 
 MOST_ROUNDS = 2000  # most rounds of history that are kept
 MOST_JOBS = 50  # most listed jobs that waited longest without need
+OLD_ROUNDS = 2.0  # documents that are older than so many rounds are no longer those of the present
+LEAST_OLD_S = 10.0  # whatever a round is, younger documents are of the present
 Read = Callable[[], ClusterView]
 
 
@@ -35,19 +37,23 @@ class Shadow:
     clock : callable
         Function that returns Unix time.
     settings : Settings, optional
+    every_s : float
+        Seconds between rounds. The shadow is blind since the documents were written if that is more than two rounds ago;
+        what it found in them is then of that time.
 
     Attributes
     ----------
     findings : Findings or None
-        Findings of the last round that was not blind.
+        Findings of the last documents that could be read.
     blind_since_s : float or None
     why_blind : str
     """
 
     def __init__(
         self, read: Read, tape: str | None = None, grace_s: float = 30.0, clock: Callable[[], float] = time.time,
-        settings: Settings | None = None,
+        settings: Settings | None = None, every_s: float = 30.0,
     ) -> None:  # fmt: skip
+        self.every_s = every_s
         self.read, self.tape, self.grace_s, self.clock = read, tape, grace_s, clock
         self.settings = settings or Settings(threads=1)
         self.findings: Findings | None = None
@@ -78,7 +84,8 @@ class Shadow:
         self._add_up(now)
         try:
             view = self.read()
-            found = find(view, self._model_of(view.tree), now)
+            old = now - view.read_s > max(OLD_ROUNDS * self.every_s, LEAST_OLD_S)
+            found = find(view, self._model_of(view.tree), view.read_s if old else now)
         except QueueError as error:
             self.why_blind = str(error)
             if self.blind_since_s is None:
@@ -88,6 +95,10 @@ class Shadow:
         was, self.blind_since_s, self.why_blind = self.blind_since_s, None, ""
         self.findings = found
         self.rounds += 1
+        if old:
+            self.blind_since_s = view.read_s
+            self.why_blind = f"the documents were written {now - view.read_s:.0f} s ago, and not since"
+            return None if was is not None else f"blind since {stamp(view.read_s)}: {self.why_blind}"
         late = [each for each in found.starts if each["waits_s"] >= self.grace_s]
         self.history.append((now, found.used, sum(each["units"] for each in late), found.bound))
         del self.history[:-MOST_ROUNDS]

@@ -28,7 +28,7 @@ class Board:
 
     def place(self, way: Way) -> tuple[tuple[str, ...], ...] | None:
         """Place all pods of a way; return their nodes, or None, with nothing placed, if one finds no node."""
-        order = sorted(range(len(way.pods)), key=lambda at: -self._size(way.pods[at]))
+        order = sorted(range(len(way.pods)), key=lambda at: self._size(way.pods[at]))
         for each in (order, order[::-1]) if len(order) > 1 else (order,):
             found = self._placed(way, each)
             if found is not None:
@@ -61,9 +61,9 @@ class Board:
         return tuple(places)
 
     @staticmethod
-    def _size(pods: Pods) -> tuple[int, float]:
+    def _size(pods: Pods) -> tuple[float, float]:
         reach = math.inf if pods.nodes is None else len(pods.nodes)
-        return -int(min(reach, 1e9)), sum(pods.need.values())
+        return min(reach, 1e9), -sum(pods.need.values())
 
     def _left(self, name: str, pods: Pods) -> float:
         """Return how much a node has free of the scarcest kind of resource; nodes with little are used first."""

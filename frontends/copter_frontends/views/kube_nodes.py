@@ -18,6 +18,7 @@ PRESSURES = {
 }  # fmt: skip
 ENDED = ("Succeeded", "Failed")
 PODS = "pods"  # resource of which each pod takes one
+MOST_PODS = 110.0  # pods of a node that does not say how many
 
 
 @dataclass(slots=True)
@@ -35,6 +36,7 @@ def host_of(document: Document) -> Host:
     status = part(document, "status") or {}
     told = status.get("allocatable") if status.get("allocatable") is not None else status.get("capacity")
     total = amounts(f"Node {name}", told)
+    total.setdefault(PODS, MOST_PODS)
     node = Node(name, dict(total), dict(total))
     labels = {str(key): str(value) for key, value in (part(document, "metadata", "labels") or {}).items()}
     taints = [each for each in entries(f"Node {name}: taints", part(document, "spec", "taints")) if isinstance(each, dict)]

@@ -65,7 +65,7 @@ def view_of(jobs: list[Any], cluster: Cluster) -> ClusterView:
     tree = _tree(cluster)
     counts_memory = _counts_memory(known, cluster)
     view = ClusterView("slurm", tree, [], {name: each.node for name, each in cluster.machines.items()}, skipped=skipped)
-    view.not_modelled = _unseen(cluster, counts_memory)
+    view.not_modelled = _unseen(cluster, counts_memory, any(job.shares for _, job in known))
     running = Counter(job.array for _, job in known if job.holds and job.array)
     seen_s = max((max(job.came_s, job.looked_s, job.started_s if job.holds else 0.0) for _, job in known), default=0.0)
     for document, job in known:
@@ -101,7 +101,7 @@ def _shares(amounts: Mapping[str, float]) -> dict[Share, float]:
     return {(FLAVOR, name): amount for name, amount in amounts.items() if name in ("cpu", GPU)}
 
 
-def _unseen(cluster: Cluster, counts_memory: bool) -> list[str]:
+def _unseen(cluster: Cluster, counts_memory: bool, shares: bool) -> list[str]:
     found = list(UNSEEN)
     if not cluster.has_partitions:
         found.append("states and limits of partitions, which a list of nodes does not have")
@@ -109,7 +109,7 @@ def _unseen(cluster: Cluster, counts_memory: bool) -> list[str]:
         found.append("memory of nodes, which is not in the documents")
     elif not counts_memory:
         found.append("memory, which this cluster does not count")
-    if any(each.shares for each in cluster.partitions.values()):
+    if shares or any(each.shares for each in cluster.partitions.values()):
         found.append("CPUs that jobs share (OverSubscribe)")
     if cluster.sums_only:
         found.append("usage of single nodes by jobs that are hidden: `sinfo -N --json` tells it")
@@ -305,9 +305,8 @@ def _lost(document: Any, cluster: Cluster, skipped: list[str]) -> None:
 def _counts_memory(known: list[tuple[Any, Asked]], cluster: Cluster) -> bool:
     """Whether the cluster gives memory to jobs: nodes on which jobs run would tell of it."""
     for document, job in known:
-        kind = (document.get("job_resources") or {}).get("select_type") if isinstance(document.get("job_resources"), dict) else None
-        if kind is not None and job.holds:
-            return any("MEMORY" in word.upper() for word in words(kind))
+        if job.holds and any(memory for _, memory, _ in _allocations(document)):
+            return cluster.has_memory
         if job.holds and not job.suspended and tres("", document.get("tres_alloc_str")).get("mem"):
             told = [cluster.machines[name].used.get("mem") for name in job.on if name in cluster.machines]
             if told and all(each == 0.0 for each in told) and any(

@@ -20,6 +20,7 @@ GOING = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "REQUEUE_FED", "REVOKE
 READY = {"", "None", "Priority", "Resources"}
 MOST_WAYS = 8  # most numbers of nodes that are tried
 SHARD = "gres/shard"
+UNSET = 32766.0  # numbers of 16 bits from this on stand for nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Asked:
     nodes, tasks, cpus : float
     alone : str
         As :class:`~.starts.Pods`.
+    shares : bool
+        Whether it may share CPUs with others.
     """
 
     id: str
@@ -60,6 +63,7 @@ class Asked:
     cpus: float
     alone: str
     user: str
+    shares: bool
 
 
 def asked(document: Any) -> Asked | None:
@@ -84,7 +88,9 @@ def asked(document: Any) -> Asked | None:
     if not isinstance(told, str):
         raise ViewError("tres_req_str is missing")
     counts = tres("tres_alloc_str" if holds else "tres_req_str", told)
-    nodes = number(document.get("node_count")) or counts.get("node") or 1.0
+    # of a waiting job node_count is an estimate; what it asks for at least is in its TRES
+    listed = (number(document.get("node_count")), counts.get("node"))
+    nodes = next((each for each in (listed if holds else listed[::-1]) if each), 1.0)
     tasks = max(number(document.get("tasks")) or 1.0, 1.0)
     cpus = counts.get("cpu") or number(document.get("cpus")) or 0.0
     devices = kinds({name.removeprefix("gres/"): count for name, count in counts.items() if name.startswith("gres/")}, True)
@@ -99,6 +105,8 @@ def asked(document: Any) -> Asked | None:
         number(document.get("start_time")) or 0.0, number(document.get("last_sched_evaluation")) or 0.0, amounts,
         taken if holds else {}, nodes, tasks, cpus, _alone(document),
         text(document.get("user_name")) or str(number(document.get("user_id")) or ""),
+        bool({"shared", "oversubscribe"} & {each.lower() for each in words(document.get("shared"))})
+        or document.get("oversubscribe") is True,
     )  # fmt: skip
 
 
@@ -175,13 +183,14 @@ def _unclear(document: Mapping[str, Any], job: Asked, description: str) -> str:
         (asks("burst_buffer"), "it needs a burst buffer"),
         (asks("cluster_features"), "it may start on another cluster"),
         (asks("batch_features"), "it asks for features of its first node"),
+        (any(name.partition(":")[0] in (SHARD, "gres/mps") for name in job.wanted), "parts of GPUs are not modelled"),
         (asks("tres_per_socket"), "it asks for devices by socket"),
-        (asks("core_spec") or asks("thread_spec"), "it reserves cores for the system"),
+        (any(0.0 < (number(document.get(key)) or 0.0) < UNSET for key in ("core_spec", "thread_spec")), "it reserves cores for the system"),
         (asks("network"), "it asks for a network"),
         (document.get("reboot") is True, "it asks for nodes to be booted"),
         (document.get("contiguous") is True and job.nodes > 1, "it asks for nodes in a row"),
         (any(asks(key) for key in ("minimum_switches", "required_switches")) and job.nodes > 1, "it asks for few switches"),
-        (any(asks(key) for key in ("tasks_per_socket", "tasks_per_core", "tasks_per_board")), "it deals tasks to sockets or cores"),
+        (any(0.0 < (number(document.get(key)) or 0.0) < UNSET for key in DEALT), "it deals tasks to sockets or cores"),
         (told & {"mcs", "topo"}, "it asks for nodes that no other label or block uses"),
         ("GRES_ENFORCE_BINDING" in words(document.get("flags")), "its devices and CPUs must be on one socket"),
     ):  # fmt: skip
@@ -251,6 +260,7 @@ def ways_of(
     return tuple(found)
 
 
+DEALT = ("tasks_per_socket", "tasks_per_core", "tasks_per_board")
 FIXED = ("minimum_cpus_per_node", "minimum_tmp_disk_per_node", "sockets_per_node", "cores_per_socket", "threads_per_core")
 
 

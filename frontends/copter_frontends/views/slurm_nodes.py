@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from copter_frontends.views.documents import part
-from copter_frontends.views.slurm_text import expanded, gres, kinds, number, text, words
+from copter_frontends.views.slurm_text import expanded, gres, kinds, number, numbers, text, words
 from copter_frontends.views.starts import Node
 from copter_frontends.views.view import ViewError
 
@@ -130,10 +130,12 @@ def _entry(where: str, each: Any, cluster: Cluster) -> None:
     low, high = (number(part(at, "at", "cpus", which)) for which in ("minimum", "maximum"))
     least, most = (number(part(at, "at", "memory", which)) for which in ("minimum", "maximum"))
     total: dict[str, float] = {"cpu": (low or high or 0.0)}
+    reserved = numbers(text(part(at, "at", "resource_spec", "cpus")))
+    total["cpu"] = max(0.0, total["cpu"] - len(reserved))
     if least or most:
-        total["mem"] = least or most or 0.0
+        total["mem"] = max(0.0, (least or most or 0.0) - (number(part(at, "at", "resource_spec", "memory")) or 0.0))
     total |= kinds(gres(f"{where}.gres.total", part(at, "at", "gres", "total")))
-    maybe = {"cpu": max(0.0, (high or 0.0) - total["cpu"])} | ({"mem": (most or 0.0) - total["mem"]} if "mem" in total else {})
+    maybe = {"cpu": max(0.0, (high or 0.0) - (low or high or 0.0))} | ({"mem": (most or 0.0) - (least or most or 0.0)} if "mem" in total else {})
     used: dict[str, float] = {}
     if len(names) == 1:
         for resource, field_name in (("cpu", "cpus"), ("mem", "memory")):
@@ -150,7 +152,7 @@ def _entry(where: str, each: Any, cluster: Cluster) -> None:
             frozenset(words(features)),
             *(number(part(at, "at", field_name, "minimum")) or otherwise
               for field_name, otherwise in (("sockets", math.inf), ("cores", math.inf), ("threads", 1.0))),
-            number(part(at, "at", "disk", "minimum")) or math.inf, used,
+            _or_inf(number(part(at, "at", "disk", "minimum"))), used,
         )  # fmt: skip
         _put(machine, states_of(part(at, "at", "node", "state")), text(part(at, "at", "reservation")), cluster)
 
@@ -179,8 +181,7 @@ def _node(where: str, each: Any, cluster: Cluster) -> None:
     machine = Machine(
         Node(name, dict(total), dict(total)), frozenset(features),
         *(number(each.get(key)) or otherwise for key, otherwise in (("sockets", math.inf), ("cores", math.inf), ("threads", 1.0))),
-        number(each.get("temporary_disk")) if number(each.get("temporary_disk")) is not None else math.inf,  # type: ignore[arg-type]
-        used,
+        _or_inf(number(each.get("temporary_disk"))), used,
     )  # fmt: skip
     owner, label = text(each.get("owner")), text(each.get("mcs_label"))
     if owner:
@@ -190,6 +191,10 @@ def _node(where: str, each: Any, cluster: Cluster) -> None:
         machine.node.unclear = f"it has the MCS label {label}"
     for partition in words(each.get("partitions")):
         cluster.partitions.setdefault(partition, Partition(partition)).nodes.add(name)
+
+
+def _or_inf(value: float | None) -> float:
+    return math.inf if value is None else value
 
 
 def _put(machine: Machine, states: set[str], reservation: str, cluster: Cluster) -> None:
