@@ -81,7 +81,10 @@ def view_of(jobs: list[Any], cluster: Cluster) -> ClusterView:
                 WatchedJob(job.id, names[0], job.priority, (took,), True, job.came_s,
                            job.started_s if job.started_s else math.nan, pod={})
             )  # fmt: skip
-            tree.use(names[0], {share: amount for share, amount in took.items() if share in tree.queues[names[0]].quotas})
+            # a node may have been taken out of the partition of a job on it
+            inside = sum(name in cluster.partitions[names[0]].nodes for name in job.on) / max(len(job.on), 1) if job.on else 1.0
+            quotas = tree.queues[names[0]].quotas
+            tree.use(names[0], {share: amount * inside for share, amount in took.items() if share in quotas})
             continue
         held, unclear = hold_of(document, job, [cluster.partitions[name] for name in names], seen_s)
         try:
